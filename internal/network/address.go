@@ -11,15 +11,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// AddressRequest is a request for one IP address of a port: either the given address IP, or any free address. A free address comes from the
-// first of Subnets that has a free address.
+// AddressRequest is a request for one IP address of a port: either the given address IP, or any free address.
+// A free address comes from the first of Subnets that has a free address.
 type AddressRequest struct {
 	IP      netip.Addr // invalid: any free address
 	Subnets []Subnet   // exactly one subnet if IP is given
 }
 
-// AddressRequests returns the address requests for the `fixed_ips` of a client's request, in order. The parameter `subnets` contains the
-// subnets of the port's network.
+// AddressRequests returns the address requests for the `fixed_ips` of a client's request, in order. The
+// parameter `subnets` contains the subnets of the port's network.
 func (p Port) AddressRequests(subnets []Subnet, fixed []FixedIP) ([]AddressRequest, error) {
 	if len(fixed) > 0 && len(subnets) == 0 {
 		return nil, invalidInput("IP allocation requires subnets for network.")
@@ -46,40 +46,64 @@ func (p Port) addressRequest(subnets []Subnet, f FixedIP) (AddressRequest, error
 	at := slices.IndexFunc(subnets, fits)
 	switch {
 	case at < 0 && f.Subnet == uuid.Nil:
-		return AddressRequest{}, Faultf(InvalidIPForNetwork, "IP address %s is not a valid IP for any of the subnets on the specified network.", f.IP)
+		return AddressRequest{}, Faultf(
+			InvalidIPForNetwork,
+			"IP address %s is not a valid IP for any of the subnets on the specified network.",
+			f.IP,
+		)
 	case at < 0:
-		return AddressRequest{}, invalidInput("subnet %s in fixed_ips is not on network %s.", f.Subnet, p.Network)
+		return AddressRequest{}, invalidInput(
+			"subnet %s in fixed_ips is not on network %s.",
+			f.Subnet,
+			p.Network,
+		)
 	case f.IP.IsValid() && !subnets[at].isUsable(f.IP):
-		return AddressRequest{}, Faultf(InvalidIPForSubnet, "IP address %s is not a valid IP for the specified subnet.", f.IP)
+		return AddressRequest{}, Faultf(
+			InvalidIPForSubnet,
+			"IP address %s is not a valid IP for the specified subnet.",
+			f.IP,
+		)
 	}
 	w := AddressRequest{f.IP, subnets[at : at+1]}
 	if p.HasAutoAddressIn(subnets[at]) {
 		w.IP = EUI64(subnets[at].CIDR, p.MAC)
 		if f.IP.IsValid() && f.IP != w.IP {
-			return AddressRequest{}, Faultf(AllocationOnAutoAddressSubnet,
-				"IPv6 address %s cannot be directly assigned to a port on subnet %s as the subnet is configured for automatic addresses", f.IP, subnets[at].ID)
+			return AddressRequest{}, Faultf(
+				AllocationOnAutoAddressSubnet,
+				"IPv6 address %s cannot be directly assigned to a port on subnet %s as the subnet is configured for automatic addresses",
+				f.IP,
+				subnets[at].ID,
+			)
 		}
 	}
 	return w, nil
 }
 
-// routerInterfaceOwners are the device owners of router interfaces. In an auto-address subnet (SLAAC or stateless DHCPv6), berth allocates
-// the address of a router interface, like Neutron (ROUTER_INTERFACE_OWNERS_SNAT), instead of deriving the address from the MAC.
-var routerInterfaceOwners = []string{"network:router_interface", deviceOwnerDistributed, "network:ha_router_replicated_interface", "network:router_centralized_snat"}
+// routerInterfaceOwners are the device owners of router interfaces. In an auto-address subnet (SLAAC or
+// stateless DHCPv6), berth allocates the address of a router interface, like Neutron
+// (ROUTER_INTERFACE_OWNERS_SNAT), instead of deriving the address from the MAC.
+var routerInterfaceOwners = []string{
+	"network:router_interface",
+	deviceOwnerDistributed,
+	"network:ha_router_replicated_interface",
+	"network:router_centralized_snat",
+}
 
-// RouterInterfaceOwners returns the device owners of router interfaces. The ports of router interfaces get no address
-// that derives from the MAC.
+// RouterInterfaceOwners returns the device owners of router interfaces. The ports of router interfaces get no
+// address that derives from the MAC.
 func RouterInterfaceOwners() []string { return routerInterfaceOwners }
 
-// HasAutoAddressIn reports whether the port's device derives its address in the subnet from the port's MAC (SLAAC or stateless DHCPv6).
+// HasAutoAddressIn reports whether the port's device derives its address in the subnet from the port's MAC
+// (SLAAC or stateless DHCPv6).
 func (p Port) HasAutoAddressIn(s Subnet) bool {
 	return s.IsAutoAddress() && !slices.Contains(routerInterfaceOwners, p.DeviceOwner)
 }
 
-// CandidateSubnets returns the subnets of the network from which the port may get addresses: the subnets without service types, and the
-// subnets one of whose service types is the device owner of the port. A DHCP port also gets addresses from every subnet with DHCP. The
-// subnets with service types come first. CandidateSubnets returns a fault if the network has subnets, but the port may get addresses
-// from none of them.
+// CandidateSubnets returns the subnets of the network from which the port may get addresses: the subnets
+// without service types, and the subnets one of whose service types is the device owner of the port. A DHCP
+// port also gets addresses from every subnet with DHCP. The subnets with service types come first.
+// CandidateSubnets returns a fault if the network has subnets, but the port may get addresses from none of
+// them.
 func (p Port) CandidateSubnets(subnets []Subnet) ([]Subnet, error) {
 	var typed, untyped []Subnet
 	for _, s := range subnets {
@@ -92,12 +116,18 @@ func (p Port) CandidateSubnets(subnets []Subnet) ([]Subnet, error) {
 	}
 	candidates := append(typed, untyped...)
 	if len(candidates) == 0 && len(subnets) > 0 {
-		return nil, Faultf(NoMatchingSubnet, "No valid service subnet for the given device owner, network %s, service type %s.", p.Network, p.DeviceOwner)
+		return nil, Faultf(
+			NoMatchingSubnet,
+			"No valid service subnet for the given device owner, network %s, service type %s.",
+			p.Network,
+			p.DeviceOwner,
+		)
 	}
 	return candidates, nil
 }
 
-// CandidateSubnetsForUpdate returns the candidate subnets of a port that is updated, and the subnets in which the port already has addresses.
+// CandidateSubnetsForUpdate returns the candidate subnets of a port that is updated, and the subnets in which
+// the port already has addresses.
 func (p Port) CandidateSubnetsForUpdate(before Port, subnets []Subnet) ([]Subnet, error) {
 	candidates, err := p.CandidateSubnets(subnets)
 	for _, s := range subnets {
@@ -109,8 +139,8 @@ func (p Port) CandidateSubnetsForUpdate(before Port, subnets []Subnet) ([]Subnet
 	return candidates, err
 }
 
-// DefaultAddressRequests returns the address requests of a port whose create request has no `fixed_ips`: one address request for each IP
-// version of the network's subnets.
+// DefaultAddressRequests returns the address requests of a port whose create request has no `fixed_ips`: one
+// address request for each IP version of the network's subnets.
 func (p Port) DefaultAddressRequests(subnets []Subnet) []AddressRequest {
 	var requests []AddressRequest
 	for _, version := range []int{4, 6} {
@@ -127,15 +157,18 @@ func (p Port) DefaultAddressRequests(subnets []Subnet) []AddressRequest {
 	return p.withAutoAddresses(requests, subnets)
 }
 
-// withAutoAddresses adds an address request for every auto-address subnet of the network, because the port's device always has an address
-// in such a subnet.
+// withAutoAddresses adds an address request for every auto-address subnet of the network, because the port's
+// device always has an address in such a subnet.
 func (p Port) withAutoAddresses(requests []AddressRequest, subnets []Subnet) []AddressRequest {
 	for i, s := range subnets {
 		if !p.HasAutoAddressIn(s) {
 			continue
 		}
 		w := AddressRequest{EUI64(s.CIDR, p.MAC), subnets[i : i+1]}
-		if !slices.ContainsFunc(requests, func(o AddressRequest) bool { return o.IP == w.IP && o.Subnets[0].ID == s.ID }) {
+		if !slices.ContainsFunc(
+			requests,
+			func(o AddressRequest) bool { return o.IP == w.IP && o.Subnets[0].ID == s.ID },
+		) {
 			requests = append(requests, w)
 		}
 	}
@@ -153,13 +186,13 @@ func EUI64(cidr netip.Prefix, mac string) netip.Addr {
 	return netip.AddrFrom16(a)
 }
 
-// firstSearchWindow is the number of addresses in the window from which RandomAddresses draws the first random address. The window
-// begins at the start of the pool. RandomAddresses draws each further random address from a window that is sixteen times larger than
-// the window before.
+// firstSearchWindow is the number of addresses in the window from which RandomAddresses draws the first
+// random address. The window begins at the start of the pool. RandomAddresses draws each further random
+// address from a window that is sixteen times larger than the window before.
 const firstSearchWindow = 1 << 16
 
-// RandomAddresses returns up to `n` random addresses of the pool. The first address is near the start of the pool; the later addresses
-// may be further away from the start.
+// RandomAddresses returns up to `n` random addresses of the pool. The first address is near the start of the
+// pool; the later addresses may be further away from the start.
 func (p Pool) RandomAddresses(n int) []netip.Addr {
 	span := p.span()
 	found := make([]netip.Addr, 0, n)
@@ -186,8 +219,8 @@ func lowBits(a netip.Addr) uint64 {
 	return binary.BigEndian.Uint64(b[8:])
 }
 
-// addToAddress returns the sum of an address and a number. If the sum exceeds the last 64 bits of an IPv6 address, the sum wraps around and
-// the first 64 bits stay the same.
+// addToAddress returns the sum of an address and a number. If the sum exceeds the last 64 bits of an IPv6
+// address, the sum wraps around and the first 64 bits stay the same.
 func addToAddress(a netip.Addr, n uint64) netip.Addr {
 	if a.Is4() {
 		b := a.As4()
@@ -233,15 +266,24 @@ func NamedAddresses(drafts []PortChange, network uuid.UUID) []netip.Addr {
 
 // MACInUse returns the fault for a port whose MAC another port on the network has.
 func (p Port) MACInUse() *Fault {
-	return Faultf(MACInUse, "Unable to complete operation for network %s. The mac address %s is in use.", p.Network, p.MAC)
+	return Faultf(
+		MACInUse,
+		"Unable to complete operation for network %s. The mac address %s is in use.",
+		p.Network,
+		p.MAC,
+	)
 }
 
-// MergeFixedIPs returns the fixed IPs that a changed port requests. If an item of the request names only a subnet, the result contains an
-// address that the port already had in this subnet. If the request does not contain `fixed_ips`, MergeFixedIPs returns the addresses that
-// the port had before the change, without the addresses that derive from the MAC.
+// MergeFixedIPs returns the fixed IPs that a changed port requests. If an item of the request names only a
+// subnet, the result contains an address that the port already had in this subnet. If the request does not
+// contain `fixed_ips`, MergeFixedIPs returns the addresses that the port had before the change, without the
+// addresses that derive from the MAC.
 func (p Port) MergeFixedIPs(before Port, subnets []Subnet, fixed *[]FixedIP) []FixedIP {
 	automatic := func(id uuid.UUID) bool {
-		return slices.ContainsFunc(subnets, func(s Subnet) bool { return s.ID == id && p.HasAutoAddressIn(s) })
+		return slices.ContainsFunc(
+			subnets,
+			func(s Subnet) bool { return s.ID == id && p.HasAutoAddressIn(s) },
+		)
 	}
 	var merged []FixedIP
 	if fixed == nil {
@@ -256,7 +298,10 @@ func (p Port) MergeFixedIPs(before Port, subnets []Subnet, fixed *[]FixedIP) []F
 	taken := map[netip.Addr]bool{}
 	for i, f := range merged {
 		taken[f.IP] = true
-		at := slices.IndexFunc(before.Addresses, func(a Address) bool { return a.IP == f.IP && automatic(a.Subnet) })
+		at := slices.IndexFunc(
+			before.Addresses,
+			func(a Address) bool { return a.IP == f.IP && automatic(a.Subnet) },
+		)
 		if at >= 0 { // the address derives from the MAC, which may change
 			merged[i] = FixedIP{Subnet: before.Addresses[at].Subnet}
 		}
@@ -265,7 +310,10 @@ func (p Port) MergeFixedIPs(before Port, subnets []Subnet, fixed *[]FixedIP) []F
 		if f.IP.IsValid() || automatic(f.Subnet) {
 			continue
 		}
-		at := slices.IndexFunc(before.Addresses, func(a Address) bool { return a.Subnet == f.Subnet && !taken[a.IP] })
+		at := slices.IndexFunc(
+			before.Addresses,
+			func(a Address) bool { return a.Subnet == f.Subnet && !taken[a.IP] },
+		)
 		if at >= 0 {
 			merged[i].IP = before.Addresses[at].IP
 			taken[merged[i].IP] = true

@@ -34,8 +34,12 @@ func TestPool_RandomAddressesSkipACrowdedStart(t *testing.T) {
 		if !start.Contains(got[0]) {
 			t.Errorf("the first random address is %s, want one of the first 65,536 of the pool", got[0])
 		}
-		if start.Contains(got[len(got)-1]) && start.Contains(got[len(got)-2]) && start.Contains(got[len(got)-3]) {
-			t.Errorf("the last three of the random addresses %v are among the first 65,536 of the pool, want a wider range", got)
+		if start.Contains(got[len(got)-1]) && start.Contains(got[len(got)-2]) &&
+			start.Contains(got[len(got)-3]) {
+			t.Errorf(
+				"the last three of the random addresses %v are among the first 65,536 of the pool, want a wider range",
+				got,
+			)
 		}
 	}
 }

@@ -15,19 +15,20 @@ const (
 	DHCPAgent      = "DHCP agent"
 )
 
-// L3Agent is the type of the agents that serve routers. berth has no routers, but shows the availability zones of these agents.
+// L3Agent is the type of the agents that serve routers. berth has no routers, but shows the availability
+// zones of these agents.
 const L3Agent = "L3 agent"
 
-// AvailabilityZone is an availability zone of networks or routers. The agents that report the zone serve the networks or
-// routers in the zone.
+// AvailabilityZone is an availability zone of networks or routers. The agents that report the zone serve the
+// networks or routers in the zone.
 type AvailabilityZone struct {
 	Name      string
 	Resource  string // "network" or "router"
 	Available bool   // an agent in the zone is enabled
 }
 
-// AgentDownTime is Neutron's agent_down_time: an agent counts as alive if its last heartbeat (report_state) is at most
-// AgentDownTime old.
+// AgentDownTime is Neutron's agent_down_time: an agent counts as alive if its last heartbeat (report_state)
+// is at most AgentDownTime old.
 const AgentDownTime = 75 * time.Second
 
 // Agent is a Neutron agent: a process on a host that configures ports or networks on this host.
@@ -51,13 +52,14 @@ type Agent struct {
 
 // AgentState contains the data that an agent reports about itself with every heartbeat (report_state).
 type AgentState struct {
-	Type             string
-	Host             string
-	Binary           string
-	Topic            string
-	Zone             string // availability zone; empty: the heartbeat contains none
-	Configurations   json.RawMessage
-	ResourceVersions map[string]string // versions of the RPC objects that the agent accepts; nil: the heartbeat contains none
+	Type           string
+	Host           string
+	Binary         string
+	Topic          string
+	Zone           string // availability zone; empty: the heartbeat contains none
+	Configurations json.RawMessage
+	// versions of the RPC objects that the agent accepts; nil: the heartbeat contains none
+	ResourceVersions map[string]string
 }
 
 // Limits of what the agents of one host can store.
@@ -69,14 +71,24 @@ const (
 // Check returns a fault if the configurations are too large.
 func (s AgentState) Check() error {
 	if len(s.Configurations) > MaxConfigurations {
-		return Faultf(InvalidInput, "The 'configurations' of the agent are %d bytes long, more than %d.", len(s.Configurations), MaxConfigurations)
+		return Faultf(
+			InvalidInput,
+			"The 'configurations' of the agent are %d bytes long, more than %d.",
+			len(s.Configurations),
+			MaxConfigurations,
+		)
 	}
 	return nil
 }
 
 // TooManyAgents returns the fault for a new agent on a host that has MaxAgentsOfHost agents.
 func TooManyAgents(host string) *Fault {
-	return Faultf(QuotaExceeded, "The host '%s' has agents of %d types, the maximum. Delete an agent that the host no longer runs.", host, MaxAgentsOfHost)
+	return Faultf(
+		QuotaExceeded,
+		"The host '%s' has agents of %d types, the maximum. Delete an agent that the host no longer runs.",
+		host,
+		MaxAgentsOfHost,
+	)
 }
 
 // Results of an agent's heartbeat.
@@ -86,8 +98,8 @@ const (
 	AgentRevived = "revived"
 )
 
-// AgentChange holds the attributes that a request to update an agent sets. If a field of AgentChange is nil, the request does not change
-// the attribute.
+// AgentChange holds the attributes that a request to update an agent sets. If a field of AgentChange is nil,
+// the request does not change the attribute.
 type AgentChange struct {
 	AdminUp     *bool
 	Description *string

@@ -15,9 +15,11 @@ const (
 	ResourcePort              = "port"
 	ResourceSecurityGroup     = "security_group"
 	ResourceSecurityGroupRule = "security_group_rule"
-	ResourceDHCPHosting       = "hosting" // the DHCP agent on the host in the data starts or stops hosting the network
-	ResourceTunnel            = "tunnel"  // the data is a tunnel endpoint
-	ResourceDHCPAgent         = "agent"   // an operator enabled or disabled the DHCP agent on the host in the data
+	// the DHCP agent on the host in the data starts or stops hosting the network
+	ResourceDHCPHosting = "hosting"
+	ResourceTunnel      = "tunnel" // the data is a tunnel endpoint
+	// an operator enabled or disabled the DHCP agent on the host in the data
+	ResourceDHCPAgent = "agent"
 
 	ResourceDVRMAC = "router_mac" // a host got a MAC for distributed routers
 )
@@ -42,23 +44,26 @@ type AgentNotification struct {
 	Claimed    bool // a process sends the notification now, without Temporal
 }
 
-// PortSideEffects says which other host and which security groups the update of a port affects. The notification about the
-// update contains the PortSideEffects.
+// PortSideEffects says which other host and which security groups the update of a port affects. The
+// notification about the update contains the PortSideEffects.
 type PortSideEffects struct {
-	PreviousHost   string      `json:"from,omitempty"`   // the port's previous host; set only if the port still has a binding to that host
+	// the port's previous host; set only if the port still has a binding to that host
+	PreviousHost   string      `json:"from,omitempty"`
 	AffectedGroups []uuid.UUID `json:"groups,omitempty"` // security groups whose members changed
 }
 
 // SideEffectsOf compares a port before and after an update.
 func SideEffectsOf(before, after Port) PortSideEffects {
 	var p PortSideEffects
-	if before.Host != after.Host && slices.ContainsFunc(after.Bindings, func(b Binding) bool { return b.Host == before.Host }) {
+	if before.Host != after.Host &&
+		slices.ContainsFunc(after.Bindings, func(b Binding) bool { return b.Host == before.Host }) {
 		p.PreviousHost = before.Host
 	}
 	switch same := slices.Equal(before.SecurityGroups, after.SecurityGroups); {
 	case !same:
 		p.AffectedGroups = slices.Concat(before.SecurityGroups, after.SecurityGroups)
-	case !slices.Equal(before.Addresses, after.Addresses), !slices.Equal(before.AddressPairs, after.AddressPairs):
+	case !slices.Equal(before.Addresses, after.Addresses),
+		!slices.Equal(before.AddressPairs, after.AddressPairs):
 		p.AffectedGroups = after.SecurityGroups
 	}
 	return p

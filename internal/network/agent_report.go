@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// ApplyReports applies reports in order. The first result is the changed port. The second result says, for each report, whether the report
-// changed the port. ApplyReports ignores a report of an agent for which the port does not wait. ApplyReports also ignores a report about an
-// earlier binding or a future revision of the port, and a report that repeats a known state. If a report has HostOnly set, its sender may
-// act only for the report's host: ApplyReports then ignores the report if it would add or remove a block with an owner, or remove a block
-// that does not wait for that host.
+// ApplyReports applies reports in order. The first result is the changed port. The second result says, for
+// each report, whether the report changed the port. ApplyReports ignores a report of an agent for which the
+// port does not wait. ApplyReports also ignores a report about an earlier binding or a future revision of the
+// port, and a report that repeats a known state. If a report has HostOnly set, its sender may act only for
+// the report's host: ApplyReports then ignores the report if it would add or remove a block with an owner, or
+// remove a block that does not wait for that host.
 func (p Port) ApplyReports(pc PortContext, reports []Report, now time.Time) (Port, []bool) {
 	accepted := make([]bool, len(reports))
 	p.Blocks = slices.Clone(p.Blocks)
@@ -60,20 +61,23 @@ func (p Port) applyComplete(pc PortContext, r Report) (Port, bool) {
 	return p, true
 }
 
-// NeedsDetailsAgain reports whether a report over RPC is about an earlier binding of the port to the same host, or about no binding: the
-// sender has not requested the port's details since the present binding began. An RPC report names no revision, so berth assumes that the
-// report is about the binding whose details the sender has requested last. The request for details sets the state of the L2 block to
-// ReportBegun. A new binding gets a new L2 block, whose state is not ReportBegun until the agent requests the details again.
-// NeedsDetailsAgain returns false for ports that the Open vSwitch agent wires, because this agent never requests details: it reads the
-// port from the versioned objects that berth pushes.
+// NeedsDetailsAgain reports whether a report over RPC is about an earlier binding of the port to the same
+// host, or about no binding: the sender has not requested the port's details since the present binding began.
+// An RPC report names no revision, so berth assumes that the report is about the binding whose details the
+// sender has requested last. The request for details sets the state of the L2 block to ReportBegun. A new
+// binding gets a new L2 block, whose state is not ReportBegun until the agent requests the details again.
+// NeedsDetailsAgain returns false for ports that the Open vSwitch agent wires, because this agent never
+// requests details: it reads the port from the versioned objects that berth pushes.
 func (p Port) NeedsDetailsAgain(r Report) bool {
 	at := p.blockIndex(L2)
-	return r.RPC && r.Entity == L2 && (r.Event == "" || r.Event == ReportComplete) && at >= 0 && p.Blocks[at].Host == r.Host &&
-		p.Blocks[at].State != ReportBegun && (p.VIF == VIFHardware || p.VIF == VIFMacvtap)
+	return r.RPC && r.Entity == L2 && (r.Event == "" || r.Event == ReportComplete) && at >= 0 &&
+		p.Blocks[at].Host == r.Host &&
+		p.Blocks[at].State != ReportBegun &&
+		(p.VIF == VIFHardware || p.VIF == VIFMacvtap)
 }
 
-// accepts reports whether a report can remove the block. The block must wait for the agent that sent the report, and the report must not be
-// about an earlier revision of the port than the block's MinRevision.
+// accepts reports whether a report can remove the block. The block must wait for the agent that sent the
+// report, and the report must not be about an earlier revision of the port than the block's MinRevision.
 func (b Block) accepts(r Report, pc PortContext) bool {
 	switch {
 	case r.Revision != 0 && r.Revision < b.MinRevision:
@@ -85,8 +89,8 @@ func (b Block) accepts(r Report, pc PortContext) bool {
 	}
 }
 
-// applyBegun applies the report that the L2 agent has started to wire the port. The port's status is then BUILD until the agent
-// reports that the wiring is complete.
+// applyBegun applies the report that the L2 agent has started to wire the port. The port's status is then
+// BUILD until the agent reports that the wiring is complete.
 func (p Port) applyBegun(pc PortContext, r Report, now time.Time) (Port, bool) {
 	if !p.AdminUp || !p.isFromWiringAgent(r, pc) {
 		return p, false
@@ -97,8 +101,8 @@ func (p Port) applyBegun(pc PortContext, r Report, now time.Time) (Port, bool) {
 	return p, changed
 }
 
-// applyLost applies the report that the port is no longer wired or cannot be wired. The port then waits until the L2 agent has wired it
-// again.
+// applyLost applies the report that the port is no longer wired or cannot be wired. The port then waits until
+// the L2 agent has wired it again.
 func (p Port) applyLost(pc PortContext, r Report, now time.Time) (Port, bool) {
 	if !p.isFromWiringAgent(r, pc) {
 		return p, false
@@ -110,19 +114,30 @@ func (p Port) applyLost(pc PortContext, r Report, now time.Time) (Port, bool) {
 	return p, changed
 }
 
-// isFromWiringAgent reports whether the sender of the report is the L2 agent that wires the port on the host of the current binding.
-// isFromWiringAgent returns false if a controller wires the port and never reports completion.
+// isFromWiringAgent reports whether the sender of the report is the L2 agent that wires the port on the host
+// of the current binding. isFromWiringAgent returns false if a controller wires the port and never reports
+// completion.
 func (p Port) isFromWiringAgent(r Report, pc PortContext) bool {
-	return r.Entity == L2 && p.Bound() && p.VIF != VIFPhysical && !p.controllerReportsNothing(pc.HostAgents) && r.Host == p.Host &&
+	return r.Entity == L2 && p.Bound() && p.VIF != VIFPhysical &&
+		!p.controllerReportsNothing(pc.HostAgents) &&
+		r.Host == p.Host &&
 		(r.Revision == 0 || r.Revision >= p.BindingRevision)
 }
 
-// addBlock adds the L2 block to the port. If the port already has an L2 block, addBlock updates the block's last report. The result
-// `changed` is false if the port already had the L2 block with the same last report.
+// addBlock adds the L2 block to the port. If the port already has an L2 block, addBlock updates the block's
+// last report. The result `changed` is false if the port already had the L2 block with the same last report.
 func (p Port) addBlock(pc PortContext, state string, now time.Time) (_ Port, changed bool) {
 	at := p.blockIndex(L2)
 	if at < 0 {
-		p.Blocks = append(p.Blocks, pc.newBlock(Block{Entity: L2, Host: p.Host, MinRevision: p.BindingRevision, State: state}, now))
+		p.Blocks = append(
+			p.Blocks,
+			pc.newBlock(Block{
+				Entity:      L2,
+				Host:        p.Host,
+				MinRevision: p.BindingRevision,
+				State:       state,
+			}, now),
+		)
 		return p, true
 	}
 	changed = p.Blocks[at].State != state

@@ -10,8 +10,9 @@ import (
 // devicePrefixes are the prefixes that interface names have before the beginning of the port ID.
 var devicePrefixes = []string{"tap", "qvo", "qr-", "qg-", "sg-", "fg-", "ha-"}
 
-// minIDDigits is the least number of hexadecimal digits of a port ID in a device name. A Linux interface name has at most 15
-// characters, which is enough for a prefix such as "tap" and minIDDigits digits of the port ID.
+// minIDDigits is the least number of hexadecimal digits of a port ID in a device name. A Linux interface name
+// has at most 15 characters, which is enough for a prefix such as "tap" and minIDDigits digits of the port
+// ID.
 const minIDDigits = 8
 
 // PortIDRange returns the lowest and the highest port ID that begin with the digits in the name of a device.

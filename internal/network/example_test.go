@@ -9,8 +9,8 @@ import (
 	"berth/internal/network"
 )
 
-// In the example, a server's port is bound to a host, waits for the L2 agent of this host and for a DHCP agent, and becomes ACTIVE when the
-// last of the two agents has reported.
+// In the example, a server's port is bound to a host, waits for the L2 agent of this host and for a DHCP
+// agent, and becomes ACTIVE when the last of the two agents has reported.
 func Example_portBecomesActive() {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	host, owner := "cmp-1", "compute:nova"
@@ -22,7 +22,8 @@ func Example_portBecomesActive() {
 	port := network.NewPort(uuid.New(), network.PortChange{Host: &host, DeviceOwner: &owner})
 	port.Revision = 1
 	port = port.BindWith(pc.HostAgents)
-	port = port.UpdateBlocks(pc, network.BlockTrigger{BindingChanged: true, AddressesChanged: true, Revision: 1}, now).UpdateStatus(now)
+	port = port.UpdateBlocks(pc, network.BlockTrigger{BindingChanged: true, AddressesChanged: true, Revision: 1}, now).
+		UpdateStatus(now)
 	fmt.Println(port.StatusView().Sentence())
 
 	// The L2 agent on another host reports; ApplyReports ignores this report.

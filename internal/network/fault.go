@@ -91,7 +91,8 @@ const (
 	QuotaTooLow                   Kind = "HTTPBadRequest" // Neutron raises a plain HTTP 400 here
 )
 
-// Fault is the error for a request that is rejected. The message of a Fault is the text that the API client gets.
+// Fault is the error for a request that is rejected. The message of a Fault is the text that the API client
+// gets.
 type Fault struct {
 	Kind    Kind
 	Message string

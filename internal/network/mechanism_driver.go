@@ -8,14 +8,16 @@ import (
 
 // VIF types (binding:vif_type).
 const (
-	VIFUnbound     = "unbound"
-	VIFFailed      = "binding_failed"
-	VIFOVS         = "ovs"
-	VIFVhostUser   = "vhostuser"        // Open vSwitch and the device share memory
-	VIFHardware    = "hw_veb"           // SR-IOV: a virtual function of a network card that switches in hardware
-	VIFPhysical    = "hostdev_physical" // the port is a whole network card, which no agent wires
-	VIFMacvtap     = "macvtap"
-	VIFDistributed = "distributed" // a port of a distributed router, wired on each host whose L2 agent reports the port
+	VIFUnbound   = "unbound"
+	VIFFailed    = "binding_failed"
+	VIFOVS       = "ovs"
+	VIFVhostUser = "vhostuser" // Open vSwitch and the device share memory
+	// SR-IOV: a virtual function of a network card that switches in hardware
+	VIFHardware = "hw_veb"
+	VIFPhysical = "hostdev_physical" // the port is a whole network card, which no agent wires
+	VIFMacvtap  = "macvtap"
+	// a port of a distributed router, wired on each host whose L2 agent reports the port
+	VIFDistributed = "distributed"
 )
 
 // HostAgent is an agent on a port's host, with the attributes on which the binding of the port depends.
@@ -29,10 +31,11 @@ type HostAgent struct {
 
 // mechanism is a mechanism driver: the rules by which one type of agent wires ports.
 type mechanism struct {
-	name         string
-	agentType    string // type of the agent that wires the port; empty: no agent wires it
-	vifType      string
-	networkTypes []string // provider:network_type of the networks whose ports the driver binds; nil: every type
+	name      string
+	agentType string // type of the agent that wires the port; empty: no agent wires it
+	vifType   string
+	// provider:network_type of the networks whose ports the driver binds; nil: every type
+	networkTypes []string
 	supportsVNIC func(Port, HostAgent) bool
 }
 
@@ -47,7 +50,8 @@ var physicalNetworks = []string{Flat, VLAN}
 // mechanisms are tried in order. The first mechanism in the list that supports a port binds the port.
 var mechanisms = []mechanism{
 	{"openvswitch", OVSAgent, VIFVhostUser, nil, func(p Port, a HostAgent) bool {
-		return a.usesUserSpaceDatapath() && (p.VNIC == "normal" || p.VNIC == "vdpa" || p.VNIC == "smart-nic" && a.SmartNIC)
+		return a.usesUserSpaceDatapath() &&
+			(p.VNIC == "normal" || p.VNIC == "vdpa" || p.VNIC == "smart-nic" && a.SmartNIC)
 	}},
 	{"openvswitch", OVSAgent, VIFOVS, nil, func(p Port, a HostAgent) bool {
 		switch p.VNIC {
@@ -62,14 +66,27 @@ var mechanisms = []mechanism{
 		}
 	}},
 	{"sriovnicswitch", NICSwitchAgent, VIFHardware, physicalNetworks, func(p Port, _ HostAgent) bool {
-		return p.VNIC == "direct" && !p.wantsSwitchdev() || slices.Contains([]string{"macvtap", "accelerator-direct", "accelerator-direct-physical"}, p.VNIC)
+		return p.VNIC == "direct" && !p.wantsSwitchdev() ||
+			slices.Contains([]string{"macvtap", "accelerator-direct", "accelerator-direct-physical"}, p.VNIC)
 	}},
-	{"sriovnicswitch", "", VIFPhysical, physicalNetworks, func(p Port, _ HostAgent) bool { return p.VNIC == "direct-physical" }},
-	{"macvtap", MacvtapAgent, VIFMacvtap, physicalNetworks, func(p Port, _ HostAgent) bool { return p.VNIC == "normal" }},
+	{
+		"sriovnicswitch",
+		"",
+		VIFPhysical,
+		physicalNetworks,
+		func(p Port, _ HostAgent) bool { return p.VNIC == "direct-physical" },
+	},
+	{
+		"macvtap",
+		MacvtapAgent,
+		VIFMacvtap,
+		physicalNetworks,
+		func(p Port, _ HostAgent) bool { return p.VNIC == "normal" },
+	},
 }
 
-// AgentTypeByVIF maps each VIF type to the type of the agent that wires the ports of this VIF type. The result of AgentTypeByVIF does not
-// apply to a port that a controller wires.
+// AgentTypeByVIF maps each VIF type to the type of the agent that wires the ports of this VIF type. The
+// result of AgentTypeByVIF does not apply to a port that a controller wires.
 func AgentTypeByVIF() map[string]string {
 	types := map[string]string{}
 	for _, m := range mechanisms {
@@ -83,7 +100,8 @@ func AgentTypeByVIF() map[string]string {
 // L2AgentTypes returns the types of the agents that wire ports.
 func L2AgentTypes() []string { return []string{OVSAgent, NICSwitchAgent, MacvtapAgent, ODLAgent} }
 
-// wantsSwitchdev reports whether the port's binding profile requests a virtual function with Open vSwitch hardware offload.
+// wantsSwitchdev reports whether the port's binding profile requests a virtual function with Open vSwitch
+// hardware offload.
 func (p Port) wantsSwitchdev() bool {
 	var profile struct{ Capabilities []string }
 	return json.Unmarshal(p.Profile, &profile) == nil && slices.Contains(profile.Capabilities, "switchdev")
@@ -92,12 +110,13 @@ func (p Port) wantsSwitchdev() bool {
 // Bound reports whether the port has a successful binding.
 func (p Port) Bound() bool { return p.VIF != VIFUnbound && p.VIF != VIFFailed }
 
-// VIFTypeWith returns the VIF type that the port gets when it is bound on its host. The first mechanism driver that supports the port, and
-// that has a live agent on the host or needs no agent, determines the VIF type. If no mechanism driver can bind the port, the OpenDaylight
-// controller determines the VIF type.
+// VIFTypeWith returns the VIF type that the port gets when it is bound on its host. The first mechanism
+// driver that supports the port, and that has a live agent on the host or needs no agent, determines the VIF
+// type. If no mechanism driver can bind the port, the OpenDaylight controller determines the VIF type.
 func (p Port) VIFTypeWith(agents []HostAgent) string { return p.BindWith(agents).VIF }
 
-// BindWith returns the port as it is after binding: the agents on the port's host determine the VIF type, the VIF details and the switch.
+// BindWith returns the port as it is after binding: the agents on the port's host determine the VIF type, the
+// VIF details and the switch.
 func (p Port) BindWith(agents []HostAgent) Port {
 	p.ControllerVIFDetails, p.Switch = nil, nil
 	var by HostAgent
@@ -133,7 +152,8 @@ func (p Port) bindByMechanism(agents []HostAgent) (vif string, by HostAgent) {
 	return VIFFailed, by
 }
 
-// MechanismDriver returns the name of the mechanism driver that bound the port, or an empty string if the port is not bound.
+// MechanismDriver returns the name of the mechanism driver that bound the port, or an empty string if the
+// port is not bound.
 func (p Port) MechanismDriver() string {
 	if p.WiredByController() {
 		return controllerDriver

@@ -8,13 +8,14 @@ import (
 
 // Network is a Neutron network: an isolated layer-2 segment.
 type Network struct {
-	ID              uuid.UUID
-	Project         string
-	Name            string
-	Description     string
-	AdminUp         bool
-	Shared          bool // every project may create ports on the network
-	External        bool // every project may create ports on the network, but may not see the network's subnets
+	ID          uuid.UUID
+	Project     string
+	Name        string
+	Description string
+	AdminUp     bool
+	Shared      bool // every project may create ports on the network
+	// every project may create ports on the network, but may not see the network's subnets
+	External        bool
 	MTU             int
 	PortSecurity    bool
 	Type            string // provider:network_type: vxlan, vlan, flat, local
@@ -29,8 +30,8 @@ type Network struct {
 	UpdatedAt       time.Time
 }
 
-// NetworkChange holds the attributes that a request to update a network sets. If a field of NetworkChange is nil, the request does not
-// change the attribute.
+// NetworkChange holds the attributes that a request to update a network sets. If a field of NetworkChange is
+// nil, the request does not change the attribute.
 type NetworkChange struct {
 	Project         *string
 	Name            *string
@@ -57,7 +58,16 @@ const (
 
 // NewNetwork returns the network that a create request describes, with Neutron's defaults.
 func NewNetwork(id uuid.UUID, c NetworkChange) Network {
-	return Network{ID: id, AdminUp: true, PortSecurity: true, Type: VXLAN, Tags: []string{}, ZoneHints: []string{}}.With(c)
+	return Network{
+		ID:           id,
+		AdminUp:      true,
+		PortSecurity: true,
+		Type:         VXLAN,
+		Tags:         []string{},
+		ZoneHints:    []string{},
+	}.With(
+		c,
+	)
 }
 
 // ZoneNotFound returns the fault for an availability zone that no DHCP agent reports.
@@ -88,7 +98,8 @@ func (n Network) With(c NetworkChange) Network {
 	return n
 }
 
-// Check returns a fault if the provider attributes of a new network contradict each other, or if the network's physical network has no VLANs.
+// Check returns a fault if the provider attributes of a new network contradict each other, or if the
+// network's physical network has no VLANs.
 func (n Network) Check(vlans VLANRanges) error {
 	limit := 0
 	switch n.Type {
@@ -98,40 +109,80 @@ func (n Network) Check(vlans VLANRanges) error {
 		limit = MaxVLAN
 	case Flat, Local:
 	default:
-		return Faultf(InvalidInput, "Invalid input for operation: network_type value '%s' not supported.", n.Type)
+		return Faultf(
+			InvalidInput,
+			"Invalid input for operation: network_type value '%s' not supported.",
+			n.Type,
+		)
 	}
 	switch {
 	case n.Type == Flat && n.PhysicalNetwork == "":
-		return Faultf(InvalidInput, "Invalid input for operation: physical_network required for %s provider network.", n.Type)
+		return Faultf(
+			InvalidInput,
+			"Invalid input for operation: physical_network required for %s provider network.",
+			n.Type,
+		)
 	case n.Type != Flat && n.Type != VLAN && n.PhysicalNetwork != "":
-		return Faultf(InvalidInput, "Invalid input for operation: provider:physical_network specified for %s network.", n.Type)
+		return Faultf(
+			InvalidInput,
+			"Invalid input for operation: provider:physical_network specified for %s network.",
+			n.Type,
+		)
 	case n.Type == VLAN && n.PhysicalNetwork != "" && len(vlans.On(n.PhysicalNetwork)) == 0:
-		return Faultf(InvalidInput, "Invalid input for operation: physical_network '%s' unknown for VLAN provider network.", n.PhysicalNetwork)
+		return Faultf(
+			InvalidInput,
+			"Invalid input for operation: physical_network '%s' unknown for VLAN provider network.",
+			n.PhysicalNetwork,
+		)
 	case n.Type == VLAN && n.PhysicalNetwork == "" && n.Segment != nil:
-		return Faultf(InvalidInput, "Invalid input for operation: segmentation_id requires physical_network for VLAN provider network.")
+		return Faultf(
+			InvalidInput,
+			"Invalid input for operation: segmentation_id requires physical_network for VLAN provider network.",
+		)
 	case n.Segment != nil && limit == 0:
-		return Faultf(InvalidInput, "Invalid input for operation: segmentation_id prohibited for %s provider network.", n.Type)
+		return Faultf(
+			InvalidInput,
+			"Invalid input for operation: segmentation_id prohibited for %s provider network.",
+			n.Type,
+		)
 	case n.Segment != nil && (*n.Segment < 1 || *n.Segment > limit):
-		return Faultf(InvalidInput, "Invalid input for operation: segmentation_id out of range (1 through %d).", limit)
+		return Faultf(
+			InvalidInput,
+			"Invalid input for operation: segmentation_id out of range (1 through %d).",
+			limit,
+		)
 	}
 	return nil
 }
 
-// NamedSegments returns the segmentation IDs that the drafts of networks of a type name, and for each of them the name of its physical network.
+// NamedSegments returns the segmentation IDs that the drafts of networks of a type name, and for each of them
+// the name of its physical network.
 func NamedSegments(drafts []NetworkChange, typ string) (physicalNetworks []string, segments []int) {
 	physicalNetworks, segments = []string{}, []int{}
 	for _, c := range drafts {
 		if n := NewNetwork(uuid.Nil, c); n.Type == typ && n.Segment != nil {
-			physicalNetworks, segments = append(physicalNetworks, n.PhysicalNetwork), append(segments, *n.Segment)
+			physicalNetworks, segments = append(
+				physicalNetworks,
+				n.PhysicalNetwork,
+			), append(
+				segments,
+				*n.Segment,
+			)
 		}
 	}
 	return physicalNetworks, segments
 }
 
-// SegmentInUseFault returns the fault that says that another network already uses the segmentation ID of network n.
+// SegmentInUseFault returns the fault that says that another network already uses the segmentation ID of
+// network n.
 func (n Network) SegmentInUseFault() error {
 	if n.Type == VLAN {
-		return Faultf(VLANInUse, "Unable to create the network. The VLAN %d on physical network %s is in use.", *n.Segment, n.PhysicalNetwork)
+		return Faultf(
+			VLANInUse,
+			"Unable to create the network. The VLAN %d on physical network %s is in use.",
+			*n.Segment,
+			n.PhysicalNetwork,
+		)
 	}
 	return Faultf(TunnelInUse, "Unable to create the network. The tunnel ID %d is in use.", *n.Segment)
 }

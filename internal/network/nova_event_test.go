@@ -9,9 +9,11 @@ func TestNovaEventForStatus_OnlyServerPortsAndOnlyPluggedOrUnplugged(t *testing.
 	t.Parallel()
 	const server = "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11"
 	want := map[[2]string]string{
-		{Down, Active}: "network-vif-plugged completed", {Build, Active}: "network-vif-plugged completed",
-		{Down, Errored}: "network-vif-plugged failed", {Build, Errored}: "network-vif-plugged failed",
-		{Active, Down}: "network-vif-unplugged completed",
+		{Down, Active}:   "network-vif-plugged completed",
+		{Build, Active}:  "network-vif-plugged completed",
+		{Down, Errored}:  "network-vif-plugged failed",
+		{Build, Errored}: "network-vif-plugged failed",
+		{Active, Down}:   "network-vif-unplugged completed",
 	}
 	statuses := []string{Active, Down, Build, Errored}
 	for _, from := range statuses {
@@ -19,13 +21,22 @@ func TestNovaEventForStatus_OnlyServerPortsAndOnlyPluggedOrUnplugged(t *testing.
 			t.Run(from+" to "+to, func(t *testing.T) {
 				t.Parallel()
 				e, _ := Port{DeviceOwner: "compute:nova", DeviceID: server}.NovaEventForStatus(from, to)
-				if got := e.Name + " " + e.Status; got != want[[2]string{from, to}] && (got != " " || want[[2]string{from, to}] != "") {
-					t.Errorf("Nova event for the status change of a server's port: got %q, want %q", got, want[[2]string{from, to}])
+				if got := e.Name + " " + e.Status; got != want[[2]string{from, to}] &&
+					(got != " " || want[[2]string{from, to}] != "") {
+					t.Errorf(
+						"Nova event for the status change of a server's port: got %q, want %q",
+						got,
+						want[[2]string{from, to}],
+					)
 				}
 				for _, p := range []Port{{DeviceOwner: "compute:nova", DeviceID: "lb-1"}, {DeviceOwner: "network:dhcp", DeviceID: server}, {DeviceID: server}} {
 					if e, ok := p.NovaEventForStatus(from, to); ok {
-						t.Errorf("status change of a port with device_owner %q and device_id %q: got the Nova event %+v, want none",
-							p.DeviceOwner, p.DeviceID, e)
+						t.Errorf(
+							"status change of a port with device_owner %q and device_id %q: got the Nova event %+v, want none",
+							p.DeviceOwner,
+							p.DeviceID,
+							e,
+						)
 					}
 				}
 			})

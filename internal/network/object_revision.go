@@ -6,7 +6,8 @@ type ObjectRevision struct {
 	Revision *int64
 }
 
-// RevisionOf returns the revision of a network, subnet, port, trunk, security group or rule. For any other value, the result is empty.
+// RevisionOf returns the revision of a network, subnet, port, trunk, security group or rule. For any other
+// value, the result is empty.
 func RevisionOf(object any) ObjectRevision {
 	switch o := object.(type) {
 	case Network:

@@ -18,8 +18,9 @@ const MaxBlockSeconds = 365 * 24 * 60 * 60
 // maxOwnerLength is the maximum length of the host and of the owner of a block, in bytes.
 const maxOwnerLength = 255
 
-// entityName matches the names of the entities that can have a block with an owner. The search attribute BerthWaitingFor contains the names
-// of all entities that block a port, and Temporal limits the attribute to 2,048 bytes.
+// entityName matches the names of the entities that can have a block with an owner. The search attribute
+// BerthWaitingFor contains the names of all entities that block a port, and Temporal limits the attribute to
+// 2,048 bytes.
 var entityName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 _.-]{0,47}$`)
 
 // CheckEntity returns an error if clients may not add or remove blocks of the entity.
@@ -33,15 +34,18 @@ func CheckEntity(entity string) error {
 	return nil
 }
 
-// CheckOwnedBlock returns an error if a report with the event ReportBlock or ReportUnblock is not valid. CheckOwnedBlock accepts all reports
-// with other events.
+// CheckOwnedBlock returns an error if a report with the event ReportBlock or ReportUnblock is not valid.
+// CheckOwnedBlock accepts all reports with other events.
 func CheckOwnedBlock(r Report) error {
 	if r.Event != ReportBlock && r.Event != ReportUnblock {
 		return nil
 	}
 	for _, text := range []string{r.Host, r.Owner} {
 		if len(text) > maxOwnerLength || !utf8.ValidString(text) || !IsSingleLine(text) {
-			return fmt.Errorf("host and owner must be UTF-8 with at most %d bytes and without control characters", maxOwnerLength)
+			return fmt.Errorf(
+				"host and owner must be UTF-8 with at most %d bytes and without control characters",
+				maxOwnerLength,
+			)
 		}
 	}
 	if r.TimeoutSeconds < 0 || r.TimeoutSeconds > MaxBlockSeconds {
@@ -50,8 +54,8 @@ func CheckOwnedBlock(r Report) error {
 	return CheckEntity(r.Entity)
 }
 
-// applyOwnedBlock adds or removes a block that has an owner. If the port already has a block for the entity, a second ReportBlock does
-// nothing.
+// applyOwnedBlock adds or removes a block that has an owner. If the port already has a block for the entity,
+// a second ReportBlock does nothing.
 func (p Port) applyOwnedBlock(r Report, now time.Time) (Port, bool) {
 	at := p.blockIndex(r.Entity)
 	switch {
@@ -68,10 +72,16 @@ func (p Port) applyOwnedBlock(r Report, now time.Time) (Port, bool) {
 	}
 }
 
-// NewOwnedBlock returns the block that a report with the event ReportBlock adds at the time `now`. If the report names no owner, the owner
-// of the block is the entity.
+// NewOwnedBlock returns the block that a report with the event ReportBlock adds at the time `now`. If the
+// report names no owner, the owner of the block is the entity.
 func NewOwnedBlock(r Report, now time.Time) Block {
-	b := Block{Entity: r.Entity, Host: r.Host, MinRevision: 1, Since: now, Owner: cmp.Or(r.Owner, r.Entity)}
+	b := Block{
+		Entity:      r.Entity,
+		Host:        r.Host,
+		MinRevision: 1,
+		Since:       now,
+		Owner:       cmp.Or(r.Owner, r.Entity),
+	}
 	if r.TimeoutSeconds > 0 {
 		deadline := now.Add(time.Duration(r.TimeoutSeconds) * time.Second)
 		b.Deadline, b.Fatal = &deadline, r.Fatal

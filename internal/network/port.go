@@ -30,26 +30,28 @@ type FixedIP struct {
 
 // Port is a Neutron port: the connection of one device to a network.
 type Port struct {
-	ID                   uuid.UUID
-	Network              uuid.UUID
-	NetworkType          string // provider:network_type of the network
-	Project              string
-	QuotaProject         string // project whose quota includes the port: the network's project if the port has no project
-	Name                 string
-	Description          string
-	AdminUp              bool
-	MAC                  string
-	Addresses            []Address
-	DeviceID             string
-	DeviceOwner          string
-	Status               string
-	Host                 string
-	VNIC                 string
-	Profile              json.RawMessage
-	VIF                  string
-	ControllerVIFDetails json.RawMessage // binding:vif_details from a controller; nil if no controller wires the port
-	Switch               *Switch         // the Open vSwitch that wires the port; nil for the default switch
-	Bindings             []Binding       // all bindings except the binding to Host
+	ID          uuid.UUID
+	Network     uuid.UUID
+	NetworkType string // provider:network_type of the network
+	Project     string
+	// project whose quota includes the port: the network's project if the port has no project
+	QuotaProject string
+	Name         string
+	Description  string
+	AdminUp      bool
+	MAC          string
+	Addresses    []Address
+	DeviceID     string
+	DeviceOwner  string
+	Status       string
+	Host         string
+	VNIC         string
+	Profile      json.RawMessage
+	VIF          string
+	// binding:vif_details from a controller; nil if no controller wires the port
+	ControllerVIFDetails json.RawMessage
+	Switch               *Switch   // the Open vSwitch that wires the port; nil for the default switch
+	Bindings             []Binding // all bindings except the binding to Host
 	PortSecurity         bool
 	AddressPairs         []AddressPair
 	DHCPOptions          []DHCPOption
@@ -61,18 +63,22 @@ type Port struct {
 	BindingRevision      int64 // revision of the last binding; reports on earlier revisions do not count
 	CreatedAt            time.Time
 	UpdatedAt            time.Time
-	TrunkDetails         *TrunkDetails // the trunk whose parent is the port; nil if the port has no trunk or the trunk was not loaded
-	AgentHealth          AgentHealth   // health of the agent that wired an ACTIVE port; informative, no rule depends on AgentHealth
+	// the trunk whose parent is the port; nil if the port has no trunk or the trunk was not loaded
+	TrunkDetails *TrunkDetails
+	// health of the agent that wired an ACTIVE port; informative, no rule depends on AgentHealth
+	AgentHealth AgentHealth
 }
 
-// AgentHealth says whether the agent that wired a port is silent or unregistered. A silent or unregistered agent cannot report that the
-// port's device is unplugged.
+// AgentHealth says whether the agent that wired a port is silent or unregistered. A silent or unregistered
+// agent cannot report that the port's device is unplugged.
 type AgentHealth struct {
-	SilentSince  *time.Time `json:"heard"`  // time of the agent's last heartbeat; set only if it is older than AgentDownTime
+	// time of the agent's last heartbeat; set only if it is older than AgentDownTime
+	SilentSince  *time.Time `json:"heard"`
 	Unregistered bool       `json:"orphan"` // the agent is no longer registered
 }
 
-// PortChange contains the attributes of a port that a request sets; an attribute whose field is nil does not change.
+// PortChange contains the attributes of a port that a request sets; an attribute whose field is nil does not
+// change.
 type PortChange struct {
 	Network        *uuid.UUID
 	Project        *string
@@ -93,15 +99,26 @@ type PortChange struct {
 	SecurityGroups *[]uuid.UUID
 }
 
-// NewPort returns the port that a create request describes, with Neutron's defaults. NewPort does not allocate addresses and does not bind
-// the port.
+// NewPort returns the port that a create request describes, with Neutron's defaults. NewPort does not
+// allocate addresses and does not bind the port.
 func NewPort(id uuid.UUID, c PortChange) Port {
-	return Port{ID: id, AdminUp: true, VNIC: "normal", Profile: json.RawMessage(`{}`), VIF: VIFUnbound,
-		PortSecurity: true, SecurityGroups: []uuid.UUID{}, AddressPairs: []AddressPair{}, DHCPOptions: []DHCPOption{}, Tags: []string{}, Status: Down}.With(c)
+	return Port{
+		ID:             id,
+		AdminUp:        true,
+		VNIC:           "normal",
+		Profile:        json.RawMessage(`{}`),
+		VIF:            VIFUnbound,
+		PortSecurity:   true,
+		SecurityGroups: []uuid.UUID{},
+		AddressPairs:   []AddressPair{},
+		DHCPOptions:    []DHCPOption{},
+		Tags:           []string{},
+		Status:         Down,
+	}.With(c)
 }
 
-// With returns the port after the change c, but applies only the simple attributes of c: it does not change the port's addresses,
-// extensions, binding and blocks.
+// With returns the port after the change c, but applies only the simple attributes of c: it does not change
+// the port's addresses, extensions, binding and blocks.
 func (p Port) With(c PortChange) Port {
 	set(&p.Network, c.Network)
 	set(&p.Project, c.Project)

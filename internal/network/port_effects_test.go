@@ -12,10 +12,23 @@ import (
 func TestEffectsOf_ListsEverythingThatFollows(t *testing.T) {
 	t.Parallel()
 	server, id := uuid.NewString(), uuid.New()
-	base := network.Port{ID: id, AdminUp: true, Host: "cmp-1", VIF: network.VIFOVS, Status: network.Active, Revision: 4,
-		DeviceOwner: "compute:nova", DeviceID: server}
+	base := network.Port{
+		ID:          id,
+		AdminUp:     true,
+		Host:        "cmp-1",
+		VIF:         network.VIFOVS,
+		Status:      network.Active,
+		Revision:    4,
+		DeviceOwner: "compute:nova",
+		DeviceID:    server,
+	}
 	event := func(name, status string) network.NovaEvent {
-		return network.NovaEvent{Server: server, Name: name, Status: status, Tag: id.String()}
+		return network.NovaEvent{
+			Server: server,
+			Name:   name,
+			Status: status,
+			Tag:    id.String(),
+		}
 	}
 	port := func(change func(*network.Port)) network.Port {
 		p := base
@@ -43,22 +56,60 @@ func TestEffectsOf_ListsEverythingThatFollows(t *testing.T) {
 		"an agent must ask again": {base, port(func(p *network.Port) { p.IgnoredReports++ }), network.PortCause{DetailsAgain: true},
 			network.PortEffects{IgnoredReports: true, AgentEvent: network.EventUpdated, Nudge: true}},
 		"the last report, from the workflow": {waiting, base, network.PortCause{Entity: network.L2, OwnWorkflow: true},
-			network.PortEffects{Revised: true, NovaEvents: plugged, Provisioning: notice(network.L2), AgentEvent: network.EventUpdated}},
+			network.PortEffects{
+				Revised:      true,
+				NovaEvents:   plugged,
+				Provisioning: notice(network.L2),
+				AgentEvent:   network.EventUpdated,
+			}},
 		"the last report, from elsewhere": {waiting, base, network.PortCause{Entity: network.L2},
-			network.PortEffects{Revised: true, NovaEvents: plugged, Provisioning: notice(network.L2), AgentEvent: network.EventUpdated, Nudge: true}},
+			network.PortEffects{
+				Revised:      true,
+				NovaEvents:   plugged,
+				Provisioning: notice(network.L2),
+				AgentEvent:   network.EventUpdated,
+				Nudge:        true,
+			}},
 		"a client changes the name": {base, port(func(p *network.Port) { p.Name = "x" }), network.PortCause{Request: true},
-			network.PortEffects{Revised: true, NovaEvents: changed, AgentEvent: network.EventUpdated, Controller: true, Nudge: true}},
+			network.PortEffects{
+				Revised:    true,
+				NovaEvents: changed,
+				AgentEvent: network.EventUpdated,
+				Controller: true,
+				Nudge:      true,
+			}},
 		"a client changes the MAC": {base, port(func(p *network.Port) { p.MAC = "fa:16:3e:00:00:01" }), network.PortCause{Request: true},
-			network.PortEffects{Revised: true, NovaEvents: changed, AgentEvent: network.EventDHCPUpdated, Controller: true, Nudge: true}},
+			network.PortEffects{
+				Revised:    true,
+				NovaEvents: changed,
+				AgentEvent: network.EventDHCPUpdated,
+				Controller: true,
+				Nudge:      true,
+			}},
 		"the port was bound again": {port(func(p *network.Port) { p.VIF = network.VIFFailed }), base, network.PortCause{},
-			network.PortEffects{Revised: true, AgentEvent: network.EventUpdated, Controller: true, Nudge: true}},
+			network.PortEffects{
+				Revised:    true,
+				AgentEvent: network.EventUpdated,
+				Controller: true,
+				Nudge:      true,
+			}},
 		"the port moves": {base, port(func(p *network.Port) { p.Host = "cmp-2" }), network.PortCause{},
-			network.PortEffects{Revised: true, AgentEvent: network.EventUpdated, Controller: true, Subports: true, Nudge: true}},
+			network.PortEffects{
+				Revised:    true,
+				AgentEvent: network.EventUpdated,
+				Controller: true,
+				Subports:   true,
+				Nudge:      true,
+			}},
 		"the port is new": {waiting, waiting, network.PortCause{Event: network.EventCreated},
 			network.PortEffects{AgentEvent: network.EventCreated, Controller: true, Nudge: true}},
 		"the port is deleted": {base, network.Port{}, network.PortCause{Event: network.EventDeleted},
-			network.PortEffects{NovaEvents: []network.NovaEvent{event("network-vif-deleted", "")}, AgentEvent: network.EventDeleted,
-				Controller: true, Nudge: true}},
+			network.PortEffects{
+				NovaEvents: []network.NovaEvent{event("network-vif-deleted", "")},
+				AgentEvent: network.EventDeleted,
+				Controller: true,
+				Nudge:      true,
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -66,7 +117,8 @@ func TestEffectsOf_ListsEverythingThatFollows(t *testing.T) {
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Errorf("effects (-want +got): %s", d)
 			}
-			ownRows := got.Provisioning == nil && got.AgentEvent == "" && !got.Controller && !got.Subports && !got.Nudge
+			ownRows := got.Provisioning == nil && got.AgentEvent == "" && !got.Controller && !got.Subports &&
+				!got.Nudge
 			if got.InOwnRows() != ownRows {
 				t.Errorf("InOwnRows: got %t, want %t", got.InOwnRows(), ownRows)
 			}

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// AddressPair is an entry of a port's allowed_address_pairs: an additional source IP address or prefix, and the source MAC that belongs to
-// the address.
+// AddressPair is an entry of a port's allowed_address_pairs: an additional source IP address or prefix, and
+// the source MAC that belongs to the address.
 type AddressPair struct {
 	IP  netip.Prefix `json:"ip"`
 	MAC string       `json:"mac"` // empty in a request: the MAC of the port
@@ -16,14 +16,22 @@ type AddressPair struct {
 // multicast are the address blocks of all IPv4 and IPv6 multicast addresses.
 var multicast = []netip.Prefix{netip.MustParsePrefix("224.0.0.0/4"), netip.MustParsePrefix("ff00::/8")}
 
-// checkSource returns a fault if the address pair allows a multicast address or a multicast MAC, which no packet may have as its source. The
-// blocks 0.0.0.0/0 and ::/0 stay allowed, because clients use them to turn off the check of source addresses.
+// checkSource returns a fault if the address pair allows a multicast address or a multicast MAC, which no
+// packet may have as its source. The blocks 0.0.0.0/0 and ::/0 stay allowed, because clients use them to turn
+// off the check of source addresses.
 func (p AddressPair) checkSource() error {
 	if p.IP.Bits() > 0 && slices.ContainsFunc(multicast, p.IP.Overlaps) {
-		return invalidInput("allowed address pair %s contains multicast addresses, which are no source addresses.", p.CIDR())
+		return invalidInput(
+			"allowed address pair %s contains multicast addresses, which are no source addresses.",
+			p.CIDR(),
+		)
 	}
 	if m, err := net.ParseMAC(p.MAC); err == nil && m[0]&1 == 1 {
-		return invalidInput("allowed address pair %s has the multicast MAC address %s, which is no source address.", p.CIDR(), p.MAC)
+		return invalidInput(
+			"allowed address pair %s has the multicast MAC address %s, which is no source address.",
+			p.CIDR(),
+			p.MAC,
+		)
 	}
 	return nil
 }
@@ -49,14 +57,21 @@ type DHCPOption struct {
 	IPVersion int     `json:"ip_version"`
 }
 
-// checkAddressPairs returns the requested address pairs, or a fault if they are not valid. If a pair has no MAC, checkAddressPairs gives it
-// the port's MAC.
+// checkAddressPairs returns the requested address pairs, or a fault if they are not valid. If a pair has no
+// MAC, checkAddressPairs gives it the port's MAC.
 func checkAddressPairs(requested []AddressPair, mac string, portSecurity bool) ([]AddressPair, error) {
 	if len(requested) > maxAddressPairs {
-		return nil, Faultf(AddressPairsExhausted, "The number of allowed address pairs exceeds the maximum %d.", maxAddressPairs)
+		return nil, Faultf(
+			AddressPairsExhausted,
+			"The number of allowed address pairs exceeds the maximum %d.",
+			maxAddressPairs,
+		)
 	}
 	if len(requested) > 0 && !portSecurity {
-		return nil, Faultf(AddressPairsNeedPortSecurity, "Port Security must be enabled in order to have allowed address pairs on a port.")
+		return nil, Faultf(
+			AddressPairsNeedPortSecurity,
+			"Port Security must be enabled in order to have allowed address pairs on a port.",
+		)
 	}
 	all := make([]AddressPair, 0, len(requested))
 	for _, p := range requested {
@@ -64,15 +79,20 @@ func checkAddressPairs(requested []AddressPair, mac string, portSecurity bool) (
 			p.MAC = mac
 		}
 		if slices.Contains(all, p) {
-			return nil, Faultf(DuplicateAddressPair, "Request contains duplicate address pair: mac_address %s ip_address %s.", p.MAC, p.IP)
+			return nil, Faultf(
+				DuplicateAddressPair,
+				"Request contains duplicate address pair: mac_address %s ip_address %s.",
+				p.MAC,
+				p.IP,
+			)
 		}
 		all = append(all, p)
 	}
 	return all, nil
 }
 
-// WithExtensions applies the allowed address pairs and extra DHCP options of a change. WithExtensions returns a fault if the address pairs
-// or the DHCP options are not valid.
+// WithExtensions applies the allowed address pairs and extra DHCP options of a change. WithExtensions returns
+// a fault if the address pairs or the DHCP options are not valid.
 func (p Port) WithExtensions(c PortChange) (Port, error) {
 	requested := p.AddressPairs
 	if c.AddressPairs != nil {
@@ -82,7 +102,8 @@ func (p Port) WithExtensions(c PortChange) (Port, error) {
 	if p.AddressPairs, err = checkAddressPairs(requested, p.MAC, p.PortSecurity); err != nil {
 		return p, err
 	}
-	if c.AddressPairs != nil { // pairs that an earlier version stored do not prevent other changes of the port
+	// pairs that an earlier version stored do not prevent other changes of the port
+	if c.AddressPairs != nil {
 		for _, pair := range p.AddressPairs {
 			if err := pair.checkSource(); err != nil {
 				return p, err
@@ -98,8 +119,8 @@ func (p Port) WithExtensions(c PortChange) (Port, error) {
 	return p, nil
 }
 
-// mergeDHCPOptions sets and removes those extra DHCP options of a port that the request contains. mergeDHCPOptions does not change options
-// that the request does not contain.
+// mergeDHCPOptions sets and removes those extra DHCP options of a port that the request contains.
+// mergeDHCPOptions does not change options that the request does not contain.
 func mergeDHCPOptions(options, requested []DHCPOption) []DHCPOption {
 	merged := slices.Clone(options)
 	for _, a := range requested {

@@ -9,14 +9,18 @@ import (
 	"berth/internal/network"
 )
 
-// TestDHCPOptions_LimitCountsThoseOfEarlierRequests: each request may set few options, but the port keeps all of them.
+// TestDHCPOptions_LimitCountsThoseOfEarlierRequests: each request may set few options, but the port keeps all
+// of them.
 func TestDHCPOptions_LimitCountsThoseOfEarlierRequests(t *testing.T) {
 	t.Parallel()
 	p := network.NewPort(uuid.New(), network.PortChange{})
 	add := func(from, count int) (err error) {
 		value, options := "v", []network.DHCPOption{}
 		for i := range count {
-			options = append(options, network.DHCPOption{Name: fmt.Sprint(from + i), Value: &value, IPVersion: 4})
+			options = append(
+				options,
+				network.DHCPOption{Name: fmt.Sprint(from + i), Value: &value, IPVersion: 4},
+			)
 		}
 		after, err := p.WithExtensions(network.PortChange{DHCPOptions: &options})
 		if err == nil {

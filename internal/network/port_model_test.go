@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// portModel is an independent and simpler implementation of the rules about a port's status, with which the tests compare the real rules.
+// portModel is an independent and simpler implementation of the rules about a port's status, with which the
+// tests compare the real rules.
 type portModel struct {
 	host         string
 	adminUp      bool
@@ -44,7 +45,8 @@ func (m portModel) status() string {
 
 // reportL2 applies a report of the L2 agent of the port's host.
 func (m *portModel) reportL2(event string) {
-	if m.host == "" || event == ReportComplete && m.lastL2Report == ReportComplete || event == ReportBegun && !m.adminUp {
+	if m.host == "" || event == ReportComplete && m.lastL2Report == ReportComplete ||
+		event == ReportBegun && !m.adminUp {
 		return
 	}
 	if m.lastL2Report == ReportComplete {
@@ -70,10 +72,12 @@ type portUnderTest struct {
 
 func (s portUnderTest) now() time.Time { return time.Unix(int64(s.clock), 0) }
 
-// write replaces the port by `p`. If a client can see the change, `write` increments the revision of the port.
+// write replaces the port by `p`. If a client can see the change, `write` increments the revision of the
+// port.
 func (s portUnderTest) write(p Port) portUnderTest {
 	p = p.UpdateStatus(s.now())
-	if p.Status != s.Status || p.Host != s.Host || p.VIF != s.VIF || p.AdminUp != s.AdminUp || p.MAC != s.MAC {
+	if p.Status != s.Status || p.Host != s.Host || p.VIF != s.VIF || p.AdminUp != s.AdminUp ||
+		p.MAC != s.MAC {
 		p.Revision++
 	}
 	s.Port = p
@@ -116,7 +120,12 @@ func l2Report(host, event string) input {
 func staleL2Report(host, event string) input {
 	return input{"stale L2@" + host + " " + event,
 		func(s portUnderTest) portUnderTest {
-			return s.report(Report{Entity: L2, Host: host, Event: event, Revision: 1})
+			return s.report(Report{
+				Entity:   L2,
+				Host:     host,
+				Event:    event,
+				Revision: 1,
+			})
 		},
 		func(m *portModel) {
 			if m.host == host && m.firstBinding {
@@ -145,15 +154,30 @@ func setAdminUp(up bool) input {
 }
 
 var inputs = []input{
-	l2Report("1", ReportComplete), l2Report("2", ReportComplete), l2Report("1", ReportLost), l2Report("1", ReportBegun), l2Report("2", ReportBegun),
+	l2Report(
+		"1",
+		ReportComplete,
+	), l2Report("2", ReportComplete), l2Report("1", ReportLost), l2Report("1", ReportBegun), l2Report("2", ReportBegun),
 	staleL2Report("1", ReportComplete), staleL2Report("1", ReportLost),
 	bindTo("1"), bindTo("2"), bindTo(""), setAdminUp(false), setAdminUp(true),
 	{"L2@1 future revision", func(s portUnderTest) portUnderTest {
 		return s.report(Report{Entity: L2, Host: "1", Revision: s.Revision + 1})
 	}, func(*portModel) {}},
-	{"DHCP@n", func(s portUnderTest) portUnderTest { return s.report(completeReport(DHCP, "n")) }, func(m *portModel) { m.waitsForDHCP = false }},
-	{"DHCP@x", func(s portUnderTest) portUnderTest { return s.report(completeReport(DHCP, "x")) }, func(*portModel) {}},
-	{"unknown@1", func(s portUnderTest) portUnderTest { return s.report(completeReport("unknown", "1")) }, func(*portModel) {}},
+	{
+		"DHCP@n",
+		func(s portUnderTest) portUnderTest { return s.report(completeReport(DHCP, "n")) },
+		func(m *portModel) { m.waitsForDHCP = false },
+	},
+	{
+		"DHCP@x",
+		func(s portUnderTest) portUnderTest { return s.report(completeReport(DHCP, "x")) },
+		func(*portModel) {},
+	},
+	{
+		"unknown@1",
+		func(s portUnderTest) portUnderTest { return s.report(completeReport("unknown", "1")) },
+		func(*portModel) {},
+	},
 	{"change address", func(s portUnderTest) portUnderTest {
 		return s.change(BlockTrigger{AddressesChanged: true}, func(p *Port) { p.MAC += "1" })
 	}, func(m *portModel) { m.waitsForDHCP, m.dhcpSince = m.hasDHCP, m.clock }},
@@ -169,16 +193,25 @@ var inputs = []input{
 
 // start returns a new port on the given host, and the portModel of that port.
 func start(host string) (portUnderTest, portModel) {
-	s := portUnderTest{pc: PortContext{DHCPHosts: []string{"n"}, HostAgents: []HostAgent{{Type: OVSAgent, Alive: true}},
-		BlockPolicy: BlockPolicy{"": {Limit: blockLimit * time.Second, Fatal: true}}}}
+	s := portUnderTest{
+		pc: PortContext{DHCPHosts: []string{"n"}, HostAgents: []HostAgent{{Type: OVSAgent, Alive: true}},
+			BlockPolicy: BlockPolicy{"": {Limit: blockLimit * time.Second, Fatal: true}}},
+	}
 	p := NewPort([16]byte{1}, PortChange{Host: &host, DeviceOwner: ptr("compute:x")})
 	p.VIF, p.Revision = p.VIFTypeWith(s.pc.HostAgents), 1
-	s.Port = p.UpdateBlocks(s.pc, BlockTrigger{BindingChanged: true, AddressesChanged: true, Revision: 1}, s.now()).UpdateStatus(s.now())
-	return s, portModel{host: host, adminUp: true, firstBinding: true, hasDHCP: true, waitsForDHCP: true}
+	s.Port = p.UpdateBlocks(s.pc, BlockTrigger{BindingChanged: true, AddressesChanged: true, Revision: 1}, s.now()).
+		UpdateStatus(s.now())
+	return s, portModel{
+		host:         host,
+		adminUp:      true,
+		firstBinding: true,
+		hasDHCP:      true,
+		waitsForDHCP: true,
+	}
 }
 
-// mismatch describes a difference between the port and its model, or says that the explanation why the port is not ACTIVE is missing.
-// mismatch returns an empty string if the port and the model agree.
+// mismatch describes a difference between the port and its model, or says that the explanation why the port
+// is not ACTIVE is missing. mismatch returns an empty string if the port and the model agree.
 func mismatch(s portUnderTest, m portModel) string {
 	silent := s.StatusView().Reason == "" && len(s.StatusView().Waiting) == 0
 	switch {
@@ -205,7 +238,12 @@ func TestPort_StatusEqualsModelAfterEveryShortSequence(t *testing.T) {
 	explore = func(s portUnderTest, m portModel, path []string) {
 		checked++
 		if wrong := mismatch(s, m); wrong != "" {
-			t.Fatalf("port after the inputs %s differs from its model: %s; blocks of the port: %+v", strings.Join(path, ", "), wrong, s.Blocks)
+			t.Fatalf(
+				"port after the inputs %s differs from its model: %s; blocks of the port: %+v",
+				strings.Join(path, ", "),
+				wrong,
+				s.Blocks,
+			)
 		}
 		if len(path) == depth {
 			return
@@ -236,7 +274,12 @@ func TestPort_StatusEqualsModelAfterLongSequences(t *testing.T) {
 			in.model(&m)
 			m.settle()
 			if wrong := mismatch(s, m); wrong != "" {
-				t.Fatalf("port after the inputs %s differs from its model: %s; blocks of the port: %+v", strings.Join(path, ", "), wrong, s.Blocks)
+				t.Fatalf(
+					"port after the inputs %s differs from its model: %s; blocks of the port: %+v",
+					strings.Join(path, ", "),
+					wrong,
+					s.Blocks,
+				)
 			}
 		}
 	})

@@ -12,14 +12,21 @@ const (
 
 // QuotaResources returns the resources with a quota, in the order of the API.
 func QuotaResources() []string {
-	return []string{QuotaNetworks, QuotaSubnets, QuotaPorts, QuotaSecurityGroups, QuotaSecurityRules, QuotaTrunks}
+	return []string{
+		QuotaNetworks,
+		QuotaSubnets,
+		QuotaPorts,
+		QuotaSecurityGroups,
+		QuotaSecurityRules,
+		QuotaTrunks,
+	}
 }
 
 // Unlimited is the value of a limit that allows any number.
 const Unlimited = -1
 
-// Quota maps the name of a resource to the maximum number of objects of this resource in a project. A resource that is missing from a Quota
-// is unlimited.
+// Quota maps the name of a resource to the maximum number of objects of this resource in a project. A
+// resource that is missing from a Quota is unlimited.
 type Quota map[string]int64
 
 // Limit returns the limit of a resource.
@@ -35,17 +42,25 @@ func OverQuota(resource string) *Fault {
 	return Faultf(QuotaExceeded, "Quota exceeded for resources: ['%s'].", resource)
 }
 
-// CheckUsage returns a fault if the limit of a resource is below the project's current usage of that resource.
+// CheckUsage returns a fault if the limit of a resource is below the project's current usage of that
+// resource.
 func (q Quota) CheckUsage(used map[string]int64) error {
 	for _, resource := range QuotaResources() {
 		if limit := q.Limit(resource); limit != Unlimited && limit < used[resource] {
-			return Faultf(QuotaTooLow, "Quota limit %d for %s must be greater than or equal to already used %d", limit, resource, used[resource])
+			return Faultf(
+				QuotaTooLow,
+				"Quota limit %d for %s must be greater than or equal to already used %d",
+				limit,
+				resource,
+				used[resource],
+			)
 		}
 	}
 	return nil
 }
 
-// WithDefaults returns the limits of a project that sets the limits `own`: the limits in q apply to the other resources.
+// WithDefaults returns the limits of a project that sets the limits `own`: the limits in q apply to the other
+// resources.
 func (q Quota) WithDefaults(own Quota) Quota {
 	all := Quota{}
 	for _, resource := range QuotaResources() {

@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// DefaultGroup is the name of the security group that every project has. If the request that creates a port has no security_groups, the
-// port belongs to the security group DefaultGroup of its project.
+// DefaultGroup is the name of the security group that every project has. If the request that creates a port
+// has no security_groups, the port belongs to the security group DefaultGroup of its project.
 const DefaultGroup = "default"
 
 // SecurityGroup is a Neutron security group.
@@ -26,7 +26,8 @@ type SecurityGroup struct {
 	UpdatedAt   time.Time
 }
 
-// SecurityGroupChange contains the attributes of a security group that a request sets; an attribute whose field is nil does not change.
+// SecurityGroupChange contains the attributes of a security group that a request sets; an attribute whose
+// field is nil does not change.
 type SecurityGroupChange struct {
 	Project     *string
 	Name        *string
@@ -35,7 +36,8 @@ type SecurityGroupChange struct {
 	Tags        *[]string
 }
 
-// NewSecurityGroup returns the security group that a create request describes; the returned group has no rules.
+// NewSecurityGroup returns the security group that a create request describes; the returned group has no
+// rules.
 func NewSecurityGroup(id uuid.UUID, c SecurityGroupChange) SecurityGroup {
 	return SecurityGroup{ID: id, Stateful: true, Tags: []string{}}.With(c)
 }
@@ -58,37 +60,65 @@ const (
 	IPv6    = "IPv6"
 )
 
-// WithDefaultRules returns the security group with the rules of a new group: all egress is allowed; the group named DefaultGroup also
-// allows ingress from its own members.
+// WithDefaultRules returns the security group with the rules of a new group: all egress is allowed; the group
+// named DefaultGroup also allows ingress from its own members.
 func (g SecurityGroup) WithDefaultRules() SecurityGroup {
 	g.Rules = nil
 	for _, kind := range []string{IPv4, IPv6} {
-		g.Rules = append(g.Rules, SecurityRule{ID: uuid.New(), Group: g.ID, Project: g.Project, Direction: Egress, EtherType: kind})
+		g.Rules = append(
+			g.Rules,
+			SecurityRule{
+				ID:        uuid.New(),
+				Group:     g.ID,
+				Project:   g.Project,
+				Direction: Egress,
+				EtherType: kind,
+			},
+		)
 		if g.Name == DefaultGroup {
-			g.Rules = append(g.Rules, SecurityRule{ID: uuid.New(), Group: g.ID, Project: g.Project, Direction: Ingress, EtherType: kind, RemoteGroup: &g.ID})
+			g.Rules = append(
+				g.Rules,
+				SecurityRule{
+					ID:          uuid.New(),
+					Group:       g.ID,
+					Project:     g.Project,
+					Direction:   Ingress,
+					EtherType:   kind,
+					RemoteGroup: &g.ID,
+				},
+			)
 		}
 	}
 	return g
 }
 
-// Trusted reports whether the port belongs to the network itself (device_owner network:*). Security groups do not filter the traffic of a
-// trusted port.
+// Trusted reports whether the port belongs to the network itself (device_owner network:*). Security groups do
+// not filter the traffic of a trusted port.
 func (p Port) Trusted() bool { return strings.HasPrefix(p.DeviceOwner, "network:") }
 
-// WithSecurityGroups returns the port with the security groups of the change, or a fault. WithSecurityGroups does not check that the
-// security groups exist.
+// WithSecurityGroups returns the port with the security groups of the change, or a fault. WithSecurityGroups
+// does not check that the security groups exist.
 func (p Port) WithSecurityGroups(c PortChange) (Port, error) {
 	if c.SecurityGroups != nil {
 		p.SecurityGroups = slices.Clone(*c.SecurityGroups)
-		slices.SortFunc(p.SecurityGroups, func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) })
+		slices.SortFunc(
+			p.SecurityGroups,
+			func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) },
+		)
 	}
 	switch {
 	case p.PortSecurity || len(p.SecurityGroups) == 0:
 		return p, nil
 	case c.SecurityGroups == nil:
-		return p, Faultf(PortHasGroups, "Port has security group associated. Cannot disable port security or IP address until security group is removed.")
+		return p, Faultf(
+			PortHasGroups,
+			"Port has security group associated. Cannot disable port security or IP address until security group is removed.",
+		)
 	default:
-		return p, Faultf(GroupsNeedPortSecurity, "Port security must be enabled and port must have an IP address in order to use security groups.")
+		return p, Faultf(
+			GroupsNeedPortSecurity,
+			"Port security must be enabled and port must have an IP address in order to use security groups.",
+		)
 	}
 }
 

@@ -8,7 +8,11 @@ import (
 
 func TestPort_StaleReportsAreAboutEarlierBindings(t *testing.T) {
 	t.Parallel()
-	bound := Port{Host: "cmp-1", BindingRevision: 7, Bindings: []Binding{{Host: "cmp-2", Status: BindingInactive}}}
+	bound := Port{
+		Host:            "cmp-1",
+		BindingRevision: 7,
+		Bindings:        []Binding{{Host: "cmp-2", Status: BindingInactive}},
+	}
 	distributed := Port{DeviceOwner: deviceOwnerDistributed}
 	for name, c := range map[string]struct {
 		port   Port

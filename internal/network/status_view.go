@@ -1,5 +1,5 @@
-// Package network holds the rules for networks, subnets, ports and agents: which provisioning blocks a port has, and what its
-// status is. The functions of package network do no I/O and do not read a clock.
+// Package network holds the rules for networks, subnets, ports and agents: which provisioning blocks a port
+// has, and what its status is. The functions of package network do no I/O and do not read a clock.
 package network
 
 import "time"
@@ -10,17 +10,20 @@ const (
 	ReportBegun    = "begun"    // the agent has started to work on the port and will report again
 	ReportLost     = "lost"     // the port is no longer wired: the device is unplugged
 	ReportBlock    = "block"    // another service wants the port to wait for the entity
-	ReportUnblock  = "unblock"  // the port need not wait for the entity any more, although the entity has completed nothing
+	// the port need not wait for the entity any more, although the entity has completed nothing
+	ReportUnblock = "unblock"
 )
 
 // Report is an agent's report about the agent's part of the work for a port.
 type Report struct {
-	Entity   string // DHCP, L2 …
-	Host     string // host of the agent
-	Event    string // ReportComplete, ReportBegun, ReportLost, ReportBlock or ReportUnblock; empty means ReportComplete
-	Revision int64  // revision_number of the port on which the agent acted; 0: not given
-	RPC      bool   // the report came over Neutron's RPC, so it names no revision; see Port.NeedsDetailsAgain
-	HostOnly bool   // the sender may act only for Host: the report cannot affect what waits only for other hosts
+	Entity string // DHCP, L2 …
+	Host   string // host of the agent
+	// ReportComplete, ReportBegun, ReportLost, ReportBlock or ReportUnblock; empty means ReportComplete
+	Event    string
+	Revision int64 // revision_number of the port on which the agent acted; 0: not given
+	RPC      bool  // the report came over Neutron's RPC, so it names no revision; see Port.NeedsDetailsAgain
+	// the sender may act only for Host: the report cannot affect what waits only for other hosts
+	HostOnly bool
 	Owner    string // who adds the block; only with ReportBlock
 	// TimeoutSeconds is how long the added block may exist; 0: no limit; only with ReportBlock.
 	TimeoutSeconds int64
@@ -39,19 +42,23 @@ type Waiting struct {
 
 // StatusView is a snapshot of a port for the port's workflow and for the workflow query `why`.
 type StatusView struct {
-	Deleted           bool // the row is deleted; only Events may be set
-	Name              string
-	Project           string
-	Host              string
-	Status            string
-	Waiting           []Waiting
-	Reason            string      // why the port is not ACTIVE, apart from its blocks; empty if the port is ACTIVE or waits only for blocks
-	StaleAgentWarning string      // why the status of an ACTIVE port may be out of date; empty if the agent that wired the port is alive
+	Deleted bool // the row is deleted; only Events may be set
+	Name    string
+	Project string
+	Host    string
+	Status  string
+	Waiting []Waiting
+	// why the port is not ACTIVE, apart from its blocks; empty if the port is ACTIVE or waits only for blocks
+	Reason string
+	// why the status of an ACTIVE port may be out of date; empty if the agent that wired the port is alive
+	StaleAgentWarning string
 	IgnoredReports    int64       // reports that were ignored since the port was created
 	Events            []NovaEvent // recorded for Nova and not delivered yet, oldest first
-	// Accepted says for each of the given reports, in the order of the reports, whether the report changed the port.
+	// Accepted says for each of the given reports, in the order of the reports, whether the report changed
+	// the port.
 	Accepted []bool `json:",omitempty"`
-	// Stale says for each of the given reports whether the report is about an earlier binding of the port; nil: none is.
+	// Stale says for each of the given reports whether the report is about an earlier binding of the port;
+	// nil: none is.
 	Stale        []bool     `json:",omitempty"`
 	NextDeadline *time.Time // when the status changes because a deadline passes; nil if no deadline is set
 }

@@ -42,7 +42,8 @@ type Subnet struct {
 	UpdatedAt    time.Time
 }
 
-// SubnetChange contains the attributes of a subnet that a request sets; an attribute whose field is nil does not change.
+// SubnetChange contains the attributes of a subnet that a request sets; an attribute whose field is nil does
+// not change.
 type SubnetChange struct {
 	Network      *uuid.UUID
 	Project      *string
@@ -84,12 +85,21 @@ func (s Subnet) IsAutoAddress() bool {
 
 // NewSubnet returns the subnet that a create request describes, with Neutron's defaults, or a fault.
 func NewSubnet(id uuid.UUID, c SubnetChange) (Subnet, error) {
-	s := Subnet{ID: id, DHCP: true, Tags: []string{}, ServiceTypes: []string{}}
+	s := Subnet{
+		ID:           id,
+		DHCP:         true,
+		Tags:         []string{},
+		ServiceTypes: []string{},
+	}
 	if c.CIDR == nil {
-		return s, Faultf(BadRequest, "Bad subnets request: a subnetpool must be specified in the absence of a cidr.")
+		return s, Faultf(
+			BadRequest,
+			"Bad subnets request: a subnetpool must be specified in the absence of a cidr.",
+		)
 	}
 	s.CIDR = c.CIDR.Masked()
-	if s.CIDR.Addr() == netip.IPv6Unspecified() { // Neutron's placeholder for a delegated prefix; no host has an address in it
+	// Neutron's placeholder for a delegated prefix; no host has an address in it
+	if s.CIDR.Addr() == netip.IPv6Unspecified() {
 		return s, invalidInput("the IPv6 subnet %s begins with the unspecified address '::'.", s.CIDR)
 	}
 	s.RAMode, s.AddressMode = deref(c.RAMode), deref(c.AddressMode)
@@ -107,10 +117,17 @@ func NewSubnet(id uuid.UUID, c SubnetChange) (Subnet, error) {
 		return s, invalidInput("ipv6_ra_mode and ipv6_address_mode cannot be set when ip_version is 4.")
 	}
 	if s.RAMode != "" && s.AddressMode != "" && s.RAMode != s.AddressMode {
-		return s, invalidInput("ipv6_ra_mode set to '%s' with ipv6_address_mode set to '%s' is not valid. If both attributes are set, they must be the same value.", s.RAMode, s.AddressMode)
+		return s, invalidInput(
+			"ipv6_ra_mode set to '%s' with ipv6_address_mode set to '%s' is not valid. If both attributes are set, they must be the same value.",
+			s.RAMode,
+			s.AddressMode,
+		)
 	}
 	if s.IsAutoAddress() && s.CIDR.Bits() != 64 {
-		return s, invalidInput("Invalid CIDR %s for IPv6 address mode. OpenStack uses the EUI-64 address format, which requires the prefix to be /64.", s.CIDR)
+		return s, invalidInput(
+			"Invalid CIDR %s for IPv6 address mode. OpenStack uses the EUI-64 address format, which requires the prefix to be /64.",
+			s.CIDR,
+		)
 	}
 	return s.With(c)
 }
@@ -143,20 +160,38 @@ func (s Subnet) check() error {
 		return invalidInput("gateway_ip '%s' does not match the ip_version '%d'.", s.Gateway, s.Version())
 	}
 	if s.Gateway.Is4() && s.CIDR.Contains(s.Gateway) && !s.isUsable(s.Gateway) {
-		return invalidInput("Gateway is not valid on subnet: %s is not a host address of %s.", s.Gateway, s.CIDR)
+		return invalidInput(
+			"Gateway is not valid on subnet: %s is not a host address of %s.",
+			s.Gateway,
+			s.CIDR,
+		)
 	}
 	if err := s.checkDHCP(); err != nil {
 		return err
 	}
 	if len(s.DNS) > maxDNS {
-		return Faultf(TooManyDNS, "Unable to complete operation for %s. The number of DNS nameservers exceeds the limit %d.", s.ID, maxDNS)
+		return Faultf(
+			TooManyDNS,
+			"Unable to complete operation for %s. The number of DNS nameservers exceeds the limit %d.",
+			s.ID,
+			maxDNS,
+		)
 	}
 	if len(s.Routes) > maxRoutes {
-		return Faultf(TooManyRoutes, "Unable to complete operation for %s. The number of host routes exceeds the limit %d.", s.ID, maxRoutes)
+		return Faultf(
+			TooManyRoutes,
+			"Unable to complete operation for %s. The number of host routes exceeds the limit %d.",
+			s.ID,
+			maxRoutes,
+		)
 	}
 	for i, server := range s.DNS {
 		if a, err := netip.ParseAddr(server); err != nil || a.Is4() != s.CIDR.Addr().Is4() {
-			return invalidInput("dns_nameserver '%s' does not match the ip_version '%d'.", server, s.Version())
+			return invalidInput(
+				"dns_nameserver '%s' does not match the ip_version '%d'.",
+				server,
+				s.Version(),
+			)
 		}
 		if slices.Contains(s.DNS[:i], server) {
 			return invalidInput("duplicate nameserver '%s'.", server)
@@ -164,7 +199,12 @@ func (s Subnet) check() error {
 	}
 	for i, r := range s.Routes {
 		if r.Destination.Addr().Is4() != s.CIDR.Addr().Is4() || r.NextHop.Is4() != s.CIDR.Addr().Is4() {
-			return invalidInput("host route %s via %s does not match the ip_version '%d'.", r.Destination, r.NextHop, s.Version())
+			return invalidInput(
+				"host route %s via %s does not match the ip_version '%d'.",
+				r.Destination,
+				r.NextHop,
+				s.Version(),
+			)
 		}
 		if slices.Contains(s.Routes[:i], r) {
 			return invalidInput("duplicate host route %s via %s.", r.Destination, r.NextHop)
@@ -177,7 +217,9 @@ func (s Subnet) check() error {
 func (s Subnet) checkDHCP() error {
 	switch a := s.CIDR.Addr(); {
 	case !s.DHCP && (s.RAMode != "" || s.AddressMode != ""):
-		return invalidInput("ipv6_ra_mode or ipv6_address_mode cannot be set when enable_dhcp is set to False.")
+		return invalidInput(
+			"ipv6_ra_mode or ipv6_address_mode cannot be set when enable_dhcp is set to False.",
+		)
 	case !s.DHCP:
 		return nil
 	case s.CIDR.Bits() > a.BitLen()-2:
@@ -199,13 +241,34 @@ func (s Subnet) checkPools() error {
 			return Faultf(InvalidPool, "The allocation pool %s-%s is not valid.", p.Start, p.End)
 		}
 		if !s.isUsable(p.Start) || !s.isUsable(p.End) {
-			return Faultf(OutOfBoundsPool, "The allocation pool %s-%s spans beyond the subnet cidr %s.", p.Start, p.End, s.CIDR)
+			return Faultf(
+				OutOfBoundsPool,
+				"The allocation pool %s-%s spans beyond the subnet cidr %s.",
+				p.Start,
+				p.End,
+				s.CIDR,
+			)
 		}
 		if s.Gateway.IsValid() && p.Contains(s.Gateway) {
-			return Faultf(GatewayInPool, "Gateway ip %s conflicts with allocation pool %s-%s.", s.Gateway, p.Start, p.End)
+			return Faultf(
+				GatewayInPool,
+				"Gateway ip %s conflicts with allocation pool %s-%s.",
+				s.Gateway,
+				p.Start,
+				p.End,
+			)
 		}
-		if slices.ContainsFunc(s.Pools[:i], func(o Pool) bool { return !p.End.Less(o.Start) && !o.End.Less(p.Start) }) {
-			return Faultf(OverlappingPools, "Found overlapping allocation pools: %s-%s for subnet %s.", p.Start, p.End, s.CIDR)
+		if slices.ContainsFunc(
+			s.Pools[:i],
+			func(o Pool) bool { return !p.End.Less(o.Start) && !o.End.Less(p.Start) },
+		) {
+			return Faultf(
+				OverlappingPools,
+				"Found overlapping allocation pools: %s-%s for subnet %s.",
+				p.Start,
+				p.End,
+				s.CIDR,
+			)
 		}
 	}
 	return nil
@@ -214,8 +277,9 @@ func (s Subnet) checkPools() error {
 // Contains reports whether the address is in the pool.
 func (p Pool) Contains(a netip.Addr) bool { return !a.Less(p.Start) && !p.End.Less(a) }
 
-// isUsable reports whether a host can have the address: the address is in the subnet and is neither the network address nor the IPv4
-// broadcast address. A subnet of size /31, /32, /127 or /128 has no network address and no broadcast address.
+// isUsable reports whether a host can have the address: the address is in the subnet and is neither the
+// network address nor the IPv4 broadcast address. A subnet of size /31, /32, /127 or /128 has no network
+// address and no broadcast address.
 func (s Subnet) isUsable(a netip.Addr) bool {
 	if !s.CIDR.Contains(a) {
 		return false
@@ -226,7 +290,8 @@ func (s Subnet) isUsable(a netip.Addr) bool {
 	return a != s.CIDR.Addr() && (a.Is6() || a != lastAddress(s.CIDR))
 }
 
-// defaultGateway returns the first host address of an IPv4 subnet, or the subnet-router anycast address of an IPv6 subnet.
+// defaultGateway returns the first host address of an IPv4 subnet, or the subnet-router anycast address of an
+// IPv6 subnet.
 func (s Subnet) defaultGateway() netip.Addr {
 	if s.Version() == 6 || s.CIDR.Bits() >= s.CIDR.Addr().BitLen()-1 {
 		return s.CIDR.Addr()

@@ -36,14 +36,22 @@ type Subport struct {
 	Segment int       `json:"segmentation_id"`
 }
 
-// InheritSegmentation is the segmentation type in a request which says that a subport uses the segmentation of the subport's own network.
+// InheritSegmentation is the segmentation type in a request which says that a subport uses the segmentation
+// of the subport's own network.
 const InheritSegmentation = "inherit"
 
-// ForTrunk returns the subport with an explicit segmentation, or a fault. The parameter `n` is the network of the subport, and the
-// parameter `parent` is the network of the trunk's parent port.
+// ForTrunk returns the subport with an explicit segmentation, or a fault. The parameter `n` is the network of
+// the subport, and the parameter `parent` is the network of the trunk's parent port.
 func (s Subport) ForTrunk(trunk uuid.UUID, n, parent Network) (Subport, error) {
 	if n.MTU > parent.MTU {
-		return s, Faultf(SubportMTU, "MTU %d of subport %s cannot be greater than MTU %d of trunk %s.", n.MTU, s.Port, parent.MTU, trunk)
+		return s, Faultf(
+			SubportMTU,
+			"MTU %d of subport %s cannot be greater than MTU %d of trunk %s.",
+			n.MTU,
+			s.Port,
+			parent.MTU,
+			trunk,
+		)
 	}
 	if s.Type != InheritSegmentation {
 		return s, nil
@@ -67,14 +75,15 @@ type SubportDetails struct {
 	MAC string `json:"mac_address"`
 }
 
-// maxBridgeName is the maximum length of a trunk bridge name: the maximum length of a Linux device name, minus the suffix that
-// agents append.
+// maxBridgeName is the maximum length of a trunk bridge name: the maximum length of a Linux device name,
+// minus the suffix that agents append.
 const maxBridgeName = 14
 
 // BridgeName returns the name of the Open vSwitch bridge of the trunk.
 func (c TrunkDetails) BridgeName() string { return ("tbr-" + c.Trunk.String())[:maxBridgeName] }
 
-// TrunkChange contains the attributes of a trunk that a request sets; an attribute whose field is nil does not change.
+// TrunkChange contains the attributes of a trunk that a request sets; an attribute whose field is nil does
+// not change.
 type TrunkChange struct {
 	Project     *string
 	Name        *string
@@ -92,7 +101,8 @@ func NewTrunk(id uuid.UUID, c TrunkChange) Trunk {
 	return t.With(c)
 }
 
-// With returns the trunk after the change c. With does not change the parent port and the subports of the trunk.
+// With returns the trunk after the change c. With does not change the parent port and the subports of the
+// trunk.
 func (t Trunk) With(c TrunkChange) Trunk {
 	set(&t.Project, c.Project)
 	set(&t.Name, c.Name)
@@ -102,7 +112,8 @@ func (t Trunk) With(c TrunkChange) Trunk {
 	return t
 }
 
-// CheckEnabled returns a fault if the trunk is disabled. A disabled trunk cannot be deleted, and its subports cannot be changed.
+// CheckEnabled returns a fault if the trunk is disabled. A disabled trunk cannot be deleted, and its subports
+// cannot be changed.
 func (t Trunk) CheckEnabled() error {
 	if t.AdminUp {
 		return nil
@@ -110,26 +121,40 @@ func (t Trunk) CheckEnabled() error {
 	return Faultf(TrunkDisabled, "Trunk %s is currently disabled.", t.ID)
 }
 
-// CheckAddSubports returns a fault if the subports cannot be added to the trunk. CheckAddSubports does not check whether a subport already
-// belongs to another trunk.
+// CheckAddSubports returns a fault if the subports cannot be added to the trunk. CheckAddSubports does not
+// check whether a subport already belongs to another trunk.
 func (t Trunk) CheckAddSubports(subports []Subport) error {
 	switch {
 	case len(subports) == 0:
 		return nil
 	case t.Status == Errored:
-		return Faultf(TrunkErrored, "Trunk %s is in error state. Attempt to resolve the error condition before proceeding.", t.ID)
+		return Faultf(
+			TrunkErrored,
+			"Trunk %s is in error state. Attempt to resolve the error condition before proceeding.",
+			t.ID,
+		)
 	}
 	all := slices.Clone(t.Subports)
 	for _, s := range subports {
 		if s.Port == t.Port {
-			return Faultf(ParentInUse, "Port %s is currently in use and is not eligible for use as a parent port.", s.Port)
+			return Faultf(
+				ParentInUse,
+				"Port %s is currently in use and is not eligible for use as a parent port.",
+				s.Port,
+			)
 		}
 		for _, o := range all {
 			if o.Port == s.Port {
 				return Faultf(TrunkPortInUse, "Port %s is in use by another trunk.", s.Port)
 			}
 			if o.Type == s.Type && o.Segment == s.Segment {
-				return Faultf(DuplicateSubport, "segmentation_type %s and segmentation_id %d already in use on trunk %s.", s.Type, s.Segment, t.ID)
+				return Faultf(
+					DuplicateSubport,
+					"segmentation_type %s and segmentation_id %d already in use on trunk %s.",
+					s.Type,
+					s.Segment,
+					t.ID,
+				)
 			}
 		}
 		all = append(all, s)
@@ -150,17 +175,19 @@ func (t Trunk) CheckRemoveSubports(ports []uuid.UUID) error {
 	return nil
 }
 
-// TrunkPort is the parent port or a subport of a trunk, with the attributes that the trunk's status depends on.
+// TrunkPort is the parent port or a subport of a trunk, with the attributes that the trunk's status depends
+// on.
 type TrunkPort struct {
 	Status  string `json:"status"`
 	VIF     string `json:"vif"`
 	AdminUp bool   `json:"admin_up"`
 }
 
-// TrunkStatus returns the status of a trunk. The trunk is DOWN if the parent port is not bound or is administratively down. The trunk is
-// ERROR if the parent port is in ERROR or the binding of a subport failed; otherwise the trunk is DEGRADED if a subport is in ERROR.
-// In all other cases, the trunk is ACTIVE if every port of the trunk with admin_state_up is ACTIVE, and it is BUILD or DOWN if one of these
-// ports is not ACTIVE. A blocked trunk is BUILD instead of ACTIVE.
+// TrunkStatus returns the status of a trunk. The trunk is DOWN if the parent port is not bound or is
+// administratively down. The trunk is ERROR if the parent port is in ERROR or the binding of a subport
+// failed; otherwise the trunk is DEGRADED if a subport is in ERROR. In all other cases, the trunk is ACTIVE
+// if every port of the trunk with admin_state_up is ACTIVE, and it is BUILD or DOWN if one of these ports is
+// not ACTIVE. A blocked trunk is BUILD instead of ACTIVE.
 func TrunkStatus(parent TrunkPort, subports []TrunkPort, blocked bool) string {
 	anyPort := func(is func(TrunkPort) bool) bool { return is(parent) || slices.ContainsFunc(subports, is) }
 	switch {
@@ -179,8 +206,8 @@ func TrunkStatus(parent TrunkPort, subports []TrunkPort, blocked bool) string {
 	}
 }
 
-// SubportHost returns the host to which the subports of the port's trunk must be bound: during a live migration the target host, otherwise
-// the port's current host.
+// SubportHost returns the host to which the subports of the port's trunk must be bound: during a live
+// migration the target host, otherwise the port's current host.
 func (p Port) SubportHost() string {
 	if to := p.migratingTo(); to != "" && p.Host != "" {
 		return to

@@ -8,7 +8,15 @@ import (
 func TestTrunkStatus_FollowsFromTheStatusesOfItsPorts(t *testing.T) {
 	t.Parallel()
 	port := func(status string) TrunkPort { return TrunkPort{Status: status, VIF: VIFOVS, AdminUp: true} }
-	unbound, failed := TrunkPort{Status: Down, VIF: VIFUnbound, AdminUp: true}, TrunkPort{Status: Down, VIF: VIFFailed, AdminUp: true}
+	unbound, failed := TrunkPort{
+		Status:  Down,
+		VIF:     VIFUnbound,
+		AdminUp: true,
+	}, TrunkPort{
+		Status:  Down,
+		VIF:     VIFFailed,
+		AdminUp: true,
+	}
 	disabled := TrunkPort{Status: Down, VIF: VIFOVS}
 	for want, cases := range map[string][][]TrunkPort{
 		Active:        {{port(Active)}, {port(Active), port(Active)}, {port(Active), disabled}},

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Reason explains why the port is not ACTIVE, without regard to its provisioning blocks. Reason returns an empty string if the port is
-// ACTIVE or if only provisioning blocks keep the port from becoming ACTIVE.
+// Reason explains why the port is not ACTIVE, without regard to its provisioning blocks. Reason returns an
+// empty string if the port is ACTIVE or if only provisioning blocks keep the port from becoming ACTIVE.
 func (p Port) Reason() string {
 	switch {
 	case !p.AdminUp:
@@ -41,9 +41,10 @@ func (p Port) Redacted() Port {
 // maxNamedHosts is the maximum number of hosts that a status sentence lists.
 const maxNamedHosts = 3
 
-// WithAgentHosts completes the blocks that an agent on any one of several hosts can remove, such as the DHCP block. The field Host of such
-// a block becomes a text: the names of these hosts, or their number if there are many. Use WithAgentHosts only for an answer to an API
-// request, because a workflow keeps its StatusView and would not notice that the agents have changed.
+// WithAgentHosts completes the blocks that an agent on any one of several hosts can remove, such as the DHCP
+// block. The field Host of such a block becomes a text: the names of these hosts, or their number if there
+// are many. Use WithAgentHosts only for an answer to an API request, because a workflow keeps its StatusView
+// and would not notice that the agents have changed.
 func (p Port) WithAgentHosts() Port {
 	p.Blocks = slices.Clone(p.Blocks)
 	for i, b := range p.Blocks {
@@ -58,21 +59,41 @@ func (p Port) WithAgentHosts() Port {
 	return p
 }
 
-// StatusView returns a snapshot of the port for readers at any time: its sentences name deadlines and do not say whether they have passed.
-// The returned StatusView does not contain the events for Nova.
+// StatusView returns a snapshot of the port for readers at any time: its sentences name deadlines and do not
+// say whether they have passed. The returned StatusView does not contain the events for Nova.
 func (p Port) StatusView() StatusView { return p.StatusViewAt(time.Time{}) }
 
-// StatusViewAt returns a snapshot of the port for a reader at the time `now`: its sentences say for how long the port is overdue.
+// StatusViewAt returns a snapshot of the port for a reader at the time `now`: its sentences say for how long
+// the port is overdue.
 func (p Port) StatusViewAt(now time.Time) StatusView {
-	s := StatusView{Name: p.Name, Project: p.Project, Host: p.Host, Status: p.Status, Reason: p.Reason(), StaleAgentWarning: p.staleAgentWarning(), IgnoredReports: p.IgnoredReports, NextDeadline: p.NextDeadline()}
+	s := StatusView{
+		Name:              p.Name,
+		Project:           p.Project,
+		Host:              p.Host,
+		Status:            p.Status,
+		Reason:            p.Reason(),
+		StaleAgentWarning: p.staleAgentWarning(),
+		IgnoredReports:    p.IgnoredReports,
+		NextDeadline:      p.NextDeadline(),
+	}
 	for _, b := range p.Blocks {
-		s.Waiting = append(s.Waiting, Waiting{Entity: b.Entity, Host: b.Host, Since: b.Since, Deadline: b.Deadline, Fatal: b.Fatal, Sentence: b.Sentence(now)})
+		s.Waiting = append(
+			s.Waiting,
+			Waiting{
+				Entity:   b.Entity,
+				Host:     b.Host,
+				Since:    b.Since,
+				Deadline: b.Deadline,
+				Fatal:    b.Fatal,
+				Sentence: b.Sentence(now),
+			},
+		)
 	}
 	return s
 }
 
-// staleAgentWarning explains why the status of an ACTIVE port may be out of date. staleAgentWarning returns an empty string if the port is
-// not ACTIVE or if the agent that wired the port is alive.
+// staleAgentWarning explains why the status of an ACTIVE port may be out of date. staleAgentWarning returns
+// an empty string if the port is not ACTIVE or if the agent that wired the port is alive.
 func (p Port) staleAgentWarning() string {
 	switch {
 	case p.Status != Active || !p.AgentHealth.Unregistered && p.AgentHealth.SilentSince == nil:
@@ -80,14 +101,17 @@ func (p Port) staleAgentWarning() string {
 	case p.AgentHealth.Unregistered:
 		return "the agent on " + p.Host + " is no longer registered, so the status may be out of date"
 	default:
-		return "its agent on " + p.Host + " was last heard of at " + formatTime(*p.AgentHealth.SilentSince) + ", so the status may be out of date"
+		return "its agent on " + p.Host + " was last heard of at " + formatTime(
+			*p.AgentHealth.SilentSince,
+		) + ", so the status may be out of date"
 	}
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// Sentence says in one line for which entity the block waits, since when and until when, and whether the agents of that entity are alive. If
-// `now` is not zero and the deadline has passed, Sentence says for how long the port is overdue.
+// Sentence says in one line for which entity the block waits, since when and until when, and whether the
+// agents of that entity are alive. If `now` is not zero and the deadline has passed, Sentence says for how
+// long the port is overdue.
 func (b Block) Sentence(now time.Time) string {
 	s := "it waits for " + b.Entity
 	if b.Host != "" {

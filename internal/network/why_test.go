@@ -18,13 +18,30 @@ func TestPort_NamesAllHostsFromWhichAReportIsAccepted(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
-			p := network.Port{Host: "cmp-1", Blocks: []network.Block{{Entity: network.DHCP, AgentHosts: hosts}, {Entity: network.L2, Host: "cmp-1", AgentHosts: []string{"cmp-1"}}}}
-			if got := p.WithAgentHosts().StatusView().Sentence(); !strings.Contains(got, want) || !strings.Contains(got, "it waits for L2 on cmp-1 since") {
-				t.Errorf("sentence of a port that waits for DHCP agents on %v and for L2: got %q, want it to contain %q and the L2 agent's host",
-					hosts, got, want)
+			p := network.Port{
+				Host: "cmp-1",
+				Blocks: []network.Block{
+					{Entity: network.DHCP, AgentHosts: hosts},
+					{Entity: network.L2, Host: "cmp-1", AgentHosts: []string{"cmp-1"}},
+				},
 			}
-			if got := p.StatusView().Sentence() + p.Redacted().StatusView().Sentence(); strings.Contains(got, "net-1") {
-				t.Errorf("sentences of the stored and of the redacted view: got %q, want no host of a DHCP agent", got)
+			if got := p.WithAgentHosts().StatusView().Sentence(); !strings.Contains(got, want) ||
+				!strings.Contains(got, "it waits for L2 on cmp-1 since") {
+				t.Errorf(
+					"sentence of a port that waits for DHCP agents on %v and for L2: got %q, want it to contain %q and the L2 agent's host",
+					hosts,
+					got,
+					want,
+				)
+			}
+			if got := p.StatusView().Sentence() + p.Redacted().StatusView().Sentence(); strings.Contains(
+				got,
+				"net-1",
+			) {
+				t.Errorf(
+					"sentences of the stored and of the redacted view: got %q, want no host of a DHCP agent",
+					got,
+				)
 			}
 		})
 	}
@@ -34,8 +51,18 @@ func TestStatusViewAt_SaysForHowLongAPortIsOverdue(t *testing.T) {
 	t.Parallel()
 	since := time.Date(2030, 1, 31, 10, 0, 0, 0, time.UTC)
 	deadline := since.Add(5 * time.Minute)
-	p := network.Port{Host: "cmp-1", VIF: "ovs", AdminUp: true, Status: network.Down,
-		Blocks: []network.Block{{Entity: network.L2, Host: "cmp-1", Since: since, Deadline: &deadline}}}
+	p := network.Port{
+		Host:    "cmp-1",
+		VIF:     "ovs",
+		AdminUp: true,
+		Status:  network.Down,
+		Blocks: []network.Block{{
+			Entity:   network.L2,
+			Host:     "cmp-1",
+			Since:    since,
+			Deadline: &deadline,
+		}},
+	}
 	const waits = "DOWN: it waits for L2 on cmp-1 since 2030-01-31T10:00:00Z"
 	for name, c := range map[string]struct {
 		view network.StatusView
