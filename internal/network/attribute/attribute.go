@@ -1,7 +1,8 @@
-// Package attribute describes the attributes of network objects. The description of an attribute contains the attribute's name in the
-// Networking API, says who may set and who may see the attribute, and has the functions that read the attribute from a request and write it
-// in each view of the object. berth builds every view of a network object only from the descriptions in package attribute. Package
-// attribute contains none of the rules of package network and does not read the database.
+// Package attribute describes the attributes of network objects. The description of an attribute contains the
+// attribute's name in the Networking API, says who may set and who may see the attribute, and has the
+// functions that read the attribute from a request and write it in each view of the object. berth builds
+// every view of a network object only from the descriptions in package attribute. Package attribute contains
+// none of the rules of package network and does not read the database.
 package attribute
 
 import (
@@ -20,7 +21,8 @@ const (
 	OnWrite  = OnCreate | OnUpdate
 )
 
-// String returns the name that policy rules use for the operation, such as `create` in create_port:mac_address.
+// String returns the name that policy rules use for the operation, such as `create` in
+// create_port:mac_address.
 func (o Operations) String() string {
 	if o == OnUpdate {
 		return "update"
@@ -28,24 +30,30 @@ func (o Operations) String() string {
 	return "create"
 }
 
-// Definition describes one attribute. The type parameter Object is the type of the objects that have the attribute. The type parameter
-// Change is the type of a request to create or update an Object.
+// Definition describes one attribute. The type parameter Object is the type of the objects that have the
+// attribute. The type parameter Change is the type of a request to create or update an Object.
 type Definition[Object, Change any] struct {
-	Name           string
-	SettableOn     Operations
-	AdminOnlyWrite bool                                 // by default only administrators may set the attribute; a policy rule decides
-	FalseAllowed   bool                                 // everyone may create an object with the value false, although AdminOnlyWrite is set
-	AdminOnlyRead  bool                                 // by default only administrators and services may see the attribute, filter by it and sort by it; a policy rule decides
-	Set            func(*Change, json.RawMessage) error // reads the request's value into the change
-	FilterField    string                               // field of the store's list queries; empty: no filter by the attribute
-	FilterValue    func(string) (string, error)         // canonical form of a filter's value, or ErrNoMatch; nil: the text itself
-	Sortable       bool                                 // lists can be sorted by FilterField
-	ObjectName     string                               // name in the versioned object; empty: Name
-	Views          Views[Object]
+	Name       string
+	SettableOn Operations
+	// by default only administrators may set the attribute; a policy rule decides
+	AdminOnlyWrite bool
+	// everyone may create an object with the value false, although AdminOnlyWrite is set
+	FalseAllowed bool
+	// by default only administrators and services may see the attribute, filter by it and sort by it; a
+	// policy rule decides
+	AdminOnlyRead bool
+	Set           func(*Change, json.RawMessage) error // reads the request's value into the change
+	// field of the store's list queries; empty: no filter by the attribute
+	FilterField string
+	// canonical form of a filter's value, or ErrNoMatch; nil: the text itself
+	FilterValue func(string) (string, error)
+	Sortable    bool   // lists can be sorted by FilterField
+	ObjectName  string // name in the versioned object; empty: Name
+	Views       Views[Object]
 }
 
-// Views holds, for each view of an object, the function that returns the attribute's value. If the function of a view is nil, the view does
-// not contain the attribute.
+// Views holds, for each view of an object, the function that returns the attribute's value. If the function
+// of a view is nil, the view does not contain the attribute.
 type Views[Object any] struct {
 	REST       func(Object) any // Networking API
 	RPC        func(Object) any // dictionaries sent to agents
@@ -55,12 +63,23 @@ type Views[Object any] struct {
 
 // everywhere returns the Views of an attribute that has the same value in all views.
 func everywhere[Object any](value func(Object) any) Views[Object] {
-	return Views[Object]{REST: value, RPC: value, Versioned: value, Controller: value}
+	return Views[Object]{
+		REST:       value,
+		RPC:        value,
+		Versioned:  value,
+		Controller: value,
+	}
 }
 
-// nested returns the Views of an attribute that is a nested object in the versioned object and a plain value in all other views.
+// nested returns the Views of an attribute that is a nested object in the versioned object and a plain value
+// in all other views.
 func nested[Object any](value, versioned func(Object) any) Views[Object] {
-	return Views[Object]{REST: value, RPC: value, Versioned: versioned, Controller: value}
+	return Views[Object]{
+		REST:       value,
+		RPC:        value,
+		Versioned:  versioned,
+		Controller: value,
+	}
 }
 
 // notVersioned returns the views of an attribute that the versioned object does not have.
@@ -68,13 +87,18 @@ func notVersioned[Object any](value func(Object) any) Views[Object] {
 	return nested(value, nil)
 }
 
-// absent is the value that a function of Views returns if an object does not have the attribute. The views of an object omit each attribute
-// whose value is absent.
+// absent is the value that a function of Views returns if an object does not have the attribute. The views of
+// an object omit each attribute whose value is absent.
 type absent struct{}
 
-// view builds one view of an object. The parameter `in` returns the name of an attribute in the view and the function that returns the
-// attribute's value. If an attribute's function for the view is nil or returns absent, the view omits the attribute.
-func view[Object, Change any](table []Definition[Object, Change], o Object, in func(Definition[Object, Change]) (string, func(Object) any)) map[string]any {
+// view builds one view of an object. The parameter `in` returns the name of an attribute in the view and the
+// function that returns the attribute's value. If an attribute's function for the view is nil or returns
+// absent, the view omits the attribute.
+func view[Object, Change any](
+	table []Definition[Object, Change],
+	o Object,
+	in func(Definition[Object, Change]) (string, func(Object) any),
+) map[string]any {
 	all := make(map[string]any, len(table))
 	for _, d := range table {
 		name, value := in(d)
@@ -88,9 +112,12 @@ func view[Object, Change any](table []Definition[Object, Change], o Object, in f
 	return all
 }
 
-// Into returns a function for the field Set of a Definition. The function that Into returns reads the value of the attribute from the
-// request and stores a pointer to the value in a field of the change.
-func Into[Change, Value any](field func(*Change) **Value, read func(json.RawMessage) (Value, error)) func(*Change, json.RawMessage) error {
+// Into returns a function for the field Set of a Definition. The function that Into returns reads the value
+// of the attribute from the request and stores a pointer to the value in a field of the change.
+func Into[Change, Value any](
+	field func(*Change) **Value,
+	read func(json.RawMessage) (Value, error),
+) func(*Change, json.RawMessage) error {
 	return func(c *Change, raw json.RawMessage) error {
 		v, err := read(raw)
 		if err == nil {
@@ -100,8 +127,8 @@ func Into[Change, Value any](field func(*Change) **Value, read func(json.RawMess
 	}
 }
 
-// ProjectInto reads project_id or tenant_id; null means the same as no value. If a request contains both project_id and tenant_id, their
-// values must be equal.
+// ProjectInto reads project_id or tenant_id; null means the same as no value. If a request contains both
+// project_id and tenant_id, their values must be equal.
 func ProjectInto[Change any](field func(*Change) **string) func(*Change, json.RawMessage) error {
 	return NullIsAbsent(func(c *Change, raw json.RawMessage) error {
 		v, err := Line(255)(raw)
@@ -116,8 +143,8 @@ func ProjectInto[Change any](field func(*Change) **string) func(*Change, json.Ra
 	})
 }
 
-// OnlyEmpty accepts the empty value of an attribute and returns an error for every other value, because berth supports no other value of
-// the attribute.
+// OnlyEmpty accepts the empty value of an attribute and returns an error for every other value, because berth
+// supports no other value of the attribute.
 func OnlyEmpty[Change any](_ *Change, raw json.RawMessage) error {
 	switch strings.ReplaceAll(string(raw), " ", "") {
 	case "null", "[]", "{}", `""`:
@@ -136,8 +163,8 @@ func NullIsAbsent[Change any](set func(*Change, json.RawMessage) error) func(*Ch
 	}
 }
 
-// CompleteError is an error whose text is the whole message to the client. The caller sends the text of a CompleteError unchanged, and
-// adds the attribute's name to the text of every other error.
+// CompleteError is an error whose text is the whole message to the client. The caller sends the text of a
+// CompleteError unchanged, and adds the attribute's name to the text of every other error.
 type CompleteError string
 
 func (e CompleteError) Error() string { return string(e) }

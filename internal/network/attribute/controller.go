@@ -9,8 +9,8 @@ import (
 	"berth/internal/network"
 )
 
-// The types of this file are the objects in OpenDaylight's northbound API. They contain all attributes of the Networking API, including the
-// attributes that only administrators see.
+// The types of this file are the objects in OpenDaylight's northbound API. They contain all attributes of the
+// Networking API, including the attributes that only administrators see.
 
 type networkByController struct {
 	ID              uuid.UUID   `json:"id"`
@@ -103,18 +103,45 @@ func stamped(revision int64, created, updated time.Time, tags []string) stamps {
 
 // NetworkController returns the network as OpenDaylight's northbound API expects it.
 func NetworkController(n network.Network) any {
-	return networkByController{ID: n.ID, Name: n.Name, Description: n.Description, TenantID: n.Project, ProjectID: n.Project,
-		Status: network.Active, AdminStateUp: n.AdminUp, Shared: n.Shared, External: n.External, MTU: n.MTU,
-		PortSecurity: n.PortSecurity, Type: n.Type, PhysicalNetwork: orNull(n.PhysicalNetwork), Segment: n.Segment,
-		Subnets: n.Subnets, stamps: stamped(n.Revision, n.CreatedAt, n.UpdatedAt, n.Tags)}
+	return networkByController{
+		ID:              n.ID,
+		Name:            n.Name,
+		Description:     n.Description,
+		TenantID:        n.Project,
+		ProjectID:       n.Project,
+		Status:          network.Active,
+		AdminStateUp:    n.AdminUp,
+		Shared:          n.Shared,
+		External:        n.External,
+		MTU:             n.MTU,
+		PortSecurity:    n.PortSecurity,
+		Type:            n.Type,
+		PhysicalNetwork: orNull(n.PhysicalNetwork),
+		Segment:         n.Segment,
+		Subnets:         n.Subnets,
+		stamps:          stamped(n.Revision, n.CreatedAt, n.UpdatedAt, n.Tags),
+	}
 }
 
 // SubnetController returns the subnet as OpenDaylight's northbound API expects it.
 func SubnetController(s network.Subnet) any {
-	o := subnetByController{ID: s.ID, NetworkID: s.Network, Name: s.Name, Description: s.Description, TenantID: s.Project,
-		ProjectID: s.Project, IPVersion: s.Version(), CIDR: s.CIDR, DHCP: s.DHCP, Pools: s.Pools, DNS: s.DNS,
-		Routes: s.Routes, RAMode: orNull(s.RAMode), AddressMode: orNull(s.AddressMode),
-		stamps: stamped(s.Revision, s.CreatedAt, s.UpdatedAt, s.Tags)}
+	o := subnetByController{
+		ID:          s.ID,
+		NetworkID:   s.Network,
+		Name:        s.Name,
+		Description: s.Description,
+		TenantID:    s.Project,
+		ProjectID:   s.Project,
+		IPVersion:   s.Version(),
+		CIDR:        s.CIDR,
+		DHCP:        s.DHCP,
+		Pools:       s.Pools,
+		DNS:         s.DNS,
+		Routes:      s.Routes,
+		RAMode:      orNull(s.RAMode),
+		AddressMode: orNull(s.AddressMode),
+		stamps:      stamped(s.Revision, s.CreatedAt, s.UpdatedAt, s.Tags),
+	}
 	if s.Gateway.IsValid() {
 		o.Gateway = &s.Gateway
 	}
@@ -123,21 +150,49 @@ func SubnetController(s network.Subnet) any {
 
 // TrunkController returns the trunk as OpenDaylight's northbound API expects it.
 func TrunkController(t network.Trunk) any {
-	return trunkByController{ID: t.ID, Name: t.Name, Description: t.Description, TenantID: t.Project, ProjectID: t.Project, AdminStateUp: t.AdminUp,
-		Status: t.Status, PortID: t.Port, Subports: t.Subports, stamps: stamped(t.Revision, t.CreatedAt, t.UpdatedAt, t.Tags)}
+	return trunkByController{
+		ID:           t.ID,
+		Name:         t.Name,
+		Description:  t.Description,
+		TenantID:     t.Project,
+		ProjectID:    t.Project,
+		AdminStateUp: t.AdminUp,
+		Status:       t.Status,
+		PortID:       t.Port,
+		Subports:     t.Subports,
+		stamps:       stamped(t.Revision, t.CreatedAt, t.UpdatedAt, t.Tags),
+	}
 }
 
 // GroupController returns the security group as OpenDaylight's northbound API expects it.
 func GroupController(g network.SecurityGroup) any {
-	return groupByController{ID: g.ID, Name: g.Name, Description: g.Description, TenantID: g.Project, ProjectID: g.Project, Stateful: g.Stateful,
-		stamps: stamped(g.Revision, g.CreatedAt, g.UpdatedAt, g.Tags)}
+	return groupByController{
+		ID:          g.ID,
+		Name:        g.Name,
+		Description: g.Description,
+		TenantID:    g.Project,
+		ProjectID:   g.Project,
+		Stateful:    g.Stateful,
+		stamps:      stamped(g.Revision, g.CreatedAt, g.UpdatedAt, g.Tags),
+	}
 }
 
 // RuleController returns the security group rule as OpenDaylight's northbound API expects it.
 func RuleController(r network.SecurityRule) any {
-	o := ruleByController{ID: r.ID, GroupID: r.Group, Description: r.Description, TenantID: r.Project, ProjectID: r.Project, Direction: r.Direction,
-		EtherType: r.EtherType, Protocol: orNull(r.Protocol), PortMin: r.PortMin, PortMax: r.PortMax, RemoteGroup: r.RemoteGroup,
-		stamps: stamped(r.Revision, r.CreatedAt, r.UpdatedAt, []string{})}
+	o := ruleByController{
+		ID:          r.ID,
+		GroupID:     r.Group,
+		Description: r.Description,
+		TenantID:    r.Project,
+		ProjectID:   r.Project,
+		Direction:   r.Direction,
+		EtherType:   r.EtherType,
+		Protocol:    orNull(r.Protocol),
+		PortMin:     r.PortMin,
+		PortMax:     r.PortMax,
+		RemoteGroup: r.RemoteGroup,
+		stamps:      stamped(r.Revision, r.CreatedAt, r.UpdatedAt, []string{}),
+	}
 	if r.RemoteIP.IsValid() {
 		prefix := r.RemoteIP.String()
 		o.RemoteIP = &prefix

@@ -9,11 +9,12 @@ import (
 	"berth/internal/network"
 )
 
-// ErrNoMatch says that no object can have the filter's value, so the list is empty; for example, a text that is not a UUID matches no
-// ID. A request that the API must reject gets another error.
+// ErrNoMatch says that no object can have the filter's value, so the list is empty; for example, a text that
+// is not a UUID matches no ID. A request that the API must reject gets another error.
 var ErrNoMatch = errors.New("no object has this value")
 
-// The functions of this file read the values of filters and return each value in the canonical form in which the database writes it.
+// The functions of this file read the values of filters and return each value in the canonical form in which
+// the database writes it.
 
 // FilterUUID reads a UUID.
 func FilterUUID(s string) (string, error) {
@@ -59,7 +60,11 @@ func FilterBool(s string) (string, error) {
 func FilterInt(s string) (string, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		err = network.Faultf(network.InvalidInput, "Invalid input for operation: '%s' is not an integer.", Excerpt(json.RawMessage(s)))
+		err = network.Faultf(
+			network.InvalidInput,
+			"Invalid input for operation: '%s' is not an integer.",
+			Excerpt(json.RawMessage(s)),
+		)
 	}
 	return strconv.FormatInt(n, 10), err
 }

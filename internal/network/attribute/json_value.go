@@ -16,10 +16,12 @@ import (
 	"berth/internal/text"
 )
 
-// The functions of this file read the values of attributes from the JSON of a request. The error of a function in this file says what is
-// wrong with the value; the caller of the function adds the attribute's name.
+// The functions of this file read the values of attributes from the JSON of a request. The error of a
+// function in this file says what is wrong with the value; the caller of the function adds the attribute's
+// name.
 
-// Line returns a function that reads a string of at most `limit` characters on a single line (see network.IsSingleLine).
+// Line returns a function that reads a string of at most `limit` characters on a single line (see
+// network.IsSingleLine).
 func Line(limit int) func(json.RawMessage) (string, error) {
 	return func(raw json.RawMessage) (string, error) {
 		s, err := Text(limit)(raw)
@@ -54,18 +56,28 @@ func IsNull(raw json.RawMessage) bool { return string(raw) == "null" }
 func Excerpt(raw json.RawMessage) string { return text.Excerpt(bytes.Trim(raw, `"`), 80) }
 
 // Booleans are the words that clients send for true and false, in lower case.
-var Booleans = map[string]bool{"true": true, "1": true, "false": false, "0": false}
+var Booleans = map[string]bool{
+	"true":  true,
+	"1":     true,
+	"false": false,
+	"0":     false,
+}
 
 // Bool reads a boolean; the JSON value may also be a string or a number that stands for a boolean.
 func Bool(raw json.RawMessage) (bool, error) {
 	v, ok := Booleans[strings.ToLower(strings.Trim(string(raw), `"`))]
 	if !ok {
-		return false, network.Faultf(network.InvalidInput, "Invalid input for operation: '%s' cannot be converted to boolean.", Excerpt(raw))
+		return false, network.Faultf(
+			network.InvalidInput,
+			"Invalid input for operation: '%s' cannot be converted to boolean.",
+			Excerpt(raw),
+		)
 	}
 	return v, nil
 }
 
-// Int returns a function that reads an integer from `low` to `high`; the JSON value may also be a string with such an integer.
+// Int returns a function that reads an integer from `low` to `high`; the JSON value may also be a string with
+// such an integer.
 func Int(low, high int) func(json.RawMessage) (int, error) {
 	return func(raw json.RawMessage) (int, error) {
 		n, err := strconv.Atoi(strings.Trim(string(raw), `"`))
@@ -92,7 +104,8 @@ func UUID(raw json.RawMessage) (uuid.UUID, error) {
 	return v, nil
 }
 
-// MAC reads a MAC address that is neither zero nor the broadcast address. MAC accepts multicast addresses, as Neutron does.
+// MAC reads a MAC address that is neither zero nor the broadcast address. MAC accepts multicast addresses, as
+// Neutron does.
 func MAC(raw json.RawMessage) (string, error) {
 	s, err := Text(64)(raw)
 	if err != nil {
@@ -105,7 +118,8 @@ func MAC(raw json.RawMessage) (string, error) {
 	return v, nil
 }
 
-// canonicalUUID parses a UUID in the canonical form of 36 characters. The result ok is false if the text has another form.
+// canonicalUUID parses a UUID in the canonical form of 36 characters. The result ok is false if the text has
+// another form.
 func canonicalUUID(s string) (id uuid.UUID, ok bool) {
 	s = strings.ToLower(s)
 	id, err := uuid.Parse(s)
@@ -134,7 +148,8 @@ func Address(raw json.RawMessage) (netip.Addr, error) {
 	return a, nil
 }
 
-// AddressOrNone reads an IP address. If the JSON value is null, AddressOrNone returns the zero netip.Addr, which is not a valid address.
+// AddressOrNone reads an IP address. If the JSON value is null, AddressOrNone returns the zero netip.Addr,
+// which is not a valid address.
 func AddressOrNone(raw json.RawMessage) (netip.Addr, error) {
 	if IsNull(raw) {
 		return netip.Addr{}, nil
@@ -150,13 +165,17 @@ func CIDR(raw json.RawMessage) (netip.Prefix, error) {
 	}
 	p, err := netip.ParsePrefix(s)
 	if err != nil || p.Addr().Is4In6() || p.Bits() == 0 {
-		return netip.Prefix{}, network.Faultf(network.InvalidInput, "Invalid input for cidr. Reason: '%s' is not a valid IP subnet.", Excerpt(raw))
+		return netip.Prefix{}, network.Faultf(
+			network.InvalidInput,
+			"Invalid input for cidr. Reason: '%s' is not a valid IP subnet.",
+			Excerpt(raw),
+		)
 	}
 	return p.Masked(), nil
 }
 
-// OneOf returns a function that reads one of the allowed strings. For the JSON value null, the returned function returns the empty
-// string.
+// OneOf returns a function that reads one of the allowed strings. For the JSON value null, the returned
+// function returns the empty string.
 func OneOf(allowed ...string) func(json.RawMessage) (string, error) {
 	return func(raw json.RawMessage) (string, error) {
 		var s string
@@ -171,8 +190,9 @@ func OneOf(allowed ...string) func(json.RawMessage) (string, error) {
 	}
 }
 
-// MaxItems is the maximum number of items in a list that List reads. Neutron has lower limits for some attributes, which package network
-// checks; MaxItems is higher than each of them, so that a client gets Neutron's error.
+// MaxItems is the maximum number of items in a list that List reads. Neutron has lower limits for some
+// attributes, which package network checks; MaxItems is higher than each of them, so that a client gets
+// Neutron's error.
 const MaxItems = 100
 
 // List reads a list of at most MaxItems items and calls `read` for each item.
@@ -180,7 +200,8 @@ func List[T any](read func(json.RawMessage) (T, error)) func(json.RawMessage) ([
 	return ListUpTo(MaxItems, read)
 }
 
-// ListUpTo does the same as List for a list of at most `limit` items. It checks the length before it calls `read`.
+// ListUpTo does the same as List for a list of at most `limit` items. It checks the length before it calls
+// `read`.
 func ListUpTo[T any](limit int, read func(json.RawMessage) (T, error)) func(json.RawMessage) ([]T, error) {
 	return func(raw json.RawMessage) ([]T, error) {
 		var items []json.RawMessage
@@ -253,8 +274,8 @@ func Dict(raw json.RawMessage, keys ...string) (map[string]json.RawMessage, erro
 	return m, nil
 }
 
-// Profile reads a dictionary of any content, at most 4095 bytes long. Profile decodes the dictionary and encodes it again, because
-// PostgreSQL does not accept every form of a number that JSON allows.
+// Profile reads a dictionary of any content, at most 4095 bytes long. Profile decodes the dictionary and
+// encodes it again, because PostgreSQL does not accept every form of a number that JSON allows.
 func Profile(raw json.RawMessage) (json.RawMessage, error) {
 	if IsNull(raw) {
 		return json.RawMessage(`{}`), nil

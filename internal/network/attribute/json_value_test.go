@@ -83,12 +83,26 @@ func TestList_TooLongIsRefusedBeforeItsItemsAreRead(t *testing.T) {
 		t.Run(fmt.Sprint(length), func(t *testing.T) {
 			t.Parallel()
 			raw, read := "["+strings.TrimSuffix(strings.Repeat("true,", length), ",")+"]", 0
-			_, err := attribute.List(func(item json.RawMessage) (bool, error) { read++; return attribute.Bool(item) })([]byte(raw))
+			_, err := attribute.List(
+				func(item json.RawMessage) (bool, error) { read++; return attribute.Bool(item) },
+			)(
+				[]byte(raw),
+			)
 			if length <= attribute.MaxItems && (err != nil || read != length) {
-				t.Errorf("list of %d items: got %d items read and the error %v, want every item and no error", length, read, err)
+				t.Errorf(
+					"list of %d items: got %d items read and the error %v, want every item and no error",
+					length,
+					read,
+					err,
+				)
 			}
 			if length > attribute.MaxItems && (err == nil || read != 0) {
-				t.Errorf("list of %d items: got %d items read and the error %v, want no item and an error", length, read, err)
+				t.Errorf(
+					"list of %d items: got %d items read and the error %v, want no item and an error",
+					length,
+					read,
+					err,
+				)
 			}
 		})
 	}
@@ -115,8 +129,12 @@ func TestFilters_CanonicalFormOrNoMatch(t *testing.T) {
 			}
 		})
 	}
-	for name, read := range map[string]func(string) (string, error){"UUID": attribute.FilterUUID, "MAC address": attribute.FilterMAC,
-		"IP address": attribute.FilterIP, "CIDR": attribute.FilterCIDR} {
+	for name, read := range map[string]func(string) (string, error){
+		"UUID":        attribute.FilterUUID,
+		"MAC address": attribute.FilterMAC,
+		"IP address":  attribute.FilterIP,
+		"CIDR":        attribute.FilterCIDR,
+	} {
 		t.Run(name+" of another form matches nothing", func(t *testing.T) {
 			t.Parallel()
 			if _, err := read("x"); err != attribute.ErrNoMatch {

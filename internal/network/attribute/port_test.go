@@ -17,8 +17,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files in testdata instead of comparing with them")
 
-// TestPort_ViewsEqualGoldenFiles compares, byte by byte, the four views of each sample port with the golden files in testdata. A change of
-// a golden file means that the format that clients, agents or OpenDaylight read has changed.
+// TestPort_ViewsEqualGoldenFiles compares, byte by byte, the four views of each sample port with the golden
+// files in testdata. A change of a golden file means that the format that clients, agents or OpenDaylight
+// read has changed.
 func TestPort_ViewsEqualGoldenFiles(t *testing.T) {
 	t.Parallel()
 	for name, view := range map[string]func(network.Port) map[string]any{
@@ -76,13 +77,19 @@ func TestPort_AttributesAreDefinedOnceAndWhole(t *testing.T) {
 				t.Error("the table defines the attribute twice, want one definition")
 			}
 			if (d.SettableOn == 0) != (d.Set == nil) {
-				t.Errorf("SettableOn is %d and (Set == nil) is %t; want Set if and only if the attribute is settable", d.SettableOn, d.Set == nil)
+				t.Errorf(
+					"SettableOn is %d and (Set == nil) is %t; want Set if and only if the attribute is settable",
+					d.SettableOn,
+					d.Set == nil,
+				)
 			}
 			if d.Sortable && d.FilterField == "" {
 				t.Error("the attribute is sortable but has no FilterField to sort by, want one")
 			}
 			if d.AdminOnlyWrite && d.SettableOn == 0 {
-				t.Error("AdminOnlyWrite is true, but no request may set the attribute; want false or a settable attribute")
+				t.Error(
+					"AdminOnlyWrite is true, but no request may set the attribute; want false or a settable attribute",
+				)
 			}
 			if d.ObjectName != "" && d.Views.Versioned == nil {
 				t.Error("ObjectName is set, but Views.Versioned is nil; want Views.Versioned set too")

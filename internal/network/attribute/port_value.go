@@ -20,8 +20,21 @@ func macOrRandom(raw json.RawMessage) (string, error) {
 }
 
 // VNICType reads the type of a virtual NIC, which must be one of Neutron's VNIC types.
-var VNICType = NotEmpty(OneOf("normal", "direct", "macvtap", "baremetal", "direct-physical", "virtio-forwarder", "smart-nic", "vdpa",
-	"accelerator-direct", "accelerator-direct-physical", "remote-managed"))
+var VNICType = NotEmpty(
+	OneOf(
+		"normal",
+		"direct",
+		"macvtap",
+		"baremetal",
+		"direct-physical",
+		"virtio-forwarder",
+		"smart-nic",
+		"vdpa",
+		"accelerator-direct",
+		"accelerator-direct-physical",
+		"remote-managed",
+	),
+)
 
 func setProfile(c *network.PortChange, raw json.RawMessage) (err error) {
 	c.Profile, err = Profile(raw)
@@ -45,7 +58,10 @@ func fixedIP(raw json.RawMessage) (f network.FixedIP, err error) {
 		}
 	}
 	if len(m) == 0 {
-		return f, network.Faultf(network.InvalidInput, "Invalid input for operation: IP allocation requires subnet_id or ip_address.")
+		return f, network.Faultf(
+			network.InvalidInput,
+			"Invalid input for operation: IP allocation requires subnet_id or ip_address.",
+		)
 	}
 	return f, nil
 }

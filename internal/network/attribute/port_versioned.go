@@ -10,12 +10,16 @@ import (
 
 // Versioned wraps the fields of an object in the envelope of oslo.versionedobjects.
 func Versioned(name, version string, fields map[string]any) map[string]any {
-	return object{"versioned_object.name": name, "versioned_object.namespace": "versionedobjects",
-		"versioned_object.version": version, "versioned_object.data": fields}
+	return object{
+		"versioned_object.name":      name,
+		"versioned_object.namespace": "versionedobjects",
+		"versioned_object.version":   version,
+		"versioned_object.data":      fields,
+	}
 }
 
-// PortVersioned returns the port as Neutron's versioned object Port in the given version, with the fields that an agent needs to wire the
-// port. The parameter `n` is the network to which the port belongs.
+// PortVersioned returns the port as Neutron's versioned object Port in the given version, with the fields
+// that an agent needs to wire the port. The parameter `n` is the network to which the port belongs.
 func PortVersioned(p network.Port, n network.Network, version string) map[string]any {
 	fields := view(Ports, p, func(d Definition[port, portChange]) (string, func(port) any) {
 		if d.ObjectName != "" {
@@ -23,7 +27,14 @@ func PortVersioned(p network.Port, n network.Network, version string) map[string
 		}
 		return d.Name, d.Views.Versioned
 	})
-	fields["bindings"], fields["distributed_bindings"], fields["binding_levels"] = versionedBindings(p), versionedDistributedBindings(p), versionedLevels(p, n)
+	fields["bindings"], fields["distributed_bindings"], fields["binding_levels"] = versionedBindings(
+		p,
+	), versionedDistributedBindings(
+		p,
+	), versionedLevels(
+		p,
+		n,
+	)
 	for _, f := range unsupportedFields {
 		if minorVersion(version) >= f.since {
 			fields[f.name] = nil
@@ -32,8 +43,8 @@ func PortVersioned(p network.Port, n network.Network, version string) map[string
 	return Versioned("Port", version, fields)
 }
 
-// unsupportedFields are the fields of Neutron's versioned object Port that are always null in berth. The field `since` is the minor version
-// of Port that added the unsupported field.
+// unsupportedFields are the fields of Neutron's versioned object Port that are always null in berth. The
+// field `since` is the minor version of Port that added the unsupported field.
 var unsupportedFields = []struct {
 	name  string
 	since int
@@ -59,7 +70,16 @@ func versionedPortSecurity(p port) any {
 func versionedFixedIPs(p port) any {
 	list := make([]object, len(p.Addresses))
 	for i, a := range p.Addresses {
-		list[i] = Versioned("IPAllocation", "1.0", object{"port_id": p.ID, "subnet_id": a.Subnet, "network_id": p.Network, "ip_address": a.IP})
+		list[i] = Versioned(
+			"IPAllocation",
+			"1.0",
+			object{
+				"port_id":    p.ID,
+				"subnet_id":  a.Subnet,
+				"network_id": p.Network,
+				"ip_address": a.IP,
+			},
+		)
 	}
 	return list
 }
@@ -67,7 +87,11 @@ func versionedFixedIPs(p port) any {
 func versionedAddressPairs(p port) any {
 	list := make([]object, len(p.AddressPairs))
 	for i, a := range p.AddressPairs {
-		list[i] = Versioned("AllowedAddressPair", "1.0", object{"port_id": p.ID, "mac_address": a.MAC, "ip_address": a.CIDR()})
+		list[i] = Versioned(
+			"AllowedAddressPair",
+			"1.0",
+			object{"port_id": p.ID, "mac_address": a.MAC, "ip_address": a.CIDR()},
+		)
 	}
 	return list
 }
@@ -75,13 +99,24 @@ func versionedAddressPairs(p port) any {
 func versionedDHCPOptions(p port) any {
 	list := make([]object, len(p.DHCPOptions))
 	for i, o := range p.DHCPOptions {
-		list[i] = Versioned("ExtraDhcpOpt", "1.0", object{"id": p.ID, "port_id": p.ID, "opt_name": o.Name, "opt_value": o.Value, "ip_version": o.IPVersion})
+		list[i] = Versioned(
+			"ExtraDhcpOpt",
+			"1.0",
+			object{
+				"id":         p.ID,
+				"port_id":    p.ID,
+				"opt_name":   o.Name,
+				"opt_value":  o.Value,
+				"ip_version": o.IPVersion,
+			},
+		)
 	}
 	return list
 }
 
-// versionedBindings returns the bindings of a port that is wired on one host at a time: the active binding, and the INACTIVE bindings to
-// hosts to which the port may move. In a versioned binding, the values of the fields profile and vif_details are strings that contain JSON.
+// versionedBindings returns the bindings of a port that is wired on one host at a time: the active binding,
+// and the INACTIVE bindings to hosts to which the port may move. In a versioned binding, the values of the
+// fields profile and vif_details are strings that contain JSON.
 func versionedBindings(p port) []object {
 	list := []object{}
 	if p.Distributed() {
@@ -92,26 +127,57 @@ func versionedBindings(p port) []object {
 		if b.Host == p.Host && b.VIF != network.VIFUnbound && b.VIF != network.VIFFailed {
 			details = jsonText(agentVIFDetails(p))
 		}
-		list = append(list, Versioned("PortBinding", "1.0", object{"port_id": p.ID, "host": b.Host, "profile": jsonText(b.Profile),
-			"vif_type": b.VIF, "vif_details": details, "vnic_type": b.VNIC, "status": b.Status}))
+		list = append(
+			list,
+			Versioned(
+				"PortBinding",
+				"1.0",
+				object{
+					"port_id":     p.ID,
+					"host":        b.Host,
+					"profile":     jsonText(b.Profile),
+					"vif_type":    b.VIF,
+					"vif_details": details,
+					"vnic_type":   b.VNIC,
+					"status":      b.Status,
+				},
+			),
+		)
 	}
 	return list
 }
 
-// versionedDistributedBindings returns the bindings of a distributed port, which is wired on every host that has the port's router.
+// versionedDistributedBindings returns the bindings of a distributed port, which is wired on every host that
+// has the port's router.
 func versionedDistributedBindings(p port) []object {
 	list := []object{}
 	if !p.Distributed() {
 		return list
 	}
 	for _, b := range p.Bindings {
-		list = append(list, Versioned("DistributedPortBinding", "1.0", object{"port_id": p.ID, "host": b.Host, "profile": jsonText(b.Profile),
-			"vif_type": b.VIF, "vif_details": nil, "vnic_type": b.VNIC, "status": b.Status, "router_id": p.DeviceID}))
+		list = append(
+			list,
+			Versioned(
+				"DistributedPortBinding",
+				"1.0",
+				object{
+					"port_id":     p.ID,
+					"host":        b.Host,
+					"profile":     jsonText(b.Profile),
+					"vif_type":    b.VIF,
+					"vif_details": nil,
+					"vnic_type":   b.VNIC,
+					"status":      b.Status,
+					"router_id":   p.DeviceID,
+				},
+			),
+		)
 	}
 	return list
 }
 
-// versionedLevels returns a binding level for each host on which the port is bound: the mechanism driver and the segment.
+// versionedLevels returns a binding level for each host on which the port is bound: the mechanism driver and
+// the segment.
 func versionedLevels(p port, n network.Network) []object {
 	list := []object{}
 	for _, b := range p.AllBindings() {
@@ -122,22 +188,51 @@ func versionedLevels(p port, n network.Network) []object {
 		if b.VIF == network.VIFDistributed {
 			driver = port{VIF: network.VIFOVS}.MechanismDriver()
 		}
-		list = append(list, Versioned("PortBindingLevel", "1.1", object{"port_id": p.ID, "host": b.Host, "level": 0, "driver": driver,
-			"segment": SegmentVersioned(n), "segment_id": n.ID}))
+		list = append(
+			list,
+			Versioned(
+				"PortBindingLevel",
+				"1.1",
+				object{
+					"port_id":    p.ID,
+					"host":       b.Host,
+					"level":      0,
+					"driver":     driver,
+					"segment":    SegmentVersioned(n),
+					"segment_id": n.ID,
+				},
+			),
+		)
 	}
 	return list
 }
 
-// SegmentVersioned returns the segment of a network as a versioned object. Each network of berth has one segment, and the ID of the segment
-// is the ID of the network.
+// SegmentVersioned returns the segment of a network as a versioned object. Each network of berth has one
+// segment, and the ID of the segment is the ID of the network.
 func SegmentVersioned(n network.Network) map[string]any {
 	var physical any
 	if n.PhysicalNetwork != "" {
 		physical = n.PhysicalNetwork
 	}
-	return Versioned("NetworkSegment", "1.0", object{"id": n.ID, "network_id": n.ID, "name": nil, "network_type": n.Type,
-		"physical_network": physical, "segmentation_id": n.Segment, "is_dynamic": false, "segment_index": 0, "hosts": []string{},
-		"description": "", "revision_number": n.Revision, "created_at": timestamp(n.CreatedAt), "updated_at": timestamp(n.UpdatedAt)})
+	return Versioned(
+		"NetworkSegment",
+		"1.0",
+		object{
+			"id":               n.ID,
+			"network_id":       n.ID,
+			"name":             nil,
+			"network_type":     n.Type,
+			"physical_network": physical,
+			"segmentation_id":  n.Segment,
+			"is_dynamic":       false,
+			"segment_index":    0,
+			"hosts":            []string{},
+			"description":      "",
+			"revision_number":  n.Revision,
+			"created_at":       timestamp(n.CreatedAt),
+			"updated_at":       timestamp(n.UpdatedAt),
+		},
+	)
 }
 
 // jsonText returns a dictionary as JSON text; the text of an empty dictionary is "{}".

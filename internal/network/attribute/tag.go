@@ -24,9 +24,9 @@ func Tags(raw json.RawMessage) ([]string, error) {
 // Tag reads one tag.
 func Tag(raw json.RawMessage) (string, error) { return NotEmpty(Line(maxTagLength))(raw) }
 
-// AddTags adds the tags `more` to the list, except tags that the list already contains, and returns the sorted list. The list is sorted
-// because Neutron shows tags in the order of a database index. AddTags returns an error if the object would have more tags than the
-// maximum.
+// AddTags adds the tags `more` to the list, except tags that the list already contains, and returns the
+// sorted list. The list is sorted because Neutron shows tags in the order of a database index. AddTags
+// returns an error if the object would have more tags than the maximum.
 func AddTags(tags []string, more ...string) ([]string, error) {
 	all := append(slices.Clone(tags), more...)
 	slices.Sort(all)
