@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// EnforcementConfig configures the external service that allows or refuses leases (Blazar's ExternalServiceFilter).
+// EnforcementConfig configures the external service that allows or refuses leases (Blazar's
+// ExternalServiceFilter).
 type EnforcementConfig struct {
 	URL      string // the paths check-create, check-update and on-end are below this URL
 	Token    string
@@ -30,8 +31,8 @@ type Enforcement struct {
 	http *http.Client
 }
 
-// NewEnforcement checks the configuration and returns the client of the enforcement service. NewEnforcement does not connect to the
-// service.
+// NewEnforcement checks the configuration and returns the client of the enforcement service. NewEnforcement
+// does not connect to the service.
 func NewEnforcement(c EnforcementConfig) (*Enforcement, error) {
 	if _, err := NewWebhook(Config{URL: c.URL}); err != nil {
 		return nil, err
@@ -44,11 +45,13 @@ func NewEnforcement(c EnforcementConfig) (*Enforcement, error) {
 type EnforcementRequest struct {
 	User, Project string
 	Lease         any
-	CurrentLease  any // the lease before the update; nil if the request is about the creation or the end of a lease
+	// the lease before the update; nil if the request is about the creation or the end of a lease
+	CurrentLease any
 }
 
-// Check asks the enforcement service whether a lease is allowed. Check returns the reason why the service refuses the lease, or an empty
-// string if the lease is allowed. If the enforcement service fails, the lease is allowed only if FailOpen is set.
+// Check asks the enforcement service whether a lease is allowed. Check returns the reason why the service
+// refuses the lease, or an empty string if the lease is allowed. If the enforcement service fails, the lease
+// is allowed only if FailOpen is set.
 func (e *Enforcement) Check(ctx context.Context, check string, req EnforcementRequest) (refusal string) {
 	const generic = "The external service that decides on leases did not allow it."
 	status, answer, err := e.post(ctx, check, req)
@@ -62,7 +65,18 @@ func (e *Enforcement) Check(ctx context.Context, check string, req EnforcementRe
 		}
 		return generic
 	}
-	slog.WarnContext(ctx, "enforcement service returned no decision", "check", check, "status", status, "error", err, "fail_open", e.FailOpen)
+	slog.WarnContext(
+		ctx,
+		"enforcement service returned no decision",
+		"check",
+		check,
+		"status",
+		status,
+		"error",
+		err,
+		"fail_open",
+		e.FailOpen,
+	)
 	if e.FailOpen {
 		return ""
 	}
@@ -72,13 +86,29 @@ func (e *Enforcement) Check(ctx context.Context, check string, req EnforcementRe
 // Notify sends an event to the enforcement service. Notify returns no error, but logs a failure.
 func (e *Enforcement) Notify(ctx context.Context, event string, req EnforcementRequest) {
 	if status, _, err := e.post(ctx, event, req); err != nil || status/100 != 2 {
-		slog.WarnContext(ctx, "enforcement service was not notified", "event", event, "status", status, "error", err)
+		slog.WarnContext(
+			ctx,
+			"enforcement service was not notified",
+			"event",
+			event,
+			"status",
+			status,
+			"error",
+			err,
+		)
 	}
 }
 
 func (e *Enforcement) post(ctx context.Context, path string, req EnforcementRequest) (int, []byte, error) {
-	fields := map[string]any{"lease": req.Lease, "context": map[string]string{"user_id": req.User, "project_id": req.Project,
-		"auth_url": e.AuthURL, "region_name": e.Region}}
+	fields := map[string]any{
+		"lease": req.Lease,
+		"context": map[string]string{
+			"user_id":     req.User,
+			"project_id":  req.Project,
+			"auth_url":    e.AuthURL,
+			"region_name": e.Region,
+		},
+	}
 	if req.CurrentLease != nil {
 		fields["current_lease"] = req.CurrentLease
 	}

@@ -49,16 +49,35 @@ func TestEnforcement_CheckFollowsTheServicesDecision(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			for open, want := range map[bool]string{false: tt.closed, true: tt.open} {
-				e, err := notify.NewEnforcement(notify.EnforcementConfig{URL: server.URL + "/v1/", Token: "secret", AuthURL: "http://k", Region: "r", FailOpen: open, Timeout: time.Hour})
+				e, err := notify.NewEnforcement(
+					notify.EnforcementConfig{
+						URL:      server.URL + "/v1/",
+						Token:    "secret",
+						AuthURL:  "http://k",
+						Region:   "r",
+						FailOpen: open,
+						Timeout:  time.Hour,
+					},
+				)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := e.Check(t.Context(), "check-update", notify.EnforcementRequest{User: "u", Project: "p", Lease: 1, CurrentLease: 2}); got != want {
+				if got := e.Check(t.Context(), "check-update", notify.EnforcementRequest{
+					User:         "u",
+					Project:      "p",
+					Lease:        1,
+					CurrentLease: 2,
+				}); got != want {
 					t.Errorf("check a lease with FailOpen %v: got the refusal %q, want %q", open, got, want)
 				}
 			}
 			want := map[string]any{"lease": 1.0, "current_lease": 2.0,
-				"context": map[string]any{"user_id": "u", "project_id": "p", "auth_url": "http://k", "region_name": "r"}}
+				"context": map[string]any{
+					"user_id":     "u",
+					"project_id":  "p",
+					"auth_url":    "http://k",
+					"region_name": "r",
+				}}
 			mu.Lock()
 			defer mu.Unlock()
 			if d := cmp.Diff(want, body); d != "" || path != "/v1/check-update" || token != "secret" {

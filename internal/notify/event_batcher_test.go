@@ -13,8 +13,8 @@ import (
 	"berth/internal/notify"
 )
 
-// blockingSender replaces the requests of an EventBatcher to Nova. Each call to the method send waits until the test
-// lets the call continue.
+// blockingSender replaces the requests of an EventBatcher to Nova. Each call to the method send waits until
+// the test lets the call continue.
 type blockingSender struct {
 	mu       sync.Mutex
 	requests [][]string

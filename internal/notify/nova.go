@@ -1,6 +1,6 @@
-// Package notify sends notifications to other services: external events to Nova, lease notifications to a webhook, and checks
-// to an enforcement service. A call to package notify sends a message once and returns the outcome. The callers store the messages and,
-// after an error, call package notify again.
+// Package notify sends notifications to other services: external events to Nova, lease notifications to a
+// webhook, and checks to an enforcement service. A call to package notify sends a message once and returns
+// the outcome. The callers store the messages and, after an error, call package notify again.
 package notify
 
 import (
@@ -20,7 +20,8 @@ import (
 	"berth/internal/safeurl"
 )
 
-// ErrRejected means that the receiver rejects the request permanently. After any error other than ErrRejected, the caller can retry.
+// ErrRejected means that the receiver rejects the request permanently. After any error other than
+// ErrRejected, the caller can retry.
 var ErrRejected = errors.New("rejected permanently")
 
 // Event is an external event of Nova's API os-server-external-events.
@@ -36,8 +37,9 @@ type Config struct {
 	URL     string // URL of the compute endpoint, or of the webhook
 	Token   string
 	Timeout time.Duration // time limit of one request; 0 means ten seconds
-	// TokenSource, which only the client of Nova uses, returns the token of a request in place of Token. If Nova has just rejected a token,
-	// the parameter `rejected` is the rejected token, and TokenSource returns another one; otherwise `rejected` is empty.
+	// TokenSource, which only the client of Nova uses, returns the token of a request in place of Token. If
+	// Nova has just rejected a token, the parameter `rejected` is the rejected token, and TokenSource returns
+	// another one; otherwise `rejected` is empty.
 	TokenSource func(ctx context.Context, rejected string) (string, error)
 	// Wrap, if set, adds measurements to the transport of the client.
 	Wrap func(http.RoundTripper) http.RoundTripper
@@ -58,7 +60,9 @@ type Nova struct {
 // NewNova checks the configuration and returns the client of Nova. NewNova does not connect to Nova.
 func NewNova(c Config) (*Nova, error) {
 	u, err := url.Parse(c.URL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
+		u.RawQuery != "" ||
+		u.Fragment != "" {
 		return nil, errors.New("the Nova URL is not of the form http://host:port/path")
 	}
 	if c.TokenSource == nil {
@@ -71,7 +75,8 @@ func NewNova(c Config) (*Nova, error) {
 	}, nil
 }
 
-// newClient returns an HTTP client that does not follow redirects. If `timeout` is 0 or negative, the client uses defaultTimeout.
+// newClient returns an HTTP client that does not follow redirects. If `timeout` is 0 or negative, the client
+// uses defaultTimeout.
 func newClient(timeout time.Duration, wrap func(http.RoundTripper) http.RoundTripper) *http.Client {
 	if timeout <= 0 {
 		timeout = defaultTimeout
@@ -94,9 +99,10 @@ type wireEvent struct {
 	Tag    string `json:"tag,omitempty"`
 }
 
-// Send sends events in one request and returns Nova's code for each event, for example 200 if Nova accepted the event, or 404 if Nova does
-// not know the server. If Nova answers 404 to the whole request with Nova's error body, Send returns 404 for each event; any other 404
-// comes from a proxy or a wrong URL, and Send returns an error.
+// Send sends events in one request and returns Nova's code for each event, for example 200 if Nova accepted
+// the event, or 404 if Nova does not know the server. If Nova answers 404 to the whole request with Nova's
+// error body, Send returns 404 for each event; any other 404 comes from a proxy or a wrong URL, and Send
+// returns an error.
 func (n *Nova) Send(ctx context.Context, events []Event) ([]int, error) {
 	if len(events) == 0 {
 		return nil, nil
@@ -133,17 +139,22 @@ func isItemNotFound(answer []byte) bool {
 	return json.Unmarshal(answer, &decoded) == nil && decoded.Item != nil
 }
 
-// isTransient reports whether a request that failed with the given HTTP status can succeed later, by itself or after an operator has
-// corrected something.
+// isTransient reports whether a request that failed with the given HTTP status can succeed later, by itself
+// or after an operator has corrected something.
 func isTransient(status int) bool {
 	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusRequestTimeout, http.StatusTooManyRequests:
+	case http.StatusUnauthorized,
+		http.StatusForbidden,
+		http.StatusNotFound,
+		http.StatusRequestTimeout,
+		http.StatusTooManyRequests:
 		return true
 	}
 	return status < 400 || status >= 500
 }
 
-// request sends a request. If Nova rejects the token, the method request gets another token and sends the HTTP request once more.
+// request sends a request. If Nova rejects the token, the method request gets another token and sends the
+// HTTP request once more.
 func (n *Nova) request(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
 	token, err := n.tokenSource(ctx, "")
 	if err != nil {
@@ -163,7 +174,12 @@ func (n *Nova) request(ctx context.Context, method, path string, body []byte) (i
 	return n.requestOnce(ctx, method, path, body, other)
 }
 
-func (n *Nova) requestOnce(ctx context.Context, method, path string, body []byte, token string) (int, []byte, error) {
+func (n *Nova) requestOnce(
+	ctx context.Context,
+	method, path string,
+	body []byte,
+	token string,
+) (int, []byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, n.base+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
@@ -181,7 +197,9 @@ func (n *Nova) requestOnce(ctx context.Context, method, path string, body []byte
 		return 0, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxBody)) // the status is enough, so a truncated body is no error
+	answer, _ := io.ReadAll(
+		io.LimitReader(resp.Body, maxBody),
+	) // the status is enough, so a truncated body is no error
 	return resp.StatusCode, answer, nil
 }
 

@@ -17,15 +17,21 @@ import (
 	"berth/internal/notify/notifytest"
 )
 
-var plugged = notify.Event{Server: "11111111-1111-4111-8111-111111111111", Name: "network-vif-plugged", Status: "completed",
-	Tag: "22222222-2222-4222-8222-222222222222"}
+var plugged = notify.Event{
+	Server: "11111111-1111-4111-8111-111111111111",
+	Name:   "network-vif-plugged",
+	Status: "completed",
+	Tag:    "22222222-2222-4222-8222-222222222222",
+}
 
 func newNova(t *testing.T, timeout time.Duration) (*notifytest.Nova, *notify.Nova) {
 	t.Helper()
 	stub := &notifytest.Nova{Token: "secret"}
 	server := httptest.NewServer(stub)
 	t.Cleanup(server.Close)
-	client, err := notify.NewNova(notify.Config{URL: server.URL + "/v2.1/", Token: "secret", Timeout: timeout})
+	client, err := notify.NewNova(
+		notify.Config{URL: server.URL + "/v2.1/", Token: "secret", Timeout: timeout},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,12 +48,17 @@ func TestNovaSend_RequestForm(t *testing.T) {
 		_, _ = io.WriteString(w, `{"events":[{"code":200},{"code":422}]}`)
 	}))
 	t.Cleanup(server.Close)
-	client, err := notify.NewNova(notify.Config{URL: server.URL + "/v2.1", Token: "secret", Timeout: time.Hour})
+	client, err := notify.NewNova(
+		notify.Config{URL: server.URL + "/v2.1", Token: "secret", Timeout: time.Hour},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	codes, err := client.Send(t.Context(), []notify.Event{plugged, {Server: "s", Name: "network-vif-deleted", Tag: "p"}})
+	codes, err := client.Send(
+		t.Context(),
+		[]notify.Event{plugged, {Server: "s", Name: "network-vif-deleted", Tag: "p"}},
+	)
 
 	if d := cmp.Diff([]int{200, 422}, codes); d != "" || err != nil {
 		t.Error(d, err)
@@ -58,10 +69,18 @@ func TestNovaSend_RequestForm(t *testing.T) {
 		t.Error(d)
 	}
 	if got.Method != "POST" || got.URL.Path != "/v2.1/os-server-external-events" {
-		t.Errorf("request for external events: got %s %s, want POST /v2.1/os-server-external-events", got.Method, got.URL.Path)
+		t.Errorf(
+			"request for external events: got %s %s, want POST /v2.1/os-server-external-events",
+			got.Method,
+			got.URL.Path,
+		)
 	}
-	for name, value := range map[string]string{"Content-Type": "application/json", "X-Auth-Token": "secret",
-		"X-OpenStack-Nova-API-Version": "2.1", "X-OpenStack-Request-ID": "req-"} {
+	for name, value := range map[string]string{
+		"Content-Type":                 "application/json",
+		"X-Auth-Token":                 "secret",
+		"X-OpenStack-Nova-API-Version": "2.1",
+		"X-OpenStack-Request-ID":       "req-",
+	} {
 		if !strings.HasPrefix(got.Header.Get(name), value) {
 			t.Errorf("request header %s: got %q, want it to begin with %q", name, got.Header.Get(name), value)
 		}
@@ -105,7 +124,12 @@ func TestNovaSend_StatusesAndCodes(t *testing.T) {
 				t.Error(d, err)
 			}
 			if (err == nil) != (tt.codes != nil) || errors.Is(err, notify.ErrRejected) != tt.refused {
-				t.Errorf("send an event: got error %v, want success %v, rejected %v", err, tt.codes != nil, tt.refused)
+				t.Errorf(
+					"send an event: got error %v, want success %v, rejected %v",
+					err,
+					tt.codes != nil,
+					tt.refused,
+				)
 			}
 			if n := len(stub.Events()); n != tt.taken {
 				t.Errorf("events that Nova received: got %d, want %d", n, tt.taken)
@@ -114,12 +138,18 @@ func TestNovaSend_StatusesAndCodes(t *testing.T) {
 	}
 }
 
-// If the response 404 comes from a proxy or a wrong URL, Nova.Send must return an error, so that the caller keeps the events and sends them
-// again.
+// If the response 404 comes from a proxy or a wrong URL, Nova.Send must return an error, so that the caller
+// keeps the events and sends them again.
 func TestNovaSend_NotFoundCountsOnlyWithNovasErrorBody(t *testing.T) {
 	t.Parallel()
-	for body, knows := range map[string]bool{``: false, `<h1>404</h1>`: false, `{"message":"The resource could not be found."}`: false, `[]`: false, `{"itemNotFound":null}`: false,
-		`{"itemNotFound":{"code":404,"message":"No instances found for any event"}}`: true} {
+	for body, knows := range map[string]bool{
+		``:             false,
+		`<h1>404</h1>`: false,
+		`{"message":"The resource could not be found."}`: false,
+		`[]`:                    false,
+		`{"itemNotFound":null}`: false,
+		`{"itemNotFound":{"code":404,"message":"No instances found for any event"}}`: true,
+	} {
 		t.Run(body, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(http.StatusNotFound)
@@ -131,8 +161,14 @@ func TestNovaSend_NotFoundCountsOnlyWithNovasErrorBody(t *testing.T) {
 				t.Fatal(err)
 			}
 			codes, err := client.Send(t.Context(), []notify.Event{plugged})
-			if (err == nil) != knows || knows != slices.Equal(codes, []int{404}) || errors.Is(err, notify.ErrRejected) {
-				t.Errorf("send an event, answer 404 with the body %q: got codes %v, error %v; want a code only for Nova's own error body", body, codes, err)
+			if (err == nil) != knows || knows != slices.Equal(codes, []int{404}) ||
+				errors.Is(err, notify.ErrRejected) {
+				t.Errorf(
+					"send an event, answer 404 with the body %q: got codes %v, error %v; want a code only for Nova's own error body",
+					body,
+					codes,
+					err,
+				)
 			}
 		})
 	}
@@ -144,7 +180,8 @@ func TestNovaSend_ConnectionFailuresAreTransient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Send(t.Context(), []notify.Event{plugged}); err == nil || errors.Is(err, notify.ErrRejected) {
+	if _, err := client.Send(t.Context(), []notify.Event{plugged}); err == nil ||
+		errors.Is(err, notify.ErrRejected) {
 		t.Errorf("send to an unreachable Nova: want a transient error, got %v", err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
@@ -160,7 +197,8 @@ func TestNovaSend_ConnectionFailuresAreTransient(t *testing.T) {
 func TestNewNova_RefusesInvalidURL(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"", "host", "ftp://h", "http://u:p@h", "http://h?a=b", "http://h:port"} {
-		if _, err := notify.NewNova(notify.Config{URL: url}); err == nil || strings.Contains(err.Error(), "u:p") {
+		if _, err := notify.NewNova(notify.Config{URL: url}); err == nil ||
+			strings.Contains(err.Error(), "u:p") {
 			t.Errorf("NewNova with the URL %q: got error %v, want one without the password", url, err)
 		}
 	}
@@ -222,7 +260,11 @@ func FuzzAnswer(f *testing.F) {
 		answers <- answer{status, body}
 		codes, err := client.Send(t.Context(), []notify.Event{plugged})
 		if (err == nil) != (len(codes) == 1) {
-			t.Errorf("send an event, random answer of Nova: got codes %v, error %v; want one code or an error", codes, err)
+			t.Errorf(
+				"send an event, random answer of Nova: got codes %v, error %v; want one code or an error",
+				codes,
+				err,
+			)
 		}
 	})
 }
@@ -234,13 +276,19 @@ func TestNovaSend_RenewsRejectedTokenOnce(t *testing.T) {
 	t.Cleanup(server.Close)
 	var asked []string
 	next := map[string]string{"": "first", "first": "second"}
-	client, err := notify.NewNova(notify.Config{URL: server.URL, Timeout: time.Hour, TokenSource: func(_ context.Context, rejected string) (string, error) {
-		asked = append(asked, rejected)
-		if token := next[rejected]; token != "" {
-			return token, nil
-		}
-		return "", errors.New("Keystone is not available")
-	}})
+	client, err := notify.NewNova(
+		notify.Config{
+			URL:     server.URL,
+			Timeout: time.Hour,
+			TokenSource: func(_ context.Context, rejected string) (string, error) {
+				asked = append(asked, rejected)
+				if token := next[rejected]; token != "" {
+					return token, nil
+				}
+				return "", errors.New("Keystone is not available")
+			},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +302,8 @@ func TestNovaSend_RenewsRejectedTokenOnce(t *testing.T) {
 		t.Error(d)
 	}
 	stub.Token = "third"
-	if _, err := client.Send(t.Context(), []notify.Event{plugged}); err == nil || errors.Is(err, notify.ErrRejected) {
+	if _, err := client.Send(t.Context(), []notify.Event{plugged}); err == nil ||
+		errors.Is(err, notify.ErrRejected) {
 		t.Errorf("send without a valid token: got %v, want a transient error", err)
 	}
 }

@@ -26,11 +26,12 @@ type Webhook struct {
 	http       *http.Client
 }
 
-// NewWebhook checks the configuration and returns the client of the webhook. NewWebhook does not connect to the URL. The webhook's URL may
-// have a query.
+// NewWebhook checks the configuration and returns the client of the webhook. NewWebhook does not connect to
+// the URL. The webhook's URL may have a query.
 func NewWebhook(c Config) (*Webhook, error) {
 	u, err := url.Parse(c.URL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
+		u.Fragment != "" {
 		return nil, errWebhookURL
 	}
 	return &Webhook{url: c.URL, token: c.Token, http: newClient(c.Timeout, c.Wrap)}, nil
@@ -47,10 +48,17 @@ type envelope struct {
 	Payload   any    `json:"payload"`
 }
 
-// Send sends a notification once. Send returns nil for any response with a 2xx status. If Send returns ErrRejected, a retry is useless.
+// Send sends a notification once. Send returns nil for any response with a 2xx status. If Send returns
+// ErrRejected, a retry is useless.
 func (w *Webhook) Send(ctx context.Context, n Notification) error {
-	body, err := json.Marshal(envelope{ID: n.ID, Publisher: n.Publisher, Type: n.Type, Priority: "INFO",
-		Timestamp: n.At.UTC().Format("2006-01-02 15:04:05.000000"), Payload: n.Payload})
+	body, err := json.Marshal(envelope{
+		ID:        n.ID,
+		Publisher: n.Publisher,
+		Type:      n.Type,
+		Priority:  "INFO",
+		Timestamp: n.At.UTC().Format("2006-01-02 15:04:05.000000"),
+		Payload:   n.Payload,
+	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrRejected, err)
 	}

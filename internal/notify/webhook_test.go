@@ -18,7 +18,9 @@ func newWebhook(t *testing.T, token string) (*notifytest.Webhook, *notify.Webhoo
 	stub := &notifytest.Webhook{Token: "secret"}
 	server := httptest.NewServer(stub)
 	t.Cleanup(server.Close)
-	client, err := notify.NewWebhook(notify.Config{URL: server.URL + "/in?of=leases", Token: token, Timeout: time.Hour})
+	client, err := notify.NewWebhook(
+		notify.Config{URL: server.URL + "/in?of=leases", Token: token, Timeout: time.Hour},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,10 +32,27 @@ func TestWebhookSend_RequestForm(t *testing.T) {
 	stub, client := newWebhook(t, "secret")
 	at := time.Date(2030, 1, 31, 10, 0, 0, 5000, time.FixedZone("", 3600))
 
-	err := client.Send(t.Context(), notify.Notification{ID: "m", Publisher: "p", Type: "lease.create", At: at, Payload: map[string]any{"lease_id": "l"}})
+	err := client.Send(
+		t.Context(),
+		notify.Notification{
+			ID:        "m",
+			Publisher: "p",
+			Type:      "lease.create",
+			At:        at,
+			Payload:   map[string]any{"lease_id": "l"},
+		},
+	)
 
-	want := []notifytest.ReceivedNotification{{ID: "m", Publisher: "p", Type: "lease.create", Priority: "INFO", Timestamp: "2030-01-31 09:00:00.000005",
-		Payload: map[string]any{"lease_id": "l"}}}
+	want := []notifytest.ReceivedNotification{
+		{
+			ID:        "m",
+			Publisher: "p",
+			Type:      "lease.create",
+			Priority:  "INFO",
+			Timestamp: "2030-01-31 09:00:00.000005",
+			Payload:   map[string]any{"lease_id": "l"},
+		},
+	}
 	if d := cmp.Diff(want, stub.Notifications()); d != "" || err != nil {
 		t.Error(d, err)
 	}
@@ -63,14 +82,22 @@ func TestWebhookSend_Statuses(t *testing.T) {
 
 			err := client.Send(t.Context(), notify.Notification{ID: "m"})
 
-			if (err != nil) != tt.failed || errors.Is(err, notify.ErrRejected) != tt.final || len(stub.Notifications()) != tt.taken {
-				t.Errorf("send a notification: got error %v and the notifications %v; want failed %v, rejected %v and %d notifications",
-					err, stub.Notifications(), tt.failed, tt.final, tt.taken)
+			if (err != nil) != tt.failed || errors.Is(err, notify.ErrRejected) != tt.final ||
+				len(stub.Notifications()) != tt.taken {
+				t.Errorf(
+					"send a notification: got error %v and the notifications %v; want failed %v, rejected %v and %d notifications",
+					err,
+					stub.Notifications(),
+					tt.failed,
+					tt.final,
+					tt.taken,
+				)
 			}
 		})
 	}
 	_, stranger := newWebhook(t, "wrong")
-	if err := stranger.Send(t.Context(), notify.Notification{}); err == nil || errors.Is(err, notify.ErrRejected) {
+	if err := stranger.Send(t.Context(), notify.Notification{}); err == nil ||
+		errors.Is(err, notify.ErrRejected) {
 		t.Errorf("send with an invalid token: got %v, want a transient error", err)
 	}
 }
@@ -78,7 +105,8 @@ func TestWebhookSend_Statuses(t *testing.T) {
 func TestNewWebhook_RefusesInvalidURL(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"", "host", "ftp://h", "http://u:p@h", "http://h:port"} {
-		if _, err := notify.NewWebhook(notify.Config{URL: url}); err == nil || strings.Contains(err.Error(), "u:p") {
+		if _, err := notify.NewWebhook(notify.Config{URL: url}); err == nil ||
+			strings.Contains(err.Error(), "u:p") {
 			t.Errorf("NewWebhook with the URL %q: got error %v, want one without the password", url, err)
 		}
 	}
