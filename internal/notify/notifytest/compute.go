@@ -41,8 +41,8 @@ type ServerGroup struct {
 	Policies []string `json:"policies"`
 }
 
-// Server is a server in the stub of Nova. After a request has deleted the server, the next PollsUntilGone lists of servers still contain
-// it.
+// Server is a server in the stub of Nova. After a request has deleted the server, the next PollsUntilGone
+// lists of servers still contain it.
 type Server struct {
 	ID             string `json:"id"`
 	Name           string `json:"name"`
@@ -129,7 +129,8 @@ type computeCall struct {
 	body  map[string]json.RawMessage
 }
 
-// collections maps the name of a collection in the path of the compute API, such as "servers", to the handler of the collection.
+// collections maps the name of a collection in the path of the compute API, such as "servers", to the handler
+// of the collection.
 var collections = map[string]func(*compute, computeCall) (int, any){
 	"os-aggregates":    (*compute).serveAggregates,
 	"flavors":          (*compute).serveFlavors,
@@ -150,13 +151,16 @@ func parseCall(r *http.Request, raw []byte) (computeCall, func(*compute, compute
 	return computeCall{}, nil
 }
 
-// matches reports whether the call has the given method, and the given number of path segments after the collection.
+// matches reports whether the call has the given method, and the given number of path segments after the
+// collection.
 func (c computeCall) matches(method string, after int) bool {
 	return c.Method == method && len(c.parts) == after+1
 }
 
 func errorBody(status int, kind, format string, args ...any) (int, any) {
-	return status, map[string]any{kind: map[string]any{"code": status, "message": fmt.Sprintf(format, args...)}}
+	return status, map[string]any{
+		kind: map[string]any{"code": status, "message": fmt.Sprintf(format, args...)},
+	}
 }
 
 func notFound(what, id string) (int, any) {
@@ -193,7 +197,10 @@ func (n *compute) serveAggregates(c computeCall) (int, any) {
 	}
 	i := -1
 	if len(c.parts) > 1 {
-		i = slices.IndexFunc(n.aggregates, func(a *Aggregate) bool { return strconv.Itoa(a.ID) == c.parts[1] })
+		i = slices.IndexFunc(
+			n.aggregates,
+			func(a *Aggregate) bool { return strconv.Itoa(a.ID) == c.parts[1] },
+		)
 	}
 	switch {
 	case i < 0:
@@ -215,8 +222,14 @@ func (n *compute) serveAggregateAction(a *Aggregate, c computeCall) (int, any) {
 	switch {
 	case json.Unmarshal(c.body["add_host"], &host) == nil:
 		for _, other := range n.aggregates {
-			if other != a && other.Zone != "" && a.Zone != "" && other.Zone != a.Zone && slices.Contains(other.Hosts, host.Host) {
-				return conflict("Cannot add host to aggregate %d. Reason: host %s is in availability zone %s.", a.ID, host.Host, other.Zone)
+			if other != a && other.Zone != "" && a.Zone != "" && other.Zone != a.Zone &&
+				slices.Contains(other.Hosts, host.Host) {
+				return conflict(
+					"Cannot add host to aggregate %d. Reason: host %s is in availability zone %s.",
+					a.ID,
+					host.Host,
+					other.Zone,
+				)
 			}
 		}
 		if slices.Contains(a.Hosts, host.Host) {
@@ -247,7 +260,10 @@ func (n *compute) serveFlavors(c computeCall) (int, any) {
 		if json.Unmarshal(c.body["flavor"], f) != nil || f.ID == "" || f.VCPUs < 1 || f.RAM < 1 {
 			return badRequest("no flavor")
 		}
-		if slices.ContainsFunc(n.flavors, func(other *Flavor) bool { return other.ID == f.ID || other.Name == f.Name }) {
+		if slices.ContainsFunc(
+			n.flavors,
+			func(other *Flavor) bool { return other.ID == f.ID || other.Name == f.Name },
+		) {
 			return conflict("Flavor with ID %s already exists.", f.ID)
 		}
 		n.flavors = append(n.flavors, f)
@@ -279,7 +295,8 @@ func (n *compute) serveFlavors(c computeCall) (int, any) {
 	return http.StatusOK, map[string]any{"extra_specs": f.Specs}
 }
 
-// accessList answers with the projects that may use a private flavor. As in Nova, a public flavor has no such list.
+// accessList answers with the projects that may use a private flavor. As in Nova, a public flavor has no such
+// list.
 func (f *Flavor) accessList() (int, any) {
 	if f.Public {
 		return notFound("Access list not available for public flavors:", f.ID)
@@ -296,7 +313,11 @@ func (f *Flavor) serveAction(c computeCall) (int, any) {
 	switch {
 	case json.Unmarshal(c.body["addTenantAccess"], &access) == nil:
 		if slices.Contains(f.Access, access.Tenant) || f.Public {
-			return conflict("Flavor access already exists for flavor %s and project %s combination.", f.ID, access.Tenant)
+			return conflict(
+				"Flavor access already exists for flavor %s and project %s combination.",
+				f.ID,
+				access.Tenant,
+			)
 		}
 		f.Access = append(f.Access, access.Tenant)
 	case json.Unmarshal(c.body["removeTenantAccess"], &access) == nil:

@@ -33,7 +33,8 @@ func (n *compute) serveServers(c computeCall) (int, any) {
 	return http.StatusAccepted, nil
 }
 
-// listServers lists the servers that match the query. Each call to listServers decreases PollsUntilGone of each deleted server by one.
+// listServers lists the servers that match the query. Each call to listServers decreases PollsUntilGone of
+// each deleted server by one.
 func (n *compute) listServers(c computeCall) []any {
 	query, all := c.URL.Query(), []any{}
 	n.servers = slices.DeleteFunc(n.servers, func(s *Server) bool {
@@ -49,7 +50,16 @@ func (n *compute) listServers(c computeCall) []any {
 		if s.Deleted && s.PollsUntilGone < 0 {
 			return true
 		}
-		all = append(all, map[string]any{"id": s.ID, "name": s.Name, "status": "ACTIVE", "OS-EXT-SRV-ATTR:host": s.Host, "flavor": map[string]any{"id": s.Flavor}})
+		all = append(
+			all,
+			map[string]any{
+				"id":                   s.ID,
+				"name":                 s.Name,
+				"status":               "ACTIVE",
+				"OS-EXT-SRV-ATTR:host": s.Host,
+				"flavor":               map[string]any{"id": s.Flavor},
+			},
+		)
 		return false
 	})
 	return all

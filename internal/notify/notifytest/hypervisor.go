@@ -10,17 +10,19 @@ import (
 	"strings"
 )
 
-// Hypervisor is a hypervisor in the stub of Nova. As in Nova, aggregates and lists of servers contain the name of a hypervisor's compute
-// service, and not the hypervisor's hostname. Several Ironic nodes may have the same compute service.
+// Hypervisor is a hypervisor in the stub of Nova. As in Nova, aggregates and lists of servers contain the
+// name of a hypervisor's compute service, and not the hypervisor's hostname. Several Ironic nodes may have
+// the same compute service.
 type Hypervisor struct {
 	ID       int
 	Hostname string
 	Service  string // default: the hostname without its domain
-	Zone     string // availability zone of the compute service while no aggregate gives it another one; default: nova
-	Type     string
-	Version  int
-	CPUInfo  string
-	State    string // up, down or disabled; disabled: up, but the compute service is disabled
+	// availability zone of the compute service while no aggregate gives it another one; default: nova
+	Zone    string
+	Type    string
+	Version int
+	CPUInfo string
+	State   string // up, down or disabled; disabled: up, but the compute service is disabled
 }
 
 // hypervisors are the hypervisors of a stub by hostname.
@@ -45,8 +47,9 @@ func (n *Nova) SetHypervisor(hostname, state string) {
 	n.hypervisors.put(h)
 }
 
-// MirrorHypervisors makes the stub add a hypervisor for each hostname that f returns. In a real cloud, every hypervisor registers itself
-// in Placement; in tests and development runs, root providers in Placement exist without any hypervisor.
+// MirrorHypervisors makes the stub add a hypervisor for each hostname that f returns. In a real cloud, every
+// hypervisor registers itself in Placement; in tests and development runs, root providers in Placement exist
+// without any hypervisor.
 func (n *Nova) MirrorHypervisors(f func(context.Context) (hostnames []string, err error)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -61,7 +64,19 @@ func (s *hypervisors) put(h Hypervisor) {
 		h.ID = len(s.all) + 1
 	}
 	service, _, _ := strings.Cut(h.Hostname, ".")
-	h.Service, h.Zone, h.Type, h.State = cmp.Or(h.Service, service), cmp.Or(h.Zone, "nova"), cmp.Or(h.Type, "QEMU"), cmp.Or(h.State, "up")
+	h.Service, h.Zone, h.Type, h.State = cmp.Or(
+		h.Service,
+		service,
+	), cmp.Or(
+		h.Zone,
+		"nova",
+	), cmp.Or(
+		h.Type,
+		"QEMU",
+	), cmp.Or(
+		h.State,
+		"up",
+	)
 	s.all[h.Hostname] = h
 }
 
@@ -107,8 +122,16 @@ func (n *Nova) listHypervisors(w http.ResponseWriter, r *http.Request) {
 	defer n.mu.Unlock()
 	all := []map[string]any{}
 	for _, h := range slices.SortedFunc(maps.Values(n.hypervisors.all), func(a, b Hypervisor) int { return a.ID - b.ID }) {
-		one := map[string]any{"id": h.ID, "hypervisor_hostname": h.Hostname, "service": map[string]any{"id": h.ID, "host": h.Service},
-			"hypervisor_type": h.Type, "hypervisor_version": h.Version, "cpu_info": h.CPUInfo, "state": "up", "status": "enabled"}
+		one := map[string]any{
+			"id":                  h.ID,
+			"hypervisor_hostname": h.Hostname,
+			"service":             map[string]any{"id": h.ID, "host": h.Service},
+			"hypervisor_type":     h.Type,
+			"hypervisor_version":  h.Version,
+			"cpu_info":            h.CPUInfo,
+			"state":               "up",
+			"status":              "enabled",
+		}
 		switch h.State {
 		case "down":
 			one["state"] = "down"
@@ -135,20 +158,31 @@ func (n *Nova) listZones(w http.ResponseWriter) {
 		if zones[zone] == nil {
 			zones[zone] = map[string]any{}
 		}
-		zones[zone][h.Service] = map[string]any{"nova-compute": map[string]any{"active": true, "available": true}}
+		zones[zone][h.Service] = map[string]any{
+			"nova-compute": map[string]any{"active": true, "available": true},
+		}
 	}
 	all := []map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(zones)) {
-		all = append(all, map[string]any{"zoneName": name, "zoneState": map[string]any{"available": true}, "hosts": zones[name]})
+		all = append(
+			all,
+			map[string]any{
+				"zoneName":  name,
+				"zoneState": map[string]any{"available": true},
+				"hosts":     zones[name],
+			},
+		)
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"availabilityZoneInfo": all})
 }
 
-// refuseUnknownService returns an error answer to a request that adds a host to an aggregate if no compute service has the name of the
-// host. For every other request, and if the service exists, refuseUnknownService returns 0.
+// refuseUnknownService returns an error answer to a request that adds a host to an aggregate if no compute
+// service has the name of the host. For every other request, and if the service exists, refuseUnknownService
+// returns 0.
 func (n *Nova) refuseUnknownService(c computeCall) (int, any) {
 	var host struct{ Host string }
-	if c.parts[0] != "os-aggregates" || json.Unmarshal(c.body["add_host"], &host) != nil || n.hasService(host.Host) {
+	if c.parts[0] != "os-aggregates" || json.Unmarshal(c.body["add_host"], &host) != nil ||
+		n.hasService(host.Host) {
 		return 0, nil
 	}
 	if err := n.updateMirror(c.Context()); err != nil {

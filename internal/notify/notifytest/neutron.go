@@ -23,8 +23,8 @@ type FloatingIP struct {
 	Tags        []string `json:"tags"`
 }
 
-// Neutron is a stub of Neutron with floating IPs, and with networks, their subnets and their ports. The zero value of Neutron is ready to
-// use.
+// Neutron is a stub of Neutron with floating IPs, and with networks, their subnets and their ports. The zero
+// value of Neutron is ready to use.
 type Neutron struct {
 	mu          sync.Mutex
 	floatingIPs []*FloatingIP
@@ -46,8 +46,8 @@ func (n *Neutron) FloatingIPs() []FloatingIP {
 	return all
 }
 
-// PutFloatingIP adds a floating IP to the stub of Neutron. If the stub already has a floating IP with the same address and network,
-// PutFloatingIP only sets the port of that floating IP.
+// PutFloatingIP adds a floating IP to the stub of Neutron. If the stub already has a floating IP with the
+// same address and network, PutFloatingIP only sets the port of that floating IP.
 func (n *Neutron) PutFloatingIP(f FloatingIP) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -61,10 +61,12 @@ func (n *Neutron) PutFloatingIP(f FloatingIP) {
 	n.floatingIPs = append(n.floatingIPs, &f)
 }
 
-// InjectFaults adds faults to the stub. The stub answers each request with the first fault that matches the request.
+// InjectFaults adds faults to the stub. The stub answers each request with the first fault that matches the
+// request.
 func (n *Neutron) InjectFaults(faults ...Fault) { n.faults.add(faults) }
 
-// ServeHTTP serves …/v2.0/floatingips, networks, subnets and ports, and the removal of interfaces from routers.
+// ServeHTTP serves …/v2.0/floatingips, networks, subnets and ports, and the removal of interfaces from
+// routers.
 func (n *Neutron) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	_, path, found := strings.Cut(r.URL.Path, "/v2.0/")
@@ -95,8 +97,17 @@ func (n *Neutron) reply(r *http.Request, parts []string, raw []byte) (int, any) 
 	}
 	if parts[0] == "" {
 		f := in.FloatingIP
-		if slices.ContainsFunc(n.floatingIPs, func(other *FloatingIP) bool { return other.IP == f.IP && other.Network == f.Network }) {
-			return http.StatusConflict, map[string]any{"NeutronError": map[string]any{"type": "FloatingIPAddressInUse", "message": "in use", "detail": ""}}
+		if slices.ContainsFunc(
+			n.floatingIPs,
+			func(other *FloatingIP) bool { return other.IP == f.IP && other.Network == f.Network },
+		) {
+			return http.StatusConflict, map[string]any{
+				"NeutronError": map[string]any{
+					"type":    "FloatingIPAddressInUse",
+					"message": "in use",
+					"detail":  "",
+				},
+			}
 		}
 		f.ID, f.Tags = uuid.NewString(), []string{}
 		n.floatingIPs = append(n.floatingIPs, &f)
@@ -105,7 +116,13 @@ func (n *Neutron) reply(r *http.Request, parts []string, raw []byte) (int, any) 
 	i := slices.IndexFunc(n.floatingIPs, func(f *FloatingIP) bool { return f.ID == parts[0] })
 	switch {
 	case i < 0:
-		return http.StatusNotFound, map[string]any{"NeutronError": map[string]any{"type": "FloatingIPNotFound", "message": "not found", "detail": ""}}
+		return http.StatusNotFound, map[string]any{
+			"NeutronError": map[string]any{
+				"type":    "FloatingIPNotFound",
+				"message": "not found",
+				"detail":  "",
+			},
+		}
 	case r.Method == http.MethodDelete:
 		n.floatingIPs = slices.Delete(n.floatingIPs, i, i+1)
 		return http.StatusNoContent, nil

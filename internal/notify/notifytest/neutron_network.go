@@ -73,8 +73,8 @@ func (n *Neutron) AddPort(network, deviceOwner, device string) string {
 	return p.ID
 }
 
-// DeletePort deletes a port of the stub, as Nova does when it deletes the port's server, and returns the number of ports
-// that are left.
+// DeletePort deletes a port of the stub, as Nova does when it deletes the port's server, and returns the
+// number of ports that are left.
 func (n *Neutron) DeletePort(id string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -91,12 +91,22 @@ func (n *Neutron) replyNetwork(r *http.Request, collection string, parts []strin
 		if r.Method == http.MethodDelete {
 			return n.deleteSubnet(parts[0])
 		}
-		return http.StatusOK, map[string]any{"subnets": matching(n.subnets, func(s *Subnet) bool { return s.Network == r.URL.Query().Get("network_id") })}
+		return http.StatusOK, map[string]any{
+			"subnets": matching(
+				n.subnets,
+				func(s *Subnet) bool { return s.Network == r.URL.Query().Get("network_id") },
+			),
+		}
 	case "ports":
 		if r.Method == http.MethodDelete {
 			return n.deletePort(parts[0])
 		}
-		return http.StatusOK, map[string]any{"ports": matching(n.ports, func(p *Port) bool { return p.Network == r.URL.Query().Get("network_id") })}
+		return http.StatusOK, map[string]any{
+			"ports": matching(
+				n.ports,
+				func(p *Port) bool { return p.Network == r.URL.Query().Get("network_id") },
+			),
+		}
 	case "routers":
 		return n.removeInterface(parts[0], raw)
 	default:
@@ -131,7 +141,8 @@ func (n *Neutron) replyNetworks(r *http.Request, parts []string, raw []byte) (in
 	if parts[0] == "" {
 		made := in.Network
 		if slices.ContainsFunc(n.networks, func(other *Network) bool {
-			return other.Type == made.Type && other.PhysicalNetwork == made.PhysicalNetwork && other.Segment == made.Segment
+			return other.Type == made.Type && other.PhysicalNetwork == made.PhysicalNetwork &&
+				other.Segment == made.Segment
 		}) {
 			return neutronError(http.StatusConflict, "VlanIdInUse")
 		}
@@ -174,7 +185,10 @@ func (n *Neutron) deleteSubnet(id string) (int, any) {
 	if i < 0 {
 		return neutronError(http.StatusNotFound, "SubnetNotFound")
 	}
-	if slices.ContainsFunc(n.ports, func(p *Port) bool { return p.Network == n.subnets[i].Network && !deletedWithNetwork(p) }) {
+	if slices.ContainsFunc(
+		n.ports,
+		func(p *Port) bool { return p.Network == n.subnets[i].Network && !deletedWithNetwork(p) },
+	) {
 		return neutronError(http.StatusConflict, "SubnetInUse")
 	}
 	n.subnets = slices.Delete(n.subnets, i, i+1)
@@ -201,12 +215,16 @@ func (n *Neutron) deletePort(id string) (int, any) {
 // hasFloatingIP reports whether a port of a network has a floating IP.
 func (n *Neutron) hasFloatingIP(network string) bool {
 	return slices.ContainsFunc(n.floatingIPs, func(f *FloatingIP) bool {
-		return f.Port != nil && slices.ContainsFunc(n.ports, func(p *Port) bool { return p.ID == *f.Port && p.Network == network })
+		return f.Port != nil &&
+			slices.ContainsFunc(
+				n.ports,
+				func(p *Port) bool { return p.ID == *f.Port && p.Network == network },
+			)
 	})
 }
 
-// removeInterface removes the port in the request's body from a router, and deletes the port. removeInterface refuses the request while a
-// port of the same network has a floating IP.
+// removeInterface removes the port in the request's body from a router, and deletes the port. removeInterface
+// refuses the request while a port of the same network has a floating IP.
 func (n *Neutron) removeInterface(router string, raw []byte) (int, any) {
 	var in struct {
 		Port string `json:"port_id"`

@@ -1,5 +1,5 @@
-// Package notifytest contains stubs of Nova, of Neutron and of a webhook. The stubs record the requests that they receive, and answer with
-// the faults that a test injects.
+// Package notifytest contains stubs of Nova, of Neutron and of a webhook. The stubs record the requests that
+// they receive, and answer with the faults that a test injects.
 package notifytest
 
 import (
@@ -44,11 +44,13 @@ func (n *Nova) Events() []ReceivedEvent {
 	return append([]ReceivedEvent{}, n.events...)
 }
 
-// InjectFaults adds faults to the stub. The stub answers each request with the first fault that matches the request.
+// InjectFaults adds faults to the stub. The stub answers each request with the first fault that matches the
+// request.
 func (n *Nova) InjectFaults(faults ...Fault) { n.faults.add(faults) }
 
-// ServeHTTP serves GET / (the version), POST …/os-server-external-events, GET …/os-hypervisors/detail, GET …/os-availability-zone/detail, the part of the
-// compute API that berth uses, and the control API for tests in other processes:
+// ServeHTTP serves GET / (the version), POST …/os-server-external-events, GET …/os-hypervisors/detail, GET
+// …/os-availability-zone/detail, the part of the compute API that berth uses, and the control API for tests
+// in other processes:
 //
 //	GET    /_control/events   {"events": [ReceivedEvent…]}
 //	GET    /_control/compute  a ComputeState
@@ -61,7 +63,11 @@ func (n *Nova) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		w.WriteHeader(http.StatusBadRequest)
 	case r.Method == http.MethodGet && r.URL.Path == "/":
-		writeJSON(w, http.StatusOK, map[string]any{"version": map[string]any{"id": "v2.1", "status": "CURRENT"}})
+		writeJSON(
+			w,
+			http.StatusOK,
+			map[string]any{"version": map[string]any{"id": "v2.1", "status": "CURRENT"}},
+		)
 	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/os-server-external-events"):
 		n.serveEvents(w, r, raw)
 	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/os-hypervisors/detail"):
@@ -138,7 +144,9 @@ func (n *Nova) recordEvents(r *http.Request, raw []byte, code int) (int, any) {
 		Events []ReceivedEvent `json:"events"`
 	}
 	if json.Unmarshal(raw, &body) != nil || len(body.Events) == 0 {
-		return http.StatusBadRequest, map[string]any{"badRequest": map[string]any{"code": 400, "message": "no events"}}
+		return http.StatusBadRequest, map[string]any{
+			"badRequest": map[string]any{"code": 400, "message": "no events"},
+		}
 	}
 	status := http.StatusOK
 	for i := range body.Events {

@@ -17,7 +17,8 @@ type ReceivedNotification struct {
 	Payload   map[string]any `json:"payload"`
 }
 
-// Webhook is a stub of a webhook that receives lease notifications. The zero value of Webhook is ready to use.
+// Webhook is a stub of a webhook that receives lease notifications. The zero value of Webhook is ready to
+// use.
 type Webhook struct {
 	Token string // expected in X-Auth-Token; empty: any token
 
@@ -33,8 +34,9 @@ func (h *Webhook) Notifications() []ReceivedNotification {
 	return append([]ReceivedNotification{}, h.notifications...)
 }
 
-// InjectFaults adds faults to the stub. The stub applies the faults to the next requests, in the order in which the faults were added. Of
-// each Fault, the stub uses only the fields Times, Status, DropConnection and Applied.
+// InjectFaults adds faults to the stub. The stub applies the faults to the next requests, in the order in
+// which the faults were added. Of each Fault, the stub uses only the fields Times, Status, DropConnection and
+// Applied.
 func (h *Webhook) InjectFaults(faults ...Fault) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,8 +69,8 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// record returns the next fault of the stub, and stores the notification unless this fault makes the request fail before the stub has
-// executed it.
+// record returns the next fault of the stub, and stores the notification unless this fault makes the request
+// fail before the stub has executed it.
 func (h *Webhook) record(m ReceivedNotification) Fault {
 	h.mu.Lock()
 	defer h.mu.Unlock()
