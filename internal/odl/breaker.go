@@ -14,28 +14,31 @@ const (
 	failuresToOpen = 5
 	// defaultProbeInterval is the default of Config.ProbeInterval.
 	defaultProbeInterval = time.Second
-	// returnSpacing is the time between the retries of two rejected callers. returnSpacing keeps the rate of retries independent of the
-	// number of callers.
+	// returnSpacing is the time between the retries of two rejected callers. returnSpacing keeps the rate of
+	// retries independent of the number of callers.
 	returnSpacing = 50 * time.Millisecond
 	// defaultSharedTimeout is the default of Config.SharedTimeout.
 	defaultSharedTimeout = 2 * time.Second
 )
 
-// SharedBreaker stores the state of the circuit breaker that all processes share for one controller. Without it, a process knows only about
-// failures of its own requests.
+// SharedBreaker stores the state of the circuit breaker that all processes share for one controller. Without
+// it, a process knows only about failures of its own requests.
 type SharedBreaker interface {
-	// Opened stores that the breaker is open, and that no process may send a probe to the controller before the duration has passed.
+	// Opened stores that the breaker is open, and that no process may send a probe to the controller before
+	// the duration has passed.
 	Opened(ctx context.Context, probeIn time.Duration) error
-	// Probe returns 0 if this process may send a request. If the breaker is open, this request is a probe, and no other process may send a
-	// probe before the interval `every` has passed. If the process may not send a request, Probe returns how long the process must wait.
+	// Probe returns 0 if this process may send a request. If the breaker is open, this request is a probe,
+	// and no other process may send a probe before the interval `every` has passed. If the process may not
+	// send a request, Probe returns how long the process must wait.
 	Probe(ctx context.Context, every time.Duration) (wait time.Duration, err error)
 	// Closed stores that the breaker is closed.
 	Closed(ctx context.Context) error
 }
 
-// breaker is a circuit breaker: it limits the requests of many callers to a controller that fails. The breaker opens after failuresToOpen
-// consecutive failures. While the breaker is open, it admits one request (a probe) per probeInterval, counted over all processes, to find out
-// whether the controller is available again. The breaker closes after the first successful request.
+// breaker is a circuit breaker: it limits the requests of many callers to a controller that fails. The
+// breaker opens after failuresToOpen consecutive failures. While the breaker is open, it admits one request
+// (a probe) per probeInterval, counted over all processes, to find out whether the controller is available
+// again. The breaker closes after the first successful request.
 type breaker struct {
 	now           func() time.Time
 	shared        SharedBreaker // nil: this process only
@@ -73,8 +76,8 @@ func (b *breaker) admit(ctx context.Context) (wait time.Duration, last string) {
 	return 0, ""
 }
 
-// deferToOthers asks the shared breaker whether this process must wait because of other processes. If this process must wait, deferToOthers
-// opens the local breaker and returns true.
+// deferToOthers asks the shared breaker whether this process must wait because of other processes. If this
+// process must wait, deferToOthers opens the local breaker and returns true.
 func (b *breaker) deferToOthers(ctx context.Context) bool {
 	var wait time.Duration
 	b.callShared(ctx, func(ctx context.Context) (err error) {
@@ -91,8 +94,8 @@ func (b *breaker) deferToOthers(ctx context.Context) bool {
 	return true
 }
 
-// callShared calls f, which uses the shared breaker, if there is a shared breaker. If f returns an error, callShared logs it, and only the
-// local breaker limits requests.
+// callShared calls f, which uses the shared breaker, if there is a shared breaker. If f returns an error,
+// callShared logs it, and only the local breaker limits requests.
 func (b *breaker) callShared(ctx context.Context, f func(context.Context) error) {
 	if b.shared == nil {
 		return
@@ -100,19 +103,26 @@ func (b *breaker) callShared(ctx context.Context, f func(context.Context) error)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.sharedTimeout)
 	defer cancel()
 	if err := f(ctx); err != nil {
-		slog.WarnContext(ctx, "shared breaker state is unavailable; using the breaker state of this process alone", "error", err)
+		slog.WarnContext(
+			ctx,
+			"shared breaker state is unavailable; using the breaker state of this process alone",
+			"error",
+			err,
+		)
 	}
 }
 
-// wait returns the same as admit, but does not reserve a probe, because its callers do not send a request now.
+// wait returns the same as admit, but does not reserve a probe, because its callers do not send a request
+// now.
 func (b *breaker) wait() (wait time.Duration, last string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.waitLocked()
 }
 
-// waitLocked returns how long a caller must wait, and the last failure. b.mu must be locked. Each rejected caller gets a later retry time
-// than the caller before; if that time were more than maxWait away, the caller gets a random time within maxWait.
+// waitLocked returns how long a caller must wait, and the last failure. b.mu must be locked. Each rejected
+// caller gets a later retry time than the caller before; if that time were more than maxWait away, the caller
+// gets a random time within maxWait.
 func (b *breaker) waitLocked() (wait time.Duration, last string) {
 	now := b.now()
 	due := b.nextProbe.Sub(now)
@@ -157,7 +167,8 @@ func (b *breaker) report(ctx context.Context, sick string) {
 	}
 }
 
-// countResult counts consecutive failures. countResult returns the number of failures before and after this result.
+// countResult counts consecutive failures. countResult returns the number of failures before and after this
+// result.
 func (b *breaker) countResult(sick string) (before, now int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -34,11 +34,18 @@ func TestBreaker_OpenAdmitsOneProbePerSecond(t *testing.T) {
 				admitted++
 				b.report(t.Context(), "timeout")
 			case wait > b.maxWait()+defaultProbeInterval || last == "":
-				t.Fatalf("admit a request while the breaker is open: got wait %s and last failure %q, want a bounded wait and a failure", wait, last)
+				t.Fatalf(
+					"admit a request while the breaker is open: got wait %s and last failure %q, want a bounded wait and a failure",
+					wait,
+					last,
+				)
 			}
 		}
 		if admitted > 1 {
-			t.Fatalf("admit 100 requests at the same time while the breaker is open: %d were admitted, want at most 1", admitted)
+			t.Fatalf(
+				"admit 100 requests at the same time while the breaker is open: %d were admitted, want at most 1",
+				admitted,
+			)
 		}
 		c.at = c.at.Add(defaultProbeInterval)
 	}
@@ -72,7 +79,10 @@ func TestBreaker_SuccessResetsFailureCount(t *testing.T) {
 		b.report(t.Context(), "")
 	}
 	if wait, _ := b.admit(t.Context()); wait != 0 {
-		t.Errorf("admit a request after fewer than failuresToOpen consecutive failures: got wait %s, want 0", wait)
+		t.Errorf(
+			"admit a request after fewer than failuresToOpen consecutive failures: got wait %s, want 0",
+			wait,
+		)
 	}
 }
 
@@ -81,7 +91,9 @@ func TestBreaker_ProbesAgainAfterLostProbe(t *testing.T) {
 	b, c := openBreaker(t)
 	c.at = c.at.Add(defaultProbeInterval)
 	if wait, _ := b.admit(t.Context()); wait != 0 {
-		t.Fatal("admit a probe after probeInterval: got a wait, want none") // the sender of this probe dies and reports no result
+		t.Fatal(
+			"admit a probe after probeInterval: got a wait, want none",
+		) // the sender of this probe dies and reports no result
 	}
 	c.at = c.at.Add(defaultProbeInterval)
 	if wait, _ := b.admit(t.Context()); wait != 0 {
@@ -93,8 +105,16 @@ func TestRetryAfter_SecondsOrDate(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for value, want := range map[string]time.Duration{
-		"": 0, "0": 0, "5": 5 * time.Second, "-5": 0, "1.5": 0, "4294967295": 24 * time.Hour, "99999999999999999999": 0,
-		"Thu, 01 Jan 2026 00:01:00 GMT": time.Minute, "Thu, 01 Jan 2015 00:01:00 GMT": 0, "soon": 0,
+		"":                              0,
+		"0":                             0,
+		"5":                             5 * time.Second,
+		"-5":                            0,
+		"1.5":                           0,
+		"4294967295":                    24 * time.Hour,
+		"99999999999999999999":          0,
+		"Thu, 01 Jan 2026 00:01:00 GMT": time.Minute,
+		"Thu, 01 Jan 2015 00:01:00 GMT": 0,
+		"soon":                          0,
 	} {
 		t.Run(value, func(t *testing.T) {
 			if got := retryAfter(value, now); got != want {

@@ -1,6 +1,6 @@
-// Package odl is a client of OpenDaylight: it sends requests to the Neutron northbound API, reads the controller's operational data and
-// watches its change events. A circuit breaker limits the requests to a controller that fails. The package journal decides what a response
-// means for a journal entry.
+// Package odl is a client of OpenDaylight: it sends requests to the Neutron northbound API, reads the
+// controller's operational data and watches its change events. A circuit breaker limits the requests to a
+// controller that fails. The package journal decides what a response means for a journal entry.
 package odl
 
 import (
@@ -30,11 +30,14 @@ type Config struct {
 	Password string
 	Timeout  time.Duration // timeout of one request and its response; 0: ten seconds
 	CAPEM    []byte        // certificate authorities; empty: the system's
-	// Concurrency is the maximum number of requests in flight; requests that list objects are not counted; 0: DefaultConcurrency.
+	// Concurrency is the maximum number of requests in flight; requests that list objects are not counted; 0:
+	// DefaultConcurrency.
 	Concurrency int
-	// ProbeInterval is how often an open circuit breaker admits one request, counted over all processes; 0: one second.
+	// ProbeInterval is how often an open circuit breaker admits one request, counted over all processes; 0:
+	// one second.
 	ProbeInterval time.Duration
-	// SharedTimeout limits a call that reads or writes the state of the circuit breaker that all processes share; 0: two seconds.
+	// SharedTimeout limits a call that reads or writes the state of the circuit breaker that all processes
+	// share; 0: two seconds.
 	SharedTimeout time.Duration
 	// Wrap, if set, adds measurements to the transport of the client.
 	Wrap func(http.RoundTripper) http.RoundTripper
@@ -42,25 +45,31 @@ type Config struct {
 
 const (
 	defaultTimeout = 10 * time.Second
-	// maxBody is the maximum number of bytes of a response body that the client reads. The client ignores the rest of the body.
+	// maxBody is the maximum number of bytes of a response body that the client reads. The client ignores the
+	// rest of the body.
 	maxBody = 16 << 20
-	// idleTimeout is how long the client keeps an idle connection. idleTimeout is shorter than the controller's timeout, so that the client
-	// closes the connection first.
+	// idleTimeout is how long the client keeps an idle connection. idleTimeout is shorter than the
+	// controller's timeout, so that the client closes the connection first.
 	idleTimeout = 20 * time.Second
 )
 
-// Failure is the reason why a request got no complete response. Failure is empty if the request got a complete response.
+// Failure is the reason why a request got no complete response. Failure is empty if the request got a
+// complete response.
 type Failure string
 
 // The kinds of failures of a request.
 const (
-	FailureUnreachable    Failure = "unreachable" // no connection: nothing was sent
-	FailureTLS            Failure = "tls"         // the TLS handshake failed: nothing was sent
-	FailureTimeout        Failure = "timeout"     // sent, and no response came in time
-	FailureReset          Failure = "reset"       // sent, and the connection ended before the response was complete
-	FailureBreakerOpen    Failure = "open"        // not sent because the circuit breaker is open; see RetryAfter
-	FailureBusy           Failure = "busy"        // not sent because too many requests are in flight; see RetryAfter
-	FailureInvalidRequest Failure = "unusable"    // not sent because no HTTP request can be made of the arguments
+	FailureUnreachable Failure = "unreachable" // no connection: nothing was sent
+	FailureTLS         Failure = "tls"         // the TLS handshake failed: nothing was sent
+	FailureTimeout     Failure = "timeout"     // sent, and no response came in time
+	// sent, and the connection ended before the response was complete
+	FailureReset Failure = "reset"
+	// not sent because the circuit breaker is open; see RetryAfter
+	FailureBreakerOpen Failure = "open"
+	// not sent because too many requests are in flight; see RetryAfter
+	FailureBusy Failure = "busy"
+	// not sent because no HTTP request can be made of the arguments
+	FailureInvalidRequest Failure = "unusable"
 )
 
 // Response is the outcome of a request: the controller's response, or a failure.
@@ -90,11 +99,16 @@ func New(c Config) (*Client, error) {
 	u, err := url.Parse(c.URL)
 	switch {
 	case err != nil:
-		return nil, errors.New("controller URL: cannot be parsed as a URL") // the parser's error may contain a password
+		return nil, errors.New(
+			"controller URL: cannot be parsed as a URL",
+		) // the parser's error may contain a password
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
 		return nil, fmt.Errorf("controller URL %q: want http://host:port/path", c.URL)
 	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
-		return nil, fmt.Errorf("controller URL %q: must not contain a query, a fragment or credentials", safeurl.Redact(c.URL))
+		return nil, fmt.Errorf(
+			"controller URL %q: must not contain a query, a fragment or credentials",
+			safeurl.Redact(c.URL),
+		)
 	}
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout
@@ -112,7 +126,9 @@ func New(c Config) (*Client, error) {
 	if len(c.CAPEM) > 0 {
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(c.CAPEM) {
-			return nil, errors.New("certificate authorities of the controller: the PEM data contains no certificate")
+			return nil, errors.New(
+				"certificate authorities of the controller: the PEM data contains no certificate",
+			)
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
@@ -140,14 +156,16 @@ func New(c Config) (*Client, error) {
 // BreakerOpen reports whether the client's circuit breaker is open.
 func (c *Client) BreakerOpen() bool { return c.breaker.isOpen() }
 
-// ShareBreaker makes the client's circuit breaker use the state that all processes share. Call ShareBreaker before the first request.
+// ShareBreaker makes the client's circuit breaker use the state that all processes share. Call ShareBreaker
+// before the first request.
 func (c *Client) ShareBreaker(others SharedBreaker) { c.breaker.shared = others }
 
 // Readable returns true, because objects can be read from an OpenDaylight controller.
 func (c *Client) Readable() bool { return true }
 
-// Send sends one request without retries. If the request fails on the way to the controller or back, Send returns a Response with a
-// Failure. Send returns an error only if ctx ended; the controller may or may not have executed the request.
+// Send sends one request without retries. If the request fails on the way to the controller or back, Send
+// returns a Response with a Failure. Send returns an error only if ctx ended; the controller may or may not
+// have executed the request.
 func (c *Client) Send(ctx context.Context, method, path string, body []byte) (Response, error) {
 	ok, err := c.slots.acquire(ctx)
 	switch {
@@ -168,8 +186,8 @@ func (c *Client) Send(ctx context.Context, method, path string, body []byte) (Re
 	return a, nil
 }
 
-// BreakerWait returns how long the caller must wait because the circuit breaker is open, and why it is open. BreakerWait returns 0 if a
-// request may be sent.
+// BreakerWait returns how long the caller must wait because the circuit breaker is open, and why it is open.
+// BreakerWait returns 0 if a request may be sent.
 func (c *Client) BreakerWait() (wait time.Duration, why string) {
 	if wait, last := c.breaker.wait(); wait > 0 {
 		return wait, breakerOpenResponse(wait, last).Detail
@@ -179,11 +197,15 @@ func (c *Client) BreakerWait() (wait time.Duration, why string) {
 
 // breakerOpenResponse returns the Response for a request that the open circuit breaker rejects.
 func breakerOpenResponse(wait time.Duration, last string) Response {
-	return Response{Failure: FailureBreakerOpen, RetryAfter: wait, Detail: "the circuit breaker is open after " + last}
+	return Response{
+		Failure:    FailureBreakerOpen,
+		RetryAfter: wait,
+		Detail:     "the circuit breaker is open after " + last,
+	}
 }
 
-// controllerFailure describes a failure of the whole controller. The circuit breaker counts failures of the whole controller.
-// controllerFailure returns an empty string for all other responses.
+// controllerFailure describes a failure of the whole controller. The circuit breaker counts failures of the
+// whole controller. controllerFailure returns an empty string for all other responses.
 func controllerFailure(a Response) string {
 	switch {
 	case a.Failure == FailureInvalidRequest:
@@ -212,13 +234,18 @@ func (c *Client) send(ctx context.Context, method, target string, body []byte) R
 	if resp.StatusCode < 100 {
 		return p.failureResponse(ctx, fmt.Errorf("invalid HTTP status %d", resp.StatusCode))
 	}
-	a := Response{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now()), Location: resp.Header.Get("Location")}
+	a := Response{
+		Status:     resp.StatusCode,
+		RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now()),
+		Location:   resp.Header.Get("Location"),
+	}
 	a.Body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	if err != nil && method == http.MethodGet {
 		return p.failureResponse(ctx, err)
 	}
 	if err != nil {
-		a.Body = nil // the status line of a write is enough; a truncated body does not make the write a failure
+		// the status line of a write is enough; a truncated body does not make the write a failure
+		a.Body = nil
 	}
 	return a
 }
@@ -251,8 +278,8 @@ func (p *requestProgress) trace(ctx context.Context) context.Context {
 	})
 }
 
-// failureResponse returns a Response for a failed request. The progress of the request decides the kind of failure, that is, whether the
-// controller may have received the request.
+// failureResponse returns a Response for a failed request. The progress of the request decides the kind of
+// failure, that is, whether the controller may have received the request.
 func (p *requestProgress) failureResponse(ctx context.Context, err error) Response {
 	var u *url.Error
 	if errors.As(err, &u) {

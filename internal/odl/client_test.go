@@ -36,7 +36,8 @@ func newController(t *testing.T) (*odltest.Controller, *odl.Client) {
 	return c, newClient(t, odl.Config{URL: server.URL + odltest.BasePath})
 }
 
-// newClient returns a client. If the configuration has no timeout, the client's timeout cannot be reached in a test.
+// newClient returns a client. If the configuration has no timeout, the client's timeout cannot be reached in
+// a test.
 func newClient(t *testing.T, config odl.Config) *odl.Client {
 	t.Helper()
 	if config.Timeout == 0 {
@@ -85,10 +86,26 @@ func TestSend_CreatesUpdatesAndDeletes(t *testing.T) {
 	} {
 		a := send(t, client, step.method, step.path, step.body)
 		if a.Status != step.status || !strings.Contains(string(a.Body), step.answer) || a.Failure != "" {
-			t.Errorf("%s %s: got status %d, body %s, failure detail %s; want status %d and a body with %q", step.method, step.path, a.Status, a.Body, a.Detail, step.status, step.answer)
+			t.Errorf(
+				"%s %s: got status %d, body %s, failure detail %s; want status %d and a body with %q",
+				step.method,
+				step.path,
+				a.Status,
+				a.Body,
+				a.Detail,
+				step.status,
+				step.answer,
+			)
 		}
 	}
-	want := odltest.Record{Type: "network", ID: network, Creates: 1, Updates: 1, Deletes: 1, HighestRevision: 3}
+	want := odltest.Record{
+		Type:            "network",
+		ID:              network,
+		Creates:         1,
+		Updates:         1,
+		Deletes:         1,
+		HighestRevision: 3,
+	}
 	if d := cmp.Diff(want, c.Record("network", network)); d != "" {
 		t.Error(d)
 	}
@@ -125,7 +142,11 @@ func TestSend_FailureKindOfEachFault(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				c := odltest.New()
-				client := newMemoryClient(t, odl.Config{URL: odltest.BasePath + "/", Timeout: 30 * time.Second}, c)
+				client := newMemoryClient(
+					t,
+					odl.Config{URL: odltest.BasePath + "/", Timeout: 30 * time.Second},
+					c,
+				)
 				c.InjectFaults(tt.fault)
 
 				method, path := "POST", "/networks"
@@ -135,7 +156,11 @@ func TestSend_FailureKindOfEachFault(t *testing.T) {
 				got := send(t, client, method, path, create)
 
 				if (got.Detail == "") != (got.Failure == "") {
-					t.Errorf("send a request to a failing controller: got failure %q and detail %q, want both or neither", got.Failure, got.Detail)
+					t.Errorf(
+						"send a request to a failing controller: got failure %q and detail %q, want both or neither",
+						got.Failure,
+						got.Detail,
+					)
 				}
 				if tt.want.Body == nil {
 					got.Body = nil
@@ -145,10 +170,17 @@ func TestSend_FailureKindOfEachFault(t *testing.T) {
 					t.Error(d)
 				}
 				if n := c.Record("network", network).Creates; n != tt.applied {
-					t.Errorf("send a request to a failing controller: it applied the request %d times, want %d", n, tt.applied)
+					t.Errorf(
+						"send a request to a failing controller: it applied the request %d times, want %d",
+						n,
+						tt.applied,
+					)
 				}
 				if left := c.Faults(); len(left) > 0 {
-					t.Errorf("send a request to a failing controller: the injected faults %+v were not used", left)
+					t.Errorf(
+						"send a request to a failing controller: the injected faults %+v were not used",
+						left,
+					)
 				}
 			})
 		})
@@ -160,7 +192,11 @@ func TestSend_UnreachableWithoutListener(t *testing.T) {
 	for _, url := range []string{"http://127.0.0.1:1", "http://no-such-host.invalid"} {
 		a := send(t, newClient(t, odl.Config{URL: url}), "POST", "/networks", create)
 		if a.Failure != odl.FailureUnreachable || a.Detail == "" {
-			t.Errorf("send a request to the unreachable URL %s: got %+v, want FailureUnreachable with a detail", url, a)
+			t.Errorf(
+				"send a request to the unreachable URL %s: got %+v, want FailureUnreachable with a detail",
+				url,
+				a,
+			)
 		}
 	}
 }
@@ -194,10 +230,22 @@ func TestSend_HasCredentials(t *testing.T) {
 	t.Cleanup(server.Close)
 	for password, want := range map[string]int{"secret": 201, "wrong": 401} {
 		t.Run(password, func(t *testing.T) {
-			a := send(t, newClient(t, odl.Config{URL: server.URL + odltest.BasePath, User: "admin", Password: password}), "POST", "/networks",
-				strings.Replace(create, "1111", password, 1))
+			a := send(
+				t,
+				newClient(
+					t,
+					odl.Config{URL: server.URL + odltest.BasePath, User: "admin", Password: password},
+				),
+				"POST",
+				"/networks",
+				strings.Replace(create, "1111", password, 1),
+			)
 			if a.Status != want {
-				t.Errorf("send a request with the password %s: got %+v, want status 201 for the password secret and 401 for any other", password, a)
+				t.Errorf(
+					"send a request with the password %s: got %+v, want status 201 for the password secret and 401 for any other",
+					password,
+					a,
+				)
 			}
 		})
 	}
@@ -236,7 +284,10 @@ func TestSend_EndOfContextIsAnError(t *testing.T) {
 	c.InjectFaults(odltest.Fault{Break: odltest.BreakHang})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if a, err := client.Send(ctx, "POST", "/networks", []byte(create)); !errors.Is(err, context.DeadlineExceeded) {
+	if a, err := client.Send(ctx, "POST", "/networks", []byte(create)); !errors.Is(
+		err,
+		context.DeadlineExceeded,
+	) {
 		t.Errorf("send until the context ends: got %+v, error %v; want DeadlineExceeded", a, err)
 	}
 }
@@ -248,38 +299,57 @@ func TestNew_RefusesInvalidConfig(t *testing.T) {
 		{URL: "http://h:port/"}, {URL: "http://h/", CAPEM: []byte("no PEM")},
 	} {
 		if _, err := odl.New(config); err == nil || strings.Contains(err.Error(), "u:p") {
-			t.Errorf("New with the invalid configuration %+v: got error %v, want an error that does not contain the password", config, err)
+			t.Errorf(
+				"New with the invalid configuration %+v: got error %v, want an error that does not contain the password",
+				config,
+				err,
+			)
 		}
 	}
 }
 
 func TestSend_BreakerOpensAfterFailures(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // all requests are sent at the same time, so the breaker admits no probe
-		c := odltest.New()
-		client := newMemoryClient(t, odl.Config{URL: odltest.BasePath}, c)
-		c.InjectFaults(odltest.Fault{Status: 503, Times: 1000})
-		open := 0
-		for range 200 {
-			a := send(t, client, "POST", "/networks", create)
-			if a.Failure == odl.FailureBreakerOpen {
-				open++
-				if a.RetryAfter <= 0 || a.RetryAfter > time.Minute || !strings.Contains(a.Detail, "503") {
-					t.Fatalf("send a request while the breaker is open: got %+v, want a bounded RetryAfter and the last failure", a)
+	synctest.Test(
+		t,
+		func(t *testing.T) { // all requests are sent at the same time, so the breaker admits no probe
+			c := odltest.New()
+			client := newMemoryClient(t, odl.Config{URL: odltest.BasePath}, c)
+			c.InjectFaults(odltest.Fault{Status: 503, Times: 1000})
+			open := 0
+			for range 200 {
+				a := send(t, client, "POST", "/networks", create)
+				if a.Failure == odl.FailureBreakerOpen {
+					open++
+					if a.RetryAfter <= 0 || a.RetryAfter > time.Minute || !strings.Contains(a.Detail, "503") {
+						t.Fatalf(
+							"send a request while the breaker is open: got %+v, want a bounded RetryAfter and the last failure",
+							a,
+						)
+					}
 				}
 			}
-		}
-		if seen := len(c.Requests()); seen != 5 || open != 195 {
-			t.Errorf("send 200 requests to a failing controller: it received %d and the breaker rejected %d, want 5 and 195", seen, open)
-		}
-	})
+			if seen := len(c.Requests()); seen != 5 || open != 195 {
+				t.Errorf(
+					"send 200 requests to a failing controller: it received %d and the breaker rejected %d, want 5 and 195",
+					seen,
+					open,
+				)
+			}
+		},
+	)
 }
 
-// FuzzAnswer lets a server send random bytes as its response. The client must return a Response or an error, and must not panic.
+// FuzzAnswer lets a server send random bytes as its response. The client must return a Response or an error,
+// and must not panic.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"))
 	f.Add([]byte("HTTP/1.1 204 No Content\r\n\r\n"))
-	f.Add([]byte("HTTP/1.1 503 x\r\nRetry-After: 99999999999999999999\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n"))
+	f.Add(
+		[]byte(
+			"HTTP/1.1 503 x\r\nRetry-After: 99999999999999999999\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n",
+		),
+	)
 	f.Add([]byte("HTTP/1.1 302 x\r\nLocation: http://[::1\r\nSet-Cookie: a=b; Max-Age=-1\r\n\r\n"))
 	f.Add([]byte("HTTP/1.1 000\r\n\r\n"))
 	f.Add([]byte("\x16\x03\x01"))
@@ -298,7 +368,10 @@ func FuzzAnswer(f *testing.F) {
 		answers <- raw
 		a := send(t, client, "POST", "/networks", create)
 		if (a.Failure == "") == (a.Status == 0) || a.RetryAfter < 0 || a.RetryAfter > 24*time.Hour {
-			t.Errorf("receive a random response: got %+v, want either a status or a failure, and a bounded RetryAfter", a)
+			t.Errorf(
+				"receive a random response: got %+v, want either a status or a failure, and a bounded RetryAfter",
+				a,
+			)
 		}
 		if a.Failure != "" && a.Failure != odl.FailureReset {
 			t.Errorf("receive a random response: got %+v, want no other failure than FailureReset", a)

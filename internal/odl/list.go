@@ -15,11 +15,16 @@ import (
 // ErrUnexpectedBody means that the body of a response with status 200 does not have the expected form.
 var ErrUnexpectedBody = errors.New("unexpected response body")
 
-// List reads a collection and calls the function `each` for every object as it arrives, so that memory does not grow with the collection.
-// `key` is the name of the list in the response; a slash separates nested names. The timeout applies to the arrival of each piece of the
-// response. The time that `each` takes does not count. A Response with status 200 and no Failure means that the whole list was read. List
-// returns an error if `each` returned an error, if the body is unexpected (ErrUnexpectedBody), or if ctx ended.
-func (c *Client) List(ctx context.Context, path, key string, each func(json.RawMessage) error) (Response, error) {
+// List reads a collection and calls the function `each` for every object as it arrives, so that memory does
+// not grow with the collection. `key` is the name of the list in the response; a slash separates nested
+// names. The timeout applies to the arrival of each piece of the response. The time that `each` takes does
+// not count. A Response with status 200 and no Failure means that the whole list was read. List returns an
+// error if `each` returned an error, if the body is unexpected (ErrUnexpectedBody), or if ctx ended.
+func (c *Client) List(
+	ctx context.Context,
+	path, key string,
+	each func(json.RawMessage) error,
+) (Response, error) {
 	if wait, last := c.breaker.admit(ctx); wait > 0 {
 		return breakerOpenResponse(wait, last), nil
 	}
@@ -31,7 +36,11 @@ func (c *Client) List(ctx context.Context, path, key string, each func(json.RawM
 	return a, err
 }
 
-func (c *Client) list(ctx context.Context, target, key string, each func(json.RawMessage) error) (Response, error) {
+func (c *Client) list(
+	ctx context.Context,
+	target, key string,
+	each func(json.RawMessage) error,
+) (Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var p requestProgress
@@ -59,7 +68,8 @@ func (c *Client) list(ctx context.Context, target, key string, each func(json.Ra
 	return a, err
 }
 
-// decodeEnvelope decodes {"key": [object, …]}, which may be nested in further objects. decodeEnvelope skips all other keys.
+// decodeEnvelope decodes {"key": [object, …]}, which may be nested in further objects. decodeEnvelope skips
+// all other keys.
 func decodeEnvelope(w *stallDetector, key string, each func(json.RawMessage) error) error {
 	d := json.NewDecoder(w)
 	found, err := decodeLevel(w, d, strings.Split(key, "/"), each)
@@ -69,7 +79,12 @@ func decodeEnvelope(w *stallDetector, key string, each func(json.RawMessage) err
 	return err
 }
 
-func decodeLevel(w *stallDetector, d *json.Decoder, path []string, each func(json.RawMessage) error) (found bool, err error) {
+func decodeLevel(
+	w *stallDetector,
+	d *json.Decoder,
+	path []string,
+	each func(json.RawMessage) error,
+) (found bool, err error) {
 	if err := expectDelim(d, '{'); err != nil {
 		return false, err
 	}
@@ -132,7 +147,8 @@ func decodeValue(w *stallDetector, d *json.Decoder, each func(json.RawMessage) e
 	return each(raw)
 }
 
-// stallDetector reads a response body of any length. stallDetector cancels the request if no data arrives within the timeout.
+// stallDetector reads a response body of any length. stallDetector cancels the request if no data arrives
+// within the timeout.
 type stallDetector struct {
 	body    io.Reader
 	timeout time.Duration
@@ -171,7 +187,8 @@ func (w *stallDetector) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// failureResponse returns the result of requestProgress.failureResponse, but with FailureTimeout if the detector cancelled the request.
+// failureResponse returns the result of requestProgress.failureResponse, but with FailureTimeout if the
+// detector cancelled the request.
 func (w *stallDetector) failureResponse(ctx context.Context, p *requestProgress, err error) Response {
 	a := p.failureResponse(ctx, err)
 	if w.expired.Load() && a.Failure == FailureReset {

@@ -47,7 +47,12 @@ func TestList_ReadsListLargerThanTheBodyLimit(t *testing.T) {
 		return nil
 	})
 	if err != nil || a.Status != 200 || a.Failure != "" || n != objects {
-		t.Errorf("read a large list: got %d objects, response %+v, error %v; want all objects and no error", n, a, err)
+		t.Errorf(
+			"read a large list: got %d objects, response %+v, error %v; want all objects and no error",
+			n,
+			a,
+			err,
+		)
 	}
 }
 
@@ -61,46 +66,67 @@ func TestList_UnexpectedBodyIsNotAFailure(t *testing.T) {
 		foreign bool
 		objects int
 	}{
-		"whole":             {answer: `{"networks":[{"id":"1"},{"id":"2"}]}`, objects: 2},
-		"empty":             {answer: `{"networks":[]}`},
-		"page of a portal":  {answer: `<html>`, foreign: true},
-		"nothing":           {answer: ``, foreign: true},
-		"other list":        {answer: `{"ports":[{}]}`, foreign: true},
-		"no list":           {answer: `{"networks":{}}`, foreign: true},
-		"list alone":        {answer: `[{"id":"1"}]`, foreign: true},
-		"half":              {answer: `{"networks":[{"id":"1"}`, foreign: true, objects: 1},
-		"one without end":   {answer: `{"networks":[{"id":"` + strings.Repeat("x", 17<<20), foreign: true},
-		"cut":               {answer: `{"networks":[{"id":"1"},`, then: "cut", trouble: odl.FailureReset, objects: 1},
-		"silent in between": {answer: `{"networks":[{"id":"1"},`, then: "hang", trouble: odl.FailureTimeout, objects: 1},
-		"silent at once":    {then: "hang", trouble: odl.FailureTimeout},
-		"no such list":      {status: 404, answer: "no such collection"},
-		"overload":          {status: 503},
+		"whole":            {answer: `{"networks":[{"id":"1"},{"id":"2"}]}`, objects: 2},
+		"empty":            {answer: `{"networks":[]}`},
+		"page of a portal": {answer: `<html>`, foreign: true},
+		"nothing":          {answer: ``, foreign: true},
+		"other list":       {answer: `{"ports":[{}]}`, foreign: true},
+		"no list":          {answer: `{"networks":{}}`, foreign: true},
+		"list alone":       {answer: `[{"id":"1"}]`, foreign: true},
+		"half":             {answer: `{"networks":[{"id":"1"}`, foreign: true, objects: 1},
+		"one without end":  {answer: `{"networks":[{"id":"` + strings.Repeat("x", 17<<20), foreign: true},
+		"cut": {
+			answer:  `{"networks":[{"id":"1"},`,
+			then:    "cut",
+			trouble: odl.FailureReset,
+			objects: 1,
+		},
+		"silent in between": {
+			answer:  `{"networks":[{"id":"1"},`,
+			then:    "hang",
+			trouble: odl.FailureTimeout,
+			objects: 1,
+		},
+		"silent at once": {then: "hang", trouble: odl.FailureTimeout},
+		"no such list":   {status: 404, answer: "no such collection"},
+		"overload":       {status: 503},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				c := newMemoryClient(t, odl.Config{Timeout: time.Minute}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					if tt.status != 0 {
-						w.WriteHeader(tt.status)
-					}
-					if tt.answer != "" {
-						_, _ = fmt.Fprint(w, tt.answer)
-						_ = http.NewResponseController(w).Flush()
-					}
-					switch tt.then {
-					case "cut":
-						panic(http.ErrAbortHandler)
-					case "hang":
-						<-r.Context().Done()
-					}
-				}))
+				c := newMemoryClient(
+					t,
+					odl.Config{Timeout: time.Minute},
+					http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						if tt.status != 0 {
+							w.WriteHeader(tt.status)
+						}
+						if tt.answer != "" {
+							_, _ = fmt.Fprint(w, tt.answer)
+							_ = http.NewResponseController(w).Flush()
+						}
+						switch tt.then {
+						case "cut":
+							panic(http.ErrAbortHandler)
+						case "hang":
+							<-r.Context().Done()
+						}
+					}),
+				)
 				n := 0
 				a, err := c.List(t.Context(), "/networks", "networks", func(json.RawMessage) error {
 					n++
 					return nil
 				})
-				if errors.Is(err, odl.ErrUnexpectedBody) != tt.foreign || (err != nil) != tt.foreign || a.Failure != tt.trouble || n != tt.objects {
-					t.Errorf("read an interrupted or malformed list: got %d objects, response %+v, error %v; want the objects, the failure and the error of this test case", n, a, err)
+				if errors.Is(err, odl.ErrUnexpectedBody) != tt.foreign || (err != nil) != tt.foreign ||
+					a.Failure != tt.trouble ||
+					n != tt.objects {
+					t.Errorf(
+						"read an interrupted or malformed list: got %d objects, response %+v, error %v; want the objects, the failure and the error of this test case",
+						n,
+						a,
+						err,
+					)
 				}
 				if tt.trouble == "" && a.Status != max(tt.status, 200) {
 					t.Errorf("read a list: got status %d, want the status that the server sent", a.Status)
@@ -114,15 +140,23 @@ func TestList_UnexpectedBodyIsNotAFailure(t *testing.T) {
 func TestList_SlowCallbackIsNoTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newMemoryClient(t, odl.Config{Timeout: time.Second}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = fmt.Fprint(w, `{"networks":[{},{},{},{},{},{}]}`)
-		}))
+		c := newMemoryClient(
+			t,
+			odl.Config{Timeout: time.Second},
+			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = fmt.Fprint(w, `{"networks":[{},{},{},{},{},{}]}`)
+			}),
+		)
 		a, err := c.List(t.Context(), "/networks", "networks", func(json.RawMessage) error {
 			time.Sleep(2 * time.Second)
 			return nil
 		})
 		if err != nil || a.Failure != "" {
-			t.Errorf("read a list with a callback that is slower than the timeout: got response %+v, error %v; want success", a, err)
+			t.Errorf(
+				"read a list with a callback that is slower than the timeout: got response %+v, error %v; want success",
+				a,
+				err,
+			)
 		}
 	})
 }
@@ -135,11 +169,23 @@ func TestList_EndsWithCallbackError(t *testing.T) {
 		<-r.Context().Done()
 	})
 	enough := errors.New("enough")
-	if _, err := c.List(t.Context(), "/networks", "networks", func(json.RawMessage) error { return enough }); !errors.Is(err, enough) {
-		t.Errorf("read a list with a callback that returns an error: got error %v, want the callback's error", err)
+	if _, err := c.List(t.Context(), "/networks", "networks", func(json.RawMessage) error { return enough }); !errors.Is(
+		err,
+		enough,
+	) {
+		t.Errorf(
+			"read a list with a callback that returns an error: got error %v, want the callback's error",
+			err,
+		)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := c.List(ctx, "/networks", "networks", func(json.RawMessage) error { cancel(); return nil }); !errors.Is(err, context.Canceled) {
-		t.Errorf("read a list with a callback that cancels the context: got error %v, want context.Canceled", err)
+	if _, err := c.List(ctx, "/networks", "networks", func(json.RawMessage) error { cancel(); return nil }); !errors.Is(
+		err,
+		context.Canceled,
+	) {
+		t.Errorf(
+			"read a list with a callback that cancels the context: got error %v, want context.Canceled",
+			err,
+		)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"berth/internal/odl"
 )
 
-// memoryListener accepts connections that do not leave the process, so that the clock of a synctest bubble applies to both sides.
+// memoryListener accepts connections that do not leave the process, so that the clock of a synctest bubble
+// applies to both sides.
 type memoryListener struct {
 	connections chan net.Conn
 	closed      chan struct{}
@@ -43,8 +44,8 @@ func (l *memoryListener) dial(context.Context, string, string) (net.Conn, error)
 	}
 }
 
-// newMemoryClient starts a server with the given handler within the synctest bubble of the caller, and returns a client of the server. The
-// URL in the configuration contains only a path.
+// newMemoryClient starts a server with the given handler within the synctest bubble of the caller, and
+// returns a client of the server. The URL in the configuration contains only a path.
 func newMemoryClient(t *testing.T, config odl.Config, h http.Handler) *odl.Client {
 	t.Helper()
 	l := &memoryListener{connections: make(chan net.Conn), closed: make(chan struct{})}

@@ -26,7 +26,8 @@ const (
 	maxHosts    = 100_000
 )
 
-// FeaturePortStatus is the name of the feature that a controller has if it reports the operational status of ports.
+// FeaturePortStatus is the name of the feature that a controller has if it reports the operational status of
+// ports.
 const FeaturePortStatus = "operational-port-status"
 
 // ErrNotFound means that the controller does not have the requested resource.
@@ -39,8 +40,9 @@ type HostConfig struct {
 	Config json.RawMessage // a JSON object
 }
 
-// Features reads the controller's features. Features returns the configuration of each feature by the feature's name, without the prefix
-// that names the YANG model. Features returns an empty map if the controller has no features resource.
+// Features reads the controller's features. Features returns the configuration of each feature by the
+// feature's name, without the prefix that names the YANG model. Features returns an empty map if the
+// controller has no features resource.
 func (c *Client) Features(ctx context.Context) (map[string]string, error) {
 	all := map[string]string{}
 	err := c.listOperational(ctx, featuresPath, "features/feature", func(raw json.RawMessage) error {
@@ -66,7 +68,8 @@ func (c *Client) Features(ctx context.Context) (map[string]string, error) {
 	return all, err
 }
 
-// HostConfigs reads the host configurations at a path. HostConfigs skips host configurations that cannot be decoded.
+// HostConfigs reads the host configurations at a path. HostConfigs skips host configurations that cannot be
+// decoded.
 func (c *Client) HostConfigs(ctx context.Context, path string) ([]HostConfig, error) {
 	var all []HostConfig
 	err := c.listOperational(ctx, path, "hostconfigs/hostconfig", func(raw json.RawMessage) error {
@@ -89,7 +92,8 @@ func (c *Client) HostConfigs(ctx context.Context, path string) ([]HostConfig, er
 	return all, err
 }
 
-// PortStatuses calls the function `each` with the ID and the status of every port that the controller has bound or failed to bind.
+// PortStatuses calls the function `each` with the ID and the status of every port that the controller has
+// bound or failed to bind.
 func (c *Client) PortStatuses(ctx context.Context, each func(id, status string) error) error {
 	err := c.listOperational(ctx, portsPath, "ports/port", func(raw json.RawMessage) error {
 		var p portStatus
@@ -109,25 +113,36 @@ type portStatus struct {
 	Status string `json:"status"`
 }
 
-// PortStatus reads the status of one port. PortStatus returns an empty string if the controller has no status for the port.
+// PortStatus reads the status of one port. PortStatus returns an empty string if the controller has no status
+// for the port.
 func (c *Client) PortStatus(ctx context.Context, id string) (string, error) {
 	status := ""
-	err := c.listOperational(ctx, portsPath+"/port/"+url.PathEscape(id), "port", func(raw json.RawMessage) error {
-		var p portStatus
-		if err := json.Unmarshal(raw, &p); err != nil {
-			return fmt.Errorf("%w: %w", ErrUnexpectedBody, err)
-		}
-		status = p.Status
-		return nil
-	})
+	err := c.listOperational(
+		ctx,
+		portsPath+"/port/"+url.PathEscape(id),
+		"port",
+		func(raw json.RawMessage) error {
+			var p portStatus
+			if err := json.Unmarshal(raw, &p); err != nil {
+				return fmt.Errorf("%w: %w", ErrUnexpectedBody, err)
+			}
+			status = p.Status
+			return nil
+		},
+	)
 	if errors.Is(err, ErrNotFound) {
 		return "", nil
 	}
 	return status, err
 }
 
-// listOperational reads a list of operational data. listOperational returns an error for any response that is not this list.
-func (c *Client) listOperational(ctx context.Context, path, key string, each func(json.RawMessage) error) error {
+// listOperational reads a list of operational data. listOperational returns an error for any response that is
+// not this list.
+func (c *Client) listOperational(
+	ctx context.Context,
+	path, key string,
+	each func(json.RawMessage) error,
+) error {
 	a, err := c.list(ctx, c.root+path, key, each)
 	if err != nil {
 		return fmt.Errorf("GET %s: %w", path, err)
@@ -149,8 +164,8 @@ func statusError(method, path string, a Response) error {
 	}
 }
 
-// ParseFeatures parses the features that berth's configuration lists: either names separated by commas, or the JSON that a controller
-// returns.
+// ParseFeatures parses the features that berth's configuration lists: either names separated by commas, or
+// the JSON that a controller returns.
 func ParseFeatures(s string) (map[string]string, error) {
 	all := map[string]string{}
 	if !strings.HasPrefix(strings.TrimSpace(s), "{") {
@@ -171,7 +186,9 @@ func ParseFeatures(s string) (map[string]string, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader([]byte(s)))
 	if err := d.Decode(&given); err != nil {
-		return nil, errors.New("must be the names of features separated by commas, or a JSON document with the features as the controller returns it")
+		return nil, errors.New(
+			"must be the names of features separated by commas, or a JSON document with the features as the controller returns it",
+		)
 	}
 	for _, f := range given.Features.Feature {
 		all[f.Type[strings.Index(f.Type, ":")+1:]] = f.Config

@@ -78,7 +78,11 @@ func TestSharedBreaker_OneProbePerSecondOverAllProcesses(t *testing.T) {
 			}
 		}
 		if admitted != 1 {
-			t.Fatalf("admit probes while the breaker is open: %[1]d in second %[2]d, counted over all processes; want 1", admitted, second)
+			t.Fatalf(
+				"admit probes while the breaker is open: %[1]d in second %[2]d, counted over all processes; want 1",
+				admitted,
+				second,
+			)
 		}
 	}
 }
@@ -91,7 +95,11 @@ func TestSharedBreaker_OneFailureOpensIfSharedStateIsOpen(t *testing.T) {
 	all[1].report(t.Context(), "timeout")
 
 	if wait, last := all[1].admit(t.Context()); wait <= 0 || last != "timeout" {
-		t.Errorf("admit a request in a process that learned of the open breaker: got wait %s and last failure %q, want a wait and the failure timeout", wait, last)
+		t.Errorf(
+			"admit a request in a process that learned of the open breaker: got wait %s and last failure %q, want a wait and the failure timeout",
+			wait,
+			last,
+		)
 	}
 }
 
@@ -108,7 +116,10 @@ func TestSharedBreaker_ClosesInAllProcesses(t *testing.T) {
 
 	for range 2 {
 		if wait, _ := all[1].admit(t.Context()); wait != 0 {
-			t.Fatalf("admit a request in the other process after a successful probe: got wait %s, want 0", wait)
+			t.Fatalf(
+				"admit a request in the other process after a successful probe: got wait %s, want 0",
+				wait,
+			)
 		}
 		all[1].report(t.Context(), "")
 	}
@@ -137,7 +148,9 @@ func TestSharedBreaker_LocalStateCountsIfSharedStateFails(t *testing.T) {
 	o.err = errors.New("no database")
 	openByFailures(t, all[0])
 	if wait, _ := all[0].admit(t.Context()); wait == 0 {
-		t.Error("admit a request after failures while the shared state is unavailable: the breaker is closed, want it open")
+		t.Error(
+			"admit a request after failures while the shared state is unavailable: the breaker is closed, want it open",
+		)
 	}
 	c.at = c.at.Add(defaultProbeInterval)
 	if wait, _ := all[0].admit(t.Context()); wait != 0 {
@@ -161,12 +174,19 @@ func TestBreaker_SpacesRetriesOfRejectedCallers(t *testing.T) {
 	}
 	for second, n := range seconds {
 		if n > int(time.Second/returnSpacing) {
-			t.Errorf("reject 1000 callers: %d of them retry in second %d, want at most one per returnSpacing", n, second)
+			t.Errorf(
+				"reject 1000 callers: %d of them retry in second %d, want at most one per returnSpacing",
+				n,
+				second,
+			)
 		}
 	}
 	for range 10 * many { // more callers than there are retry times within maxWait
 		if wait, _ := all[0].wait(); wait < defaultProbeInterval || wait > all[0].maxWait() {
-			t.Fatalf("reject more callers than there are retry times: got wait %s, want from the probe interval to maxWait", wait)
+			t.Fatalf(
+				"reject more callers than there are retry times: got wait %s, want from the probe interval to maxWait",
+				wait,
+			)
 		}
 	}
 	c.at = c.at.Add(time.Hour)

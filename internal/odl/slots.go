@@ -12,13 +12,13 @@ const DefaultConcurrency = 64
 // busyRetry is the time after which a caller that got no slot tries again.
 const busyRetry = time.Second
 
-// slots limits the requests in flight: each request occupies one slot. Lists occupy no slot, because they take long and only a few of them
-// run at the same time.
+// slots limits the requests in flight: each request occupies one slot. Lists occupy no slot, because they
+// take long and only a few of them run at the same time.
 type slots chan struct{}
 
-// acquire waits for a free slot and occupies it. If ctx has a deadline, acquire waits for at most half of the remaining time, so that the
-// caller has time left to store that nothing was sent. If no slot becomes free in this time, acquire returns false. acquire returns an
-// error if ctx ended.
+// acquire waits for a free slot and occupies it. If ctx has a deadline, acquire waits for at most half of the
+// remaining time, so that the caller has time left to store that nothing was sent. If no slot becomes free in
+// this time, acquire returns false. acquire returns an error if ctx ended.
 func (s slots) acquire(ctx context.Context) (ok bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -46,7 +46,11 @@ func (s slots) release() { <-s }
 
 // busyResponse returns the Response for a request that got no slot.
 func (s slots) busyResponse() Response {
-	return Response{Failure: FailureBusy, RetryAfter: busyRetry, Detail: fmt.Sprintf("%d requests are in flight", cap(s))}
+	return Response{
+		Failure:    FailureBusy,
+		RetryAfter: busyRetry,
+		Detail:     fmt.Sprintf("%d requests are in flight", cap(s)),
+	}
 }
 
 // InFlight returns the number of requests in flight. Requests that list objects are not counted.

@@ -44,7 +44,11 @@ func TestSend_LimitsRequestsInFlight(t *testing.T) {
 		for range requests {
 			all.Go(func() {
 				if a := send(t, client, "PUT", "/networks/x", "{}"); a.Status != http.StatusNoContent {
-					t.Errorf("send one of %d requests at the same time: got %+v, want status 204", requests, a)
+					t.Errorf(
+						"send one of %d requests at the same time: got %+v, want status 204",
+						requests,
+						a,
+					)
 				}
 			})
 		}
@@ -52,12 +56,22 @@ func TestSend_LimitsRequestsInFlight(t *testing.T) {
 			<-c.arrived
 		}
 		if n := client.InFlight(); n != limit {
-			t.Errorf("while the controller answers none of %d requests: got %d requests in flight, want %d", requests, n, limit)
+			t.Errorf(
+				"while the controller answers none of %d requests: got %d requests in flight, want %d",
+				requests,
+				n,
+				limit,
+			)
 		}
 		close(c.answer)
 		all.Wait()
 		if most := c.atMost.Load(); most != limit {
-			t.Errorf("%d requests at the same time: the controller saw at most %d at once, want %d", requests, most, limit)
+			t.Errorf(
+				"%d requests at the same time: the controller saw at most %d at once, want %d",
+				requests,
+				most,
+				limit,
+			)
 		}
 		if n := client.InFlight(); n != 0 {
 			t.Errorf("after all requests: got %d requests in flight, want 0", n)
@@ -65,8 +79,8 @@ func TestSend_LimitsRequestsInFlight(t *testing.T) {
 	})
 }
 
-// If a caller gets no slot within half of its deadline, Send returns FailureBusy and sends nothing, and the circuit breaker counts no
-// failure.
+// If a caller gets no slot within half of its deadline, Send returns FailureBusy and sends nothing, and the
+// circuit breaker counts no failure.
 func TestSend_WithoutSlotSendsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,7 +97,12 @@ func TestSend_WithoutSlotSendsNothing(t *testing.T) {
 				defer cancel()
 				a, err := client.Send(ctx, "PUT", "/networks/y", []byte("{}"))
 				if err != nil || a.Failure != odl.FailureBusy || a.RetryAfter <= 0 || ctx.Err() != nil {
-					t.Errorf("send while all slots are occupied: got %+v, error %v, context %v; want failure busy before the deadline", a, err, ctx.Err())
+					t.Errorf(
+						"send while all slots are occupied: got %+v, error %v, context %v; want failure busy before the deadline",
+						a,
+						err,
+						ctx.Err(),
+					)
 				}
 			})
 		}
@@ -100,8 +119,13 @@ func TestSend_WithoutSlotSendsNothing(t *testing.T) {
 		if a := <-ended; a.Status != http.StatusNoContent {
 			t.Errorf("the request with the slot: got %+v, want status 204", a)
 		}
-		if a := send(t, client, "PUT", "/networks/y", "{}"); a.Status != http.StatusNoContent || len(c.arrived) != 1 {
-			t.Errorf("send after the slot is free: got %+v and %d requests at the controller, want status 204 and 1 request", a, len(c.arrived))
+		if a := send(t, client, "PUT", "/networks/y", "{}"); a.Status != http.StatusNoContent ||
+			len(c.arrived) != 1 {
+			t.Errorf(
+				"send after the slot is free: got %+v and %d requests at the controller, want status 204 and 1 request",
+				a,
+				len(c.arrived),
+			)
 		}
 	})
 }

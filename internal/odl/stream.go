@@ -22,7 +22,8 @@ const (
 	TopicHostConfigs Topic = "/neutron:neutron/neutron:hostconfigs"
 )
 
-// ChangeEvent reports that an object at the controller changed. A ChangeEvent does not contain the new state of the object.
+// ChangeEvent reports that an object at the controller changed. A ChangeEvent does not contain the new state
+// of the object.
 type ChangeEvent struct {
 	ID        string // ID of the port; empty for other topics, or if the event's path is unknown
 	Operation string // created, updated or deleted
@@ -31,12 +32,14 @@ type ChangeEvent struct {
 const (
 	// maxMessage is the maximum size of a message that the controller may send, in bytes.
 	maxMessage = 16 << 20
-	// pingInterval is the interval of pings on an idle connection. pingInterval is also the timeout of a ping.
+	// pingInterval is the interval of pings on an idle connection. pingInterval is also the timeout of a
+	// ping.
 	pingInterval = 15 * time.Second
 )
 
-// Watch subscribes to a topic and calls onEvent for each event until the connection ends. Watch always returns an error, which says why the
-// connection ended. Events that happen before `connected` is called or after Watch has returned are lost.
+// Watch subscribes to a topic and calls onEvent for each event until the connection ends. Watch always
+// returns an error, which says why the connection ended. Events that happen before `connected` is called or
+// after Watch has returned are lost.
 func (c *Client) Watch(ctx context.Context, t Topic, connected func(), onEvent func(ChangeEvent)) error {
 	stream, err := c.subscribe(ctx, t)
 	if err != nil {
@@ -52,7 +55,11 @@ func (c *Client) Watch(ctx context.Context, t Topic, connected func(), onEvent f
 	if r := (&http.Request{Header: header}); c.config.User != "" && target.Hostname() == c.host {
 		r.SetBasicAuth(c.config.User, c.config.Password)
 	}
-	conn, resp, err := websocket.Dial(call, target.String(), &websocket.DialOptions{HTTPClient: c.http, HTTPHeader: header}) //nolint:bodyclose // Dial's
+	conn, resp, err := websocket.Dial(
+		call,
+		target.String(),
+		&websocket.DialOptions{HTTPClient: c.http, HTTPHeader: header},
+	) //nolint:bodyclose // Dial's
 	if err != nil {
 		if resp != nil {
 			err = fmt.Errorf("the controller answered %d", resp.StatusCode)
@@ -67,7 +74,10 @@ func (c *Client) Watch(ctx context.Context, t Topic, connected func(), onEvent f
 
 func (c *Client) subscribe(ctx context.Context, t Topic) (string, error) {
 	const path = "/restconf/operations/sal-remote:create-data-change-event-subscription"
-	body := fmt.Sprintf(`{"input":{"path":%q,"sal-remote-augment:datastore":"OPERATIONAL","sal-remote-augment:scope":"SUBTREE","sal-remote-augment:notification-output-type":"JSON"}}`, t)
+	body := fmt.Sprintf(
+		`{"input":{"path":%q,"sal-remote-augment:datastore":"OPERATIONAL","sal-remote-augment:scope":"SUBTREE","sal-remote-augment:notification-output-type":"JSON"}}`,
+		t,
+	)
 	a := c.send(ctx, http.MethodPost, c.root+path, []byte(body))
 	if err := statusError("POST", path, a); err != nil {
 		return "", err
@@ -83,8 +93,8 @@ func (c *Client) subscribe(ctx context.Context, t Topic) (string, error) {
 	return answer.Output.Name, nil
 }
 
-// streamURL asks the controller for the URL of a stream. If the client uses TLS for its requests to the controller, the stream's URL uses
-// TLS too.
+// streamURL asks the controller for the URL of a stream. If the client uses TLS for its requests to the
+// controller, the stream's URL uses TLS too.
 func (c *Client) streamURL(ctx context.Context, stream string) (*url.URL, error) {
 	path := "/restconf/streams/stream/" + (&url.URL{Path: stream}).EscapedPath() + "?odl-leaf-nodes-only=true"
 	a := c.send(ctx, http.MethodGet, c.root+path, nil)
@@ -99,7 +109,12 @@ func (c *Client) streamURL(ctx context.Context, stream string) (*url.URL, error)
 		err = errors.New("no host")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("GET %s: %w: the header Location contains no stream URL: %w", path, ErrUnexpectedBody, err)
+		return nil, fmt.Errorf(
+			"GET %s: %w: the header Location contains no stream URL: %w",
+			path,
+			ErrUnexpectedBody,
+			err,
+		)
 	}
 	return target, nil
 }
@@ -151,8 +166,8 @@ func readEvents(ctx context.Context, conn *websocket.Conn, onEvent func(ChangeEv
 // portIDInPath matches the port's ID in the path of an event.
 var portIDInPath = regexp.MustCompile(`\[[a-z-]*:?uuid='([^']+)'\]`)
 
-// decodeEvents decodes the events in a message of the controller. If the message has an unknown form, decodeEvents returns one empty event,
-// which means that an unknown object has changed.
+// decodeEvents decodes the events in a message of the controller. If the message has an unknown form,
+// decodeEvents returns one empty event, which means that an unknown object has changed.
 func decodeEvents(raw []byte) []ChangeEvent {
 	var message struct {
 		Notification struct {

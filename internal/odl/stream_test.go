@@ -22,27 +22,47 @@ func TestOperationalData_FeaturesHostsAndPortStatuses(t *testing.T) {
 	ctx := t.Context()
 	features, err := client.Features(ctx)
 	if err != nil || len(features) != 0 {
-		t.Errorf("read the features of a controller without operational data: got %v, error %v; want none", features, err)
+		t.Errorf(
+			"read the features of a controller without operational data: got %v, error %v; want none",
+			features,
+			err,
+		)
 	}
 	if hosts, err := client.HostConfigs(ctx, odl.HostConfigsPath); err != nil || len(hosts) != 0 {
-		t.Errorf("read the host configurations of a controller without operational data: got %v, error %v; want none", hosts, err)
+		t.Errorf(
+			"read the host configurations of a controller without operational data: got %v, error %v; want none",
+			hosts,
+			err,
+		)
 	}
 	if status, err := client.PortStatus(ctx, network); err != nil || status != "" {
-		t.Errorf("read a port status of a controller without operational data: got %q, error %v; want an empty status", status, err)
+		t.Errorf(
+			"read a port status of a controller without operational data: got %q, error %v; want an empty status",
+			status,
+			err,
+		)
 	}
 	if err := client.PortStatuses(ctx, func(string, string) error { return errors.New("one") }); err != nil {
-		t.Errorf("list the port statuses of a controller without operational data: got error %v, want none", err)
+		t.Errorf(
+			"list the port statuses of a controller without operational data: got error %v, want none",
+			err,
+		)
 	}
 	c.SetFeatures(map[string]string{odl.FeaturePortStatus: "", "qos-rules": `{"a":1}`})
-	c.SetHostConfigs(odltest.HostConfig{ID: "h", Type: "ODL L2", Config: `{}`}, odltest.HostConfig{Config: `{}`})
+	c.SetHostConfigs(
+		odltest.HostConfig{ID: "h", Type: "ODL L2", Config: `{}`},
+		odltest.HostConfig{Config: `{}`},
+	)
 	c.SetPortStatus(network, "ACTIVE")
 
 	features, err = client.Features(ctx)
-	if d := cmp.Diff(map[string]string{odl.FeaturePortStatus: "", "qos-rules": `{"a":1}`}, features); d != "" || err != nil {
+	if d := cmp.Diff(map[string]string{odl.FeaturePortStatus: "", "qos-rules": `{"a":1}`}, features); d != "" ||
+		err != nil {
 		t.Error(d, err)
 	}
 	hosts, err := client.HostConfigs(ctx, odl.HostConfigsPath)
-	if d := cmp.Diff([]odl.HostConfig{{ID: "h", Type: "ODL L2", Config: []byte(`{}`)}}, hosts); d != "" || err != nil {
+	if d := cmp.Diff([]odl.HostConfig{{ID: "h", Type: "ODL L2", Config: []byte(`{}`)}}, hosts); d != "" ||
+		err != nil {
 		t.Error(d, err)
 	}
 	if status, err := client.PortStatus(ctx, network); err != nil || status != "ACTIVE" {
@@ -62,8 +82,18 @@ func TestOperationalData_FeaturesHostsAndPortStatuses(t *testing.T) {
 		_, first := client.Features(ctx)
 		_, second := client.HostConfigs(ctx, odl.HostConfigsPath)
 		_, third := client.PortStatus(ctx, network)
-		if fourth := client.PortStatuses(ctx, func(string, string) error { return nil }); first == nil || second == nil || third == nil || fourth == nil {
-			t.Errorf("read operational data in four ways with the fault %+v: got the errors %v, %v, %v, %v; want an error each time", fault, first, second, third, fourth)
+		if fourth := client.PortStatuses(ctx, func(string, string) error { return nil }); first == nil ||
+			second == nil ||
+			third == nil ||
+			fourth == nil {
+			t.Errorf(
+				"read operational data in four ways with the fault %+v: got the errors %v, %v, %v, %v; want an error each time",
+				fault,
+				first,
+				second,
+				third,
+				fourth,
+			)
 		}
 		c.ClearFaults()
 	}
@@ -88,7 +118,8 @@ func TestParseFeatures_NamesOrJSON(t *testing.T) {
 	}
 }
 
-// The stream of a controller with TLS and a password uses TLS and the password, whatever URL the controller returns for the stream.
+// The stream of a controller with TLS and a password uses TLS and the password, whatever URL the controller
+// returns for the stream.
 func TestWatch_UsesTLSIfTheControllerDoes(t *testing.T) {
 	t.Parallel()
 	c := odltest.New()
@@ -97,11 +128,18 @@ func TestWatch_UsesTLSIfTheControllerDoes(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	config := odl.Config{URL: server.URL + odltest.BasePath, User: "admin", Password: "secret",
-		CAPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
+	config := odl.Config{
+		URL:      server.URL + odltest.BasePath,
+		User:     "admin",
+		Password: "secret",
+		CAPEM:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+	}
 	heard := make(chan odl.ChangeEvent, 10)
 	ctx, cancel := context.WithCancel(t.Context())
-	err := newClient(t, config).Watch(ctx, odl.TopicPorts, func() { c.SetPortStatus(network, "ACTIVE") }, func(n odl.ChangeEvent) {
+	err := newClient(
+		t,
+		config,
+	).Watch(ctx, odl.TopicPorts, func() { c.SetPortStatus(network, "ACTIVE") }, func(n odl.ChangeEvent) {
 		heard <- n
 		cancel()
 	})
@@ -112,7 +150,8 @@ func TestWatch_UsesTLSIfTheControllerDoes(t *testing.T) {
 		t.Error(d)
 	}
 	config.Password = "wrong"
-	if err := newClient(t, config).Watch(t.Context(), odl.TopicPorts, func() {}, func(odl.ChangeEvent) {}); err == nil || errors.Is(err, odl.ErrNotFound) {
+	if err := newClient(t, config).Watch(t.Context(), odl.TopicPorts, func() {}, func(odl.ChangeEvent) {}); err == nil ||
+		errors.Is(err, odl.ErrNotFound) {
 		t.Errorf("watch ports with a wrong password: got error %v, want an error other than ErrNotFound", err)
 	}
 }
@@ -120,7 +159,11 @@ func TestWatch_UsesTLSIfTheControllerDoes(t *testing.T) {
 func TestWatch_FailsWithoutStream(t *testing.T) {
 	t.Parallel()
 	for name, location := range map[string]string{
-		"no place": "", "no host": "ws:///x", "no stream": "file:///etc/passwd", "no URL": "ws://[::1", "no listener": "ws://127.0.0.1:1/x",
+		"no place":    "",
+		"no host":     "ws:///x",
+		"no stream":   "file:///etc/passwd",
+		"no URL":      "ws://[::1",
+		"no listener": "ws://127.0.0.1:1/x",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,7 +175,12 @@ func TestWatch_FailsWithoutStream(t *testing.T) {
 					_, _ = io.WriteString(w, `{"output":{"stream-name":"a/b=c"}}`)
 				}
 			})
-			err := c.Watch(t.Context(), odl.TopicHostConfigs, func() { t.Error("watch without a valid stream URL: connected, want an error") }, func(odl.ChangeEvent) {})
+			err := c.Watch(
+				t.Context(),
+				odl.TopicHostConfigs,
+				func() { t.Error("watch without a valid stream URL: connected, want an error") },
+				func(odl.ChangeEvent) {},
+			)
 			if err == nil {
 				t.Error("watch without a valid stream URL: got no error, want one")
 			}
