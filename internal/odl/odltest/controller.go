@@ -102,20 +102,22 @@ func (c *Controller) Record(typ, id string) Record {
 	return Record{}
 }
 
-// Violations describes the writes that came in a wrong order: children before their parents, deletions of parents before their children, or
-// older revisions after newer ones.
+// Violations describes the writes that came in a wrong order: children before their parents, deletions of
+// parents before their children, or older revisions after newer ones.
 func (c *Controller) Violations() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.violations)
 }
 
-// LoseShare deletes a random share (0 to 1) of the objects and returns them as they were. LoseShare logs no request.
+// LoseShare deletes a random share (0 to 1) of the objects and returns them as they were. LoseShare logs no
+// request.
 func (c *Controller) LoseShare(share float64, seed uint64) ([]Record, error) {
 	return c.alterShare(share, seed, func(map[string]any) map[string]any { return nil })
 }
 
-// ChangeShare changes the names of a random share (0 to 1) of the objects and returns them as they were. ChangeShare logs no request.
+// ChangeShare changes the names of a random share (0 to 1) of the objects and returns them as they were.
+// ChangeShare logs no request.
 func (c *Controller) ChangeShare(share float64, seed uint64) ([]Record, error) {
 	return c.alterShare(share, seed, func(o map[string]any) map[string]any {
 		o = maps.Clone(o)
@@ -138,7 +140,11 @@ func (c *Controller) Alter(typ, id string, o map[string]any) error {
 	return c.appendToFile(r)
 }
 
-func (c *Controller) alterShare(share float64, seed uint64, alter func(map[string]any) map[string]any) ([]Record, error) {
+func (c *Controller) alterShare(
+	share float64,
+	seed uint64,
+	alter func(map[string]any) map[string]any,
+) ([]Record, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	random := rand.New(rand.NewPCG(seed, seed))
@@ -175,14 +181,19 @@ func (c *Controller) LoseAll() error {
 
 func key(typ, id string) string { return typ + "/" + id }
 
-// ServeHTTP serves the northbound API below BasePath, the operational data below /restconf, and the control API below
-// /_control.
+// ServeHTTP serves the northbound API below BasePath, the operational data below /restconf, and the control
+// API below /_control.
 func (c *Controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/_control/") {
 		c.control(w, r)
 		return
 	}
-	seen := Request{ReceivedAt: time.Now().UTC(), Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery}
+	seen := Request{
+		ReceivedAt: time.Now().UTC(),
+		Method:     r.Method,
+		Path:       r.URL.Path,
+		Query:      r.URL.RawQuery,
+	}
 	path, northbound := strings.CutPrefix(r.URL.Path, BasePath)
 	switch {
 	case northbound:
@@ -191,7 +202,12 @@ func (c *Controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.serve(w, r, seen, c.apply)
 	case strings.HasPrefix(r.URL.Path, "/restconf/"):
 		seen.Type, seen.ID = parseRestconfPath(r.Method, r.URL.Path)
-		c.serve(w, r, seen, func(seen Request, body []byte) reply { return c.serveRestconf(seen, body, r.Host) })
+		c.serve(
+			w,
+			r,
+			seen,
+			func(seen Request, body []byte) reply { return c.serveRestconf(seen, body, r.Host) },
+		)
 	case strings.HasPrefix(r.URL.Path, socketsPath):
 		c.serveStream(w, r)
 	default:
@@ -199,8 +215,14 @@ func (c *Controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve answers a request with the result of the function `do`. If an injected fault matches, serve applies the fault instead.
-func (c *Controller) serve(w http.ResponseWriter, r *http.Request, seen Request, do func(Request, []byte) reply) {
+// serve answers a request with the result of the function `do`. If an injected fault matches, serve applies
+// the fault instead.
+func (c *Controller) serve(
+	w http.ResponseWriter,
+	r *http.Request,
+	seen Request,
+	do func(Request, []byte) reply,
+) {
 	body, err := readBody(r)
 	if seen.ID == "" && seen.Method == http.MethodPost {
 		seen.ID = objectID(body)
@@ -248,7 +270,8 @@ func (c *Controller) logRequestLocked(seen Request, a reply) {
 	c.log = append(c.log, seen)
 }
 
-// apply executes and logs a request while it holds the lock, so that the log has the same order as the writes.
+// apply executes and logs a request while it holds the lock, so that the log has the same order as the
+// writes.
 func (c *Controller) apply(seen Request, body []byte) reply {
 	c.mu.Lock()
 	defer c.mu.Unlock()

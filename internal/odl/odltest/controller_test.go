@@ -74,7 +74,10 @@ func TestController_AcceptsWhatTheRealOneAccepts(t *testing.T) {
 	if status, _ := sendRequest(t, c, "POST", odltest.BasePath+"/ports", `{"port":{"id":"p","mac_address":"fa:16:3e:00:00:01","binding:profile":{}}}`); status != 201 {
 		t.Errorf("binding:profile that is not a string: status %d", status)
 	}
-	if _, answer := sendRequest(t, c, "GET", odltest.BasePath+"/ports/p", ""); !strings.Contains(answer, `"binding:profile":""`) {
+	if _, answer := sendRequest(t, c, "GET", odltest.BasePath+"/ports/p", ""); !strings.Contains(
+		answer,
+		`"binding:profile":""`,
+	) {
 		t.Errorf("binding:profile that was not a string: got %s, want an empty one", answer)
 	}
 }
@@ -116,15 +119,31 @@ func TestOpenFile_KeepsRecords(t *testing.T) {
 func TestControl_FaultsAndLogOverHTTP(t *testing.T) {
 	t.Parallel()
 	c := odltest.New()
-	for body, want := range map[string]int{`{"status":99}`: 400, `{"break":"bones"}`: 400, `7`: 400, `{"status":503,"times":2,"type":"port"}`: 204} {
+	for body, want := range map[string]int{
+		`{"status":99}`:                          400,
+		`{"break":"bones"}`:                      400,
+		`7`:                                      400,
+		`{"status":503,"times":2,"type":"port"}`: 204,
+	} {
 		if status, answer := sendRequest(t, c, "POST", "/_control/faults", body); status != want {
-			t.Errorf("inject the fault %s: got status %d, body %s; want 204 for a valid fault and 400 otherwise", body, status, answer)
+			t.Errorf(
+				"inject the fault %s: got status %d, body %s; want 204 for a valid fault and 400 otherwise",
+				body,
+				status,
+				answer,
+			)
 		}
 	}
 	statuses := []int{}
 	for range 3 {
 		sendRequest(t, c, "POST", odltest.BasePath+"/networks", `{"network":{"id":"n"}}`)
-		status, _ := sendRequest(t, c, "POST", odltest.BasePath+"/ports", `{"port":{"id":"p","network_id":"n"}}`)
+		status, _ := sendRequest(
+			t,
+			c,
+			"POST",
+			odltest.BasePath+"/ports",
+			`{"port":{"id":"p","network_id":"n"}}`,
+		)
 		statuses = append(statuses, status)
 	}
 	if d := cmp.Diff([]int{503, 503, 201}, statuses); d != "" {
@@ -137,14 +156,28 @@ func TestControl_FaultsAndLogOverHTTP(t *testing.T) {
 		t.Fatalf("get the log after request 4: got %s, error %v; want two requests", raw, err)
 	}
 	last := log.Requests[1]
-	want := odltest.Request{Number: 6, ReceivedAt: last.ReceivedAt, Method: "POST", Path: "/ports", Type: "port", ID: "p", Status: 201, Applied: true}
+	want := odltest.Request{
+		Number:     6,
+		ReceivedAt: last.ReceivedAt,
+		Method:     "POST",
+		Path:       "/ports",
+		Type:       "port",
+		ID:         "p",
+		Status:     201,
+		Applied:    true,
+	}
 	if d := cmp.Diff(want, last); d != "" {
 		t.Error(d)
 	}
-	if _, raw := sendRequest(t, c, "GET", "/_control/objects", ""); !strings.Contains(raw, `"violations":[]`) || !strings.Contains(raw, `"id":"p"`) {
+	if _, raw := sendRequest(t, c, "GET", "/_control/objects", ""); !strings.Contains(
+		raw,
+		`"violations":[]`,
+	) ||
+		!strings.Contains(raw, `"id":"p"`) {
 		t.Error(raw)
 	}
-	if status, _ := sendRequest(t, c, "DELETE", "/_control/objects", ""); status != 204 || c.Record("network", "n").Object != nil {
+	if status, _ := sendRequest(t, c, "DELETE", "/_control/objects", ""); status != 204 ||
+		c.Record("network", "n").Object != nil {
 		t.Errorf("delete all objects: got status %d, want 204 and no object left", status)
 	}
 }
@@ -167,7 +200,15 @@ func TestPut_KeepsImmutableAttributes(t *testing.T) {
 		{"POST", "/security-group-rules", `{"security_group_rule":{"id":"r","security_group_id":"g"}}`, 442},
 	} {
 		if status, answer := sendRequest(t, c, step.method, odltest.BasePath+step.path, step.body); status != step.status {
-			t.Errorf("%s %s with the body %s: got status %d, body %s; want %d", step.method, step.path, step.body, status, answer, step.status)
+			t.Errorf(
+				"%s %s with the body %s: got status %d, body %s; want %d",
+				step.method,
+				step.path,
+				step.body,
+				status,
+				answer,
+				step.status,
+			)
 		}
 	}
 	type o = map[string]any
@@ -176,9 +217,28 @@ func TestPut_KeepsImmutableAttributes(t *testing.T) {
 		typ, id string
 		object  o
 	}{
-		{"network", "n", o{"id": "n", "name": "x", "tenant_id": dashed, "project_id": dashed}},
-		{"subnet", "s", o{"id": "s", "name": "x", "network_id": "n", "cidr": "10.0.0.0/24", "ip_version": json.Number("4"), "tenant_id": "p", "project_id": "p"}},
-		{"port", "p", o{"id": "p", "name": "x", "network_id": "n", "mac_address": "fa:16:3e:00:00:02", "fixed_ips": []any{o{"subnet_id": "s"}}}},
+		{"network", "n", o{
+			"id":         "n",
+			"name":       "x",
+			"tenant_id":  dashed,
+			"project_id": dashed,
+		}},
+		{"subnet", "s", o{
+			"id":         "s",
+			"name":       "x",
+			"network_id": "n",
+			"cidr":       "10.0.0.0/24",
+			"ip_version": json.Number("4"),
+			"tenant_id":  "p",
+			"project_id": "p",
+		}},
+		{"port", "p", o{
+			"id":          "p",
+			"name":        "x",
+			"network_id":  "n",
+			"mac_address": "fa:16:3e:00:00:02",
+			"fixed_ips":   []any{o{"subnet_id": "s"}},
+		}},
 	} {
 		if d := cmp.Diff(want.object, c.Record(want.typ, want.id).Object); d != "" {
 			t.Errorf("stored object of type %s differs (-want +got):\n%s", want.typ, d)
@@ -196,7 +256,12 @@ func TestControl_OperationalDataOverHTTP(t *testing.T) {
 	}
 	for _, path := range []string{"neutron:features/", "hostconfigs", "ports", "ports/port/p", "nonsense"} {
 		if status, answer := sendRequest(t, c, "GET", root+path, ""); status != 404 {
-			t.Errorf("GET %s without operational data: got status %d, body %s; want 404", path, status, answer)
+			t.Errorf(
+				"GET %s without operational data: got status %d, body %s; want 404",
+				path,
+				status,
+				answer,
+			)
 		}
 	}
 	for path, body := range map[string]string{
@@ -231,8 +296,13 @@ func TestControl_OperationalDataOverHTTP(t *testing.T) {
 	if status, _ := sendRequest(t, c, "POST", "/restconf/operations/sal-remote:create-data-change-event-subscription", `{"input":{"path":"/another:model"}}`); status != 400 {
 		t.Errorf("subscribe to an unknown path: got status %d, want 400", status)
 	}
-	if status, _ := sendRequest(t, c, "DELETE", "/_control/streams", ""); status != 204 || c.OpenStreams() != 0 {
-		t.Errorf("close all streams: got status %d and %d open streams, want 204 and none", status, c.OpenStreams())
+	if status, _ := sendRequest(t, c, "DELETE", "/_control/streams", ""); status != 204 ||
+		c.OpenStreams() != 0 {
+		t.Errorf(
+			"close all streams: got status %d and %d open streams, want 204 and none",
+			status,
+			c.OpenStreams(),
+		)
 	}
 }
 
@@ -259,7 +329,15 @@ func TestController_UpdateOfAPoolDropsItsMembers(t *testing.T) {
 			}
 		}
 		if status, answer := sendRequest(t, c, step.method, odltest.BasePath+step.path, step.body); status != step.want {
-			t.Errorf("%s %s %s: got status %d, body %s; want %d", step.method, step.path, step.body, status, answer, step.want)
+			t.Errorf(
+				"%s %s %s: got status %d, body %s; want %d",
+				step.method,
+				step.path,
+				step.body,
+				status,
+				answer,
+				step.want,
+			)
 		}
 	}
 }

@@ -59,13 +59,14 @@ func (c *Controller) ClearFaults() {
 	c.faults = nil
 }
 
-// takeFault returns the fault to apply to a request, and counts this request as one of the requests to which the fault applies. takeFault
-// returns nil if no fault matches.
+// takeFault returns the fault to apply to a request, and counts this request as one of the requests to which
+// the fault applies. takeFault returns nil if no fault matches.
 func (c *Controller) takeFault(seen Request) *Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.IndexFunc(c.faults, func(f *Fault) bool {
-		return (f.Method == "" || f.Method == seen.Method) && (f.Type == "" || f.Type == seen.Type) && (f.ID == "" || f.ID == seen.ID)
+		return (f.Method == "" || f.Method == seen.Method) && (f.Type == "" || f.Type == seen.Type) &&
+			(f.ID == "" || f.ID == seen.ID)
 	})
 	if i < 0 {
 		return nil
@@ -78,7 +79,13 @@ func (c *Controller) takeFault(seen Request) *Fault {
 }
 
 // applyFault answers a request as the fault says.
-func (c *Controller) applyFault(w http.ResponseWriter, r *http.Request, f *Fault, seen Request, do func() reply) {
+func (c *Controller) applyFault(
+	w http.ResponseWriter,
+	r *http.Request,
+	f *Fault,
+	seen Request,
+	do func() reply,
+) {
 	if !sleep(r, time.Duration(f.DelayMS)*time.Millisecond) {
 		c.logRequest(seen, reply{})
 		return

@@ -9,8 +9,9 @@ import (
 	"os"
 )
 
-// OpenFile returns a controller that stores its records in a file. Each write of an object appends one line of JSON to the file. OpenFile
-// drops a last line without a newline, because the process died before it answered that request.
+// OpenFile returns a controller that stores its records in a file. Each write of an object appends one line
+// of JSON to the file. OpenFile drops a last line without a newline, because the process died before it
+// answered that request.
 func OpenFile(path string) (*Controller, error) {
 	c := New()
 	raw, err := os.ReadFile(path)

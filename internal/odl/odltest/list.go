@@ -12,7 +12,8 @@ import (
 // pagedTypes are the object types whose lists are paged if the query has a limit.
 var pagedTypes = []string{"network", "subnet", "port"}
 
-// listObjects answers with the objects that match the query, sorted by ID. Each listed object has the fields that the query selects.
+// listObjects answers with the objects that match the query, sorted by ID. Each listed object has the fields
+// that the query selects.
 func (c *Controller) listObjects(r resource, seen Request) reply {
 	asked, err := url.ParseQuery(seen.Query)
 	if err != nil {
@@ -24,7 +25,8 @@ func (c *Controller) listObjects(r resource, seen Request) reply {
 	list := []map[string]any{}
 	for _, k := range slices.Sorted(maps.Keys(c.records)) {
 		rec := c.records[k]
-		if rec.Type != r.objectType || rec.Object == nil || r.parentAttribute != "" && rec.Object[r.parentAttribute] != seen.ParentID {
+		if rec.Type != r.objectType || rec.Object == nil ||
+			r.parentAttribute != "" && rec.Object[r.parentAttribute] != seen.ParentID {
 			continue
 		}
 		view := c.view(rec.Type, rec.ID)
@@ -51,8 +53,8 @@ func (c *Controller) listObjects(r resource, seen Request) reply {
 	return reply{status: http.StatusOK, body: body}
 }
 
-// matchesQuery reports whether an object has one of the query's values for each attribute. Unknown attributes are ignored, and so are all
-// attributes of L2 gateway connections.
+// matchesQuery reports whether an object has one of the query's values for each attribute. Unknown attributes
+// are ignored, and so are all attributes of L2 gateway connections.
 func matchesQuery(typ string, o map[string]any, asked url.Values) bool {
 	if typ == "l2gateway_connection" {
 		return true
@@ -65,8 +67,8 @@ func matchesQuery(typ string, o map[string]any, asked url.Values) bool {
 	return true
 }
 
-// page returns at most as many objects as the query's limit, beginning after the object that the query's marker names. If there is a
-// next page, page also returns the marker for the next page.
+// page returns at most as many objects as the query's limit, beginning after the object that the query's
+// marker names. If there is a next page, page also returns the marker for the next page.
 func page(list []map[string]any, asked url.Values) (part []map[string]any, next string, refused reply) {
 	limit, err := strconv.Atoi(asked.Get("limit"))
 	if err != nil || limit <= 0 {
@@ -95,8 +97,8 @@ func links(path, next string, asked url.Values) []map[string]string {
 	return []map[string]string{{"rel": "next", "href": BasePath + path + "?" + asked.Encode()}}
 }
 
-// selectFields returns the object with the given fields, or with all fields if `fields` is empty.
-// The result always contains the attributes that the real controller returns even without a value: as null, or as an
+// selectFields returns the object with the given fields, or with all fields if `fields` is empty. The result
+// always contains the attributes that the real controller returns even without a value: as null, or as an
 // empty object or list.
 func selectFields(typ string, o map[string]any, fields []string) map[string]any {
 	if len(fields) == 0 {

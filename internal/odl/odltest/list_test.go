@@ -15,13 +15,23 @@ func TestList_FiltersFieldsAndPages(t *testing.T) {
 	t.Parallel()
 	c := odltest.New()
 	for i := range 5 {
-		body := fmt.Sprintf(`{"network":{"id":"n%d","name":"net-%d","shared":%v,"tenant_id":""}}`, i, i, i%2 == 0)
+		body := fmt.Sprintf(
+			`{"network":{"id":"n%d","name":"net-%d","shared":%v,"tenant_id":""}}`,
+			i,
+			i,
+			i%2 == 0,
+		)
 		if status, answer := sendRequest(t, c, "POST", odltest.BasePath+"/networks", body); status != http.StatusCreated {
 			t.Fatalf("create a network: got status %d, body %s; want 201", status, answer)
 		}
 	}
 	next := func(marker, rest string) []any {
-		return []any{map[string]any{"rel": "next", "href": odltest.BasePath + "/networks?fields=id&limit=2&marker=" + marker + rest}}
+		return []any{
+			map[string]any{
+				"rel":  "next",
+				"href": odltest.BasePath + "/networks?fields=id&limit=2&marker=" + marker + rest,
+			},
+		}
 	}
 	ids := func(all ...string) []any {
 		list := []any{}
@@ -46,14 +56,24 @@ func TestList_FiltersFieldsAndPages(t *testing.T) {
 			status, answer := sendRequest(t, c, "GET", odltest.BasePath+"/networks?"+query, "")
 			var got map[string]any
 			if err := json.Unmarshal([]byte(answer), &got); err != nil || status != http.StatusOK {
-				t.Fatalf("list networks with the query %s: got status %d, body %s; want 200", query, status, answer)
+				t.Fatalf(
+					"list networks with the query %s: got status %d, body %s; want 200",
+					query,
+					status,
+					answer,
+				)
 			}
 			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("list networks with the query %s: body differs (-want +got):\n%s", query, d)
 			}
 		})
 	}
-	for query, want := range map[string]int{"limit=0": 500, "limit=x": 500, "limit=1&marker=gone": 404, "a=%zz": 400} {
+	for query, want := range map[string]int{
+		"limit=0":             500,
+		"limit=x":             500,
+		"limit=1&marker=gone": 404,
+		"a=%zz":               400,
+	} {
 		t.Run(query, func(t *testing.T) {
 			if status, _ := sendRequest(t, c, "GET", odltest.BasePath+"/networks?"+query, ""); status != want {
 				t.Errorf("list networks with the query %s: got status %d, want %d", query, status, want)
@@ -62,6 +82,10 @@ func TestList_FiltersFieldsAndPages(t *testing.T) {
 	}
 	status, answer := sendRequest(t, c, "GET", odltest.BasePath+"/networks/n1?fields=name", "")
 	if status != http.StatusOK || answer != "{\"network\":{\"name\":\"net-1\"}}\n" {
-		t.Errorf("show a network with the query fields=name: got status %d, body %s; want 200 and only the name", status, answer)
+		t.Errorf(
+			"show a network with the query fields=name: got status %d, body %s; want 200 and only the name",
+			status,
+			answer,
+		)
 	}
 }

@@ -18,8 +18,8 @@ func (c *Controller) putUnknownMember(r resource, seen Request, o map[string]any
 	return reply{status: http.StatusOK, body: map[string]any{r.objectType: o}}
 }
 
-// dropMembers drops the members of a pool. Like the real controller, the stub drops them at every write of a pool, even if
-// the request contains members.
+// dropMembers drops the members of a pool. Like the real controller, the stub drops them at every write of a
+// pool, even if the request contains members.
 func (c *Controller) dropMembers(pool string) error {
 	for k, rec := range c.records {
 		if rec.Type != "member" || rec.Object == nil || rec.Object["pool_id"] != pool {

@@ -15,51 +15,165 @@ import (
 
 // resource describes one collection of the northbound API and its objects.
 type resource struct {
-	objectType      string            // type and envelope of one object
-	path            string            // path of the collection
-	plural          string            // envelope of a list; empty: the type with an s
-	immutable       []string          // attributes that an update does not change
-	keptOnUpdate    []string          // attributes that an update keeps if it does not set them
-	parents         map[string]string // type of the parent by attribute; "list.attribute" means the attribute of each object of a list
-	checkedParents  map[string]string // parents that the real controller checks; a missing one is status 442
-	mandatory       string            // attribute without which a create fails
-	noUpdate        bool              // PUT fails
-	idOnUpdate      bool              // PUT fails without the id in the body, and changes the object with that id
-	bodyID          bool              // PUT changes the object with the id in the body, if there is one
-	parentPath      string            // path of the parent's collection, for nested collections
-	parentAttribute string            // attribute with the parent's ID, for nested collections
+	objectType   string   // type and envelope of one object
+	path         string   // path of the collection
+	plural       string   // envelope of a list; empty: the type with an s
+	immutable    []string // attributes that an update does not change
+	keptOnUpdate []string // attributes that an update keeps if it does not set them
+	// type of the parent by attribute; "list.attribute" means the attribute of each object of a list
+	parents        map[string]string
+	checkedParents map[string]string // parents that the real controller checks; a missing one is status 442
+	mandatory      string            // attribute without which a create fails
+	noUpdate       bool              // PUT fails
+	// PUT fails without the id in the body, and changes the object with that id
+	idOnUpdate      bool
+	bodyID          bool   // PUT changes the object with the id in the body, if there is one
+	parentPath      string // path of the parent's collection, for nested collections
+	parentAttribute string // attribute with the parent's ID, for nested collections
 }
 
 var resources = []resource{
-	{objectType: "network", path: "networks", immutable: []string{"tenant_id", "project_id"},
-		parents: map[string]string{"qos_policy_id": "policy"}, checkedParents: map[string]string{"qos_policy_id": "policy"}},
-	{objectType: "subnet", path: "subnets", immutable: []string{"network_id", "tenant_id", "project_id", "ip_version", "cidr"},
-		parents: map[string]string{"network_id": "network"}},
-	{objectType: "port", path: "ports", bodyID: true, keptOnUpdate: []string{"tenant_id", "project_id", "network_id", "mac_address", "fixed_ips"},
-		parents: map[string]string{"network_id": "network", "fixed_ips.subnet_id": "subnet", "security_groups.id": "security_group", "qos_policy_id": "policy"}},
-	{objectType: "router", path: "routers", keptOnUpdate: []string{"tenant_id", "project_id"}, parents: map[string]string{"gw_port_id": "port", "external_gateway_info.network_id": "network"}},
-	{objectType: "floatingip", idOnUpdate: true, path: "floatingips",
-		parents: map[string]string{"floating_network_id": "network", "port_id": "port", "router_id": "router"}},
+	{
+		objectType: "network",
+		path:       "networks",
+		immutable:  []string{"tenant_id", "project_id"},
+		parents: map[string]string{
+			"qos_policy_id": "policy",
+		},
+		checkedParents: map[string]string{"qos_policy_id": "policy"},
+	},
+	{
+		objectType: "subnet",
+		path:       "subnets",
+		immutable:  []string{"network_id", "tenant_id", "project_id", "ip_version", "cidr"},
+		parents:    map[string]string{"network_id": "network"},
+	},
+	{
+		objectType:   "port",
+		path:         "ports",
+		bodyID:       true,
+		keptOnUpdate: []string{"tenant_id", "project_id", "network_id", "mac_address", "fixed_ips"},
+		parents: map[string]string{
+			"network_id":          "network",
+			"fixed_ips.subnet_id": "subnet",
+			"security_groups.id":  "security_group",
+			"qos_policy_id":       "policy",
+		},
+	},
+	{
+		objectType:   "router",
+		path:         "routers",
+		keptOnUpdate: []string{"tenant_id", "project_id"},
+		parents:      map[string]string{"gw_port_id": "port", "external_gateway_info.network_id": "network"},
+	},
+	{
+		objectType: "floatingip",
+		idOnUpdate: true,
+		path:       "floatingips",
+		parents: map[string]string{
+			"floating_network_id": "network",
+			"port_id":             "port",
+			"router_id":           "router",
+		},
+	},
 	{objectType: "security_group", idOnUpdate: true, path: "security-groups"},
-	{objectType: "security_group_rule", idOnUpdate: true, path: "security-group-rules", mandatory: "security_group_id",
-		parents:        map[string]string{"security_group_id": "security_group", "remote_group_id": "security_group"},
-		checkedParents: map[string]string{"security_group_id": "security_group", "remote_group_id": "security_group"}},
-	{objectType: "policy", idOnUpdate: true, path: "qos/policies", plural: "policies"},
-	{objectType: "trunk", idOnUpdate: true, path: "trunks", parents: map[string]string{"port_id": "port", "sub_ports.port_id": "port"}},
+	{
+		objectType: "security_group_rule",
+		idOnUpdate: true,
+		path:       "security-group-rules",
+		mandatory:  "security_group_id",
+		parents: map[string]string{
+			"security_group_id": "security_group",
+			"remote_group_id":   "security_group",
+		},
+		checkedParents: map[string]string{
+			"security_group_id": "security_group",
+			"remote_group_id":   "security_group",
+		},
+	},
+	{
+		objectType: "policy",
+		idOnUpdate: true,
+		path:       "qos/policies",
+		plural:     "policies",
+	},
+	{
+		objectType: "trunk",
+		idOnUpdate: true,
+		path:       "trunks",
+		parents:    map[string]string{"port_id": "port", "sub_ports.port_id": "port"},
+	},
 	{objectType: "l2_gateway", idOnUpdate: true, path: "l2-gateways"},
-	{objectType: "l2gateway_connection", path: "l2gateway-connections", noUpdate: true,
-		parents: map[string]string{"network_id": "network", "gateway_id": "l2_gateway"}},
-	{objectType: "flowclassifier", keptOnUpdate: []string{"tenant_id"}, path: "sfc/flowclassifiers",
-		parents: map[string]string{"logical_source_port": "port", "logical_destination_port": "port"}},
-	{objectType: "portpair", keptOnUpdate: []string{"tenant_id"}, path: "sfc/portpairs", parents: map[string]string{"ingress": "port", "egress": "port"}},
-	{objectType: "portpairgroup", keptOnUpdate: []string{"tenant_id"}, path: "sfc/portpairgroups", parents: map[string]string{"port_pairs": "portpair"}},
-	{objectType: "portchain", keptOnUpdate: []string{"tenant_id"}, path: "sfc/portchains", parents: map[string]string{"port_pair_groups": "portpairgroup", "flow_classifiers": "flowclassifier"}},
-	{objectType: "bgpvpn", keptOnUpdate: []string{"tenant_id"}, path: "bgpvpns", parents: map[string]string{"networks": "network", "routers": "router"}},
-	{objectType: "loadbalancer", idOnUpdate: true, path: "lbaas/loadbalancers", parents: map[string]string{"vip_subnet_id": "subnet", "vip_port_id": "port"}},
-	{objectType: "listener", idOnUpdate: true, path: "lbaas/listeners", parents: map[string]string{"loadbalancers.id": "loadbalancer"}},
-	{objectType: "pool", idOnUpdate: true, path: "lbaas/pools", parents: map[string]string{"listeners.id": "listener"}},
-	{objectType: "member", path: "members", parentPath: "lbaas/pools", parentAttribute: "pool_id", parents: map[string]string{"pool_id": "pool", "subnet_id": "subnet"}},
-	{objectType: "healthmonitor", idOnUpdate: true, path: "lbaas/healthmonitors", parents: map[string]string{"pools.id": "pool"}},
+	{
+		objectType: "l2gateway_connection",
+		path:       "l2gateway-connections",
+		noUpdate:   true,
+		parents:    map[string]string{"network_id": "network", "gateway_id": "l2_gateway"},
+	},
+	{
+		objectType:   "flowclassifier",
+		keptOnUpdate: []string{"tenant_id"},
+		path:         "sfc/flowclassifiers",
+		parents:      map[string]string{"logical_source_port": "port", "logical_destination_port": "port"},
+	},
+	{
+		objectType:   "portpair",
+		keptOnUpdate: []string{"tenant_id"},
+		path:         "sfc/portpairs",
+		parents:      map[string]string{"ingress": "port", "egress": "port"},
+	},
+	{
+		objectType:   "portpairgroup",
+		keptOnUpdate: []string{"tenant_id"},
+		path:         "sfc/portpairgroups",
+		parents:      map[string]string{"port_pairs": "portpair"},
+	},
+	{
+		objectType:   "portchain",
+		keptOnUpdate: []string{"tenant_id"},
+		path:         "sfc/portchains",
+		parents: map[string]string{
+			"port_pair_groups": "portpairgroup",
+			"flow_classifiers": "flowclassifier",
+		},
+	},
+	{
+		objectType:   "bgpvpn",
+		keptOnUpdate: []string{"tenant_id"},
+		path:         "bgpvpns",
+		parents:      map[string]string{"networks": "network", "routers": "router"},
+	},
+	{
+		objectType: "loadbalancer",
+		idOnUpdate: true,
+		path:       "lbaas/loadbalancers",
+		parents:    map[string]string{"vip_subnet_id": "subnet", "vip_port_id": "port"},
+	},
+	{
+		objectType: "listener",
+		idOnUpdate: true,
+		path:       "lbaas/listeners",
+		parents:    map[string]string{"loadbalancers.id": "loadbalancer"},
+	},
+	{
+		objectType: "pool",
+		idOnUpdate: true,
+		path:       "lbaas/pools",
+		parents:    map[string]string{"listeners.id": "listener"},
+	},
+	{
+		objectType:      "member",
+		path:            "members",
+		parentPath:      "lbaas/pools",
+		parentAttribute: "pool_id",
+		parents:         map[string]string{"pool_id": "pool", "subnet_id": "subnet"},
+	},
+	{
+		objectType: "healthmonitor",
+		idOnUpdate: true,
+		path:       "lbaas/healthmonitors",
+		parents:    map[string]string{"pools.id": "pool"},
+	},
 }
 
 func (r resource) listKey() string {
@@ -77,8 +191,8 @@ func resourceOf(typ string) (resource, bool) {
 	return resources[i], true
 }
 
-// parsePath returns the object type and the object ID in a path below BasePath. For a nested collection parsePath also returns the ID of
-// the parent.
+// parsePath returns the object type and the object ID in a path below BasePath. For a nested collection
+// parsePath also returns the ID of the parent.
 func parsePath(path string) (typ, id, within string) {
 	path = strings.Trim(path, "/")
 	for _, r := range resources {
@@ -157,7 +271,11 @@ func (c *Controller) getObject(r resource, seen Request) reply {
 		return serverError
 	}
 	asked, _ := url.ParseQuery(seen.Query)
-	return reply{status: http.StatusOK, body: map[string]any{r.objectType: selectFields(r.objectType, o, asked["fields"])}, revision: revisionOf(o)}
+	return reply{
+		status:   http.StatusOK,
+		body:     map[string]any{r.objectType: selectFields(r.objectType, o, asked["fields"])},
+		revision: revisionOf(o),
+	}
 }
 
 // postObjects creates one object, or the objects of a list until one is refused.
@@ -199,7 +317,8 @@ func (c *Controller) createObject(r resource, parent string, o map[string]any, e
 		return a
 	}
 	switch stored := c.object(r.objectType, id); {
-	case stored != nil && r.parentPath != "" && stored[r.parentAttribute] == parent: // the real controller keeps the member as it is
+	// the real controller keeps the member as it is
+	case stored != nil && r.parentPath != "" && stored[r.parentAttribute] == parent:
 		return reply{status: http.StatusCreated, body: echo}
 	case stored != nil && r.parentPath == "":
 		return reply{status: http.StatusConflict, body: echo}
@@ -260,11 +379,12 @@ func (c *Controller) putObject(r resource, seen Request, body []byte) reply {
 	return c.storeObject(rec, o, view, reply{status: http.StatusOK, body: map[string]any{r.objectType: view}})
 }
 
-// viewOfUpdate returns the view of an updated object. For a type whose updates keep the tenant, the view contains the
-// tenant without dashes.
+// viewOfUpdate returns the view of an updated object. For a type whose updates keep the tenant, the view
+// contains the tenant without dashes.
 func (c *Controller) viewOfUpdate(r resource, o map[string]any, project any) map[string]any {
 	sent := maps.Clone(o)
-	if tenant, ok := sent["tenant_id"].(string); ok && slices.Contains(slices.Concat(r.immutable, r.keptOnUpdate), "tenant_id") {
+	if tenant, ok := sent["tenant_id"].(string); ok &&
+		slices.Contains(slices.Concat(r.immutable, r.keptOnUpdate), "tenant_id") {
 		sent["tenant_id"] = withoutDashes(tenant)
 	}
 	sent["project_id"] = project
@@ -303,7 +423,8 @@ func (c *Controller) storeObject(rec *Record, o, view map[string]any, a reply) r
 	return a
 }
 
-// normalizeOwner sets project_id and tenant_id to the same UUID, written with dashes, as the real controller does.
+// normalizeOwner sets project_id and tenant_id to the same UUID, written with dashes, as the real controller
+// does.
 func normalizeOwner(o map[string]any) {
 	for _, name := range []string{"tenant_id", "project_id"} {
 		if o[name] == "" {

@@ -19,8 +19,8 @@ type HostConfig struct {
 	Config string `json:"config"`    // a JSON object as a string
 }
 
-// operationalData is the state that the controller reports below /restconf. Changes of the operational data are also sent as events to the
-// open streams.
+// operationalData is the state that the controller reports below /restconf. Changes of the operational data
+// are also sent as events to the open streams.
 type operationalData struct {
 	features     map[string]string
 	hostConfigs  []HostConfig
@@ -30,7 +30,8 @@ type operationalData struct {
 	streamPaths  map[string]string // path by stream name
 }
 
-// SetFeatures sets the controller's features: their names and configurations. If `features` is nil, the features resource does not exist.
+// SetFeatures sets the controller's features: their names and configurations. If `features` is nil, the
+// features resource does not exist.
 func (c *Controller) SetFeatures(features map[string]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +56,8 @@ func (c *Controller) SetHostConfigs(hosts ...HostConfig) {
 	}
 }
 
-// SetPortStatus sets the operational status of a port to ACTIVE or DOWN. If `status` is empty, SetPortStatus deletes the status.
+// SetPortStatus sets the operational status of a port to ACTIVE or DOWN. If `status` is empty, SetPortStatus
+// deletes the status.
 func (c *Controller) SetPortStatus(port, status string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +78,12 @@ func (c *Controller) setStatus(port, status string) {
 	default:
 		c.data.portStatuses[port] = status
 	}
-	c.sendEvent(portsPath, fmt.Sprintf("%s/neutron:port[neutron:uuid='%s']/neutron:status", portsPath, port), operation, status)
+	c.sendEvent(
+		portsPath,
+		fmt.Sprintf("%s/neutron:port[neutron:uuid='%s']/neutron:status", portsPath, port),
+		operation,
+		status,
+	)
 }
 
 // SetAutoWire sets whether the controller sets each port to ACTIVE that is bound to one of its hosts.
@@ -96,7 +103,8 @@ func (c *Controller) updatePortStatus(rec *Record) {
 		return
 	}
 	host, _ := rec.Object["binding:host_id"].(string)
-	if c.data.autoWire && slices.ContainsFunc(c.data.hostConfigs, func(h HostConfig) bool { return h.ID == host }) {
+	if c.data.autoWire &&
+		slices.ContainsFunc(c.data.hostConfigs, func(h HostConfig) bool { return h.ID == host }) {
 		c.setStatus(rec.ID, "ACTIVE")
 	}
 }
@@ -130,7 +138,10 @@ func (c *Controller) serveRestconf(seen Request, body []byte, host string) reply
 }
 
 func (c *Controller) restconfReply(seen Request, body []byte, host string) reply {
-	none := errorReply(http.StatusNotFound, "Request could not be completed because the relevant data model content does not exist")
+	none := errorReply(
+		http.StatusNotFound,
+		"Request could not be completed because the relevant data model content does not exist",
+	)
 	list := func(outer, inner string, items []any) reply {
 		if len(items) == 0 {
 			return none
@@ -141,7 +152,13 @@ func (c *Controller) restconfReply(seen Request, body []byte, host string) reply
 	switch seen.Type {
 	case "features":
 		for _, name := range slices.Sorted(maps.Keys(c.data.features)) {
-			items = append(items, map[string]any{"service-provider-feature": "neutron-extensions:" + name, "configuration": c.data.features[name]})
+			items = append(
+				items,
+				map[string]any{
+					"service-provider-feature": "neutron-extensions:" + name,
+					"configuration":            c.data.features[name],
+				},
+			)
 		}
 		return list("features", "feature", items)
 	case "hostconfigs":
@@ -156,13 +173,20 @@ func (c *Controller) restconfReply(seen Request, body []byte, host string) reply
 		return list("ports", "port", items)
 	case "status":
 		if status, ok := c.data.portStatuses[seen.ID]; ok {
-			return reply{status: http.StatusOK, body: map[string]any{"port": []any{portStatus(seen.ID, status)}}}
+			return reply{
+				status: http.StatusOK,
+				body:   map[string]any{"port": []any{portStatus(seen.ID, status)}},
+			}
 		}
 	case "subscription":
 		return c.subscribe(body)
 	case "stream":
 		if _, ok := c.data.streamPaths[seen.ID]; ok {
-			return reply{status: http.StatusOK, body: map[string]any{}, location: "ws://" + host + socketsPath + seen.ID}
+			return reply{
+				status:   http.StatusOK,
+				body:     map[string]any{},
+				location: "ws://" + host + socketsPath + seen.ID,
+			}
 		}
 	}
 	return none
@@ -172,5 +196,10 @@ func portStatus(id, status string) any { return map[string]string{"uuid": id, "s
 
 func hostPath(h HostConfig) string {
 	id, _ := json.Marshal(h.ID)
-	return fmt.Sprintf("%s/neutron:hostconfig[neutron:host-type='%s'][neutron:host-id='%s']", hostsPath, h.Type, strings.Trim(string(id), `"`))
+	return fmt.Sprintf(
+		"%s/neutron:hostconfig[neutron:host-type='%s'][neutron:host-id='%s']",
+		hostsPath,
+		h.Type,
+		strings.Trim(string(id), `"`),
+	)
 }

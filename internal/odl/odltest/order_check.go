@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// checkWriteOrder records a violation if a parent of the written object is missing, or if the object had a newer revision before. A write
-// in a wrong order is executed anyway, as in a real controller.
+// checkWriteOrder records a violation if a parent of the written object is missing, or if the object had a
+// newer revision before. A write in a wrong order is executed anyway, as in a real controller.
 func (c *Controller) checkWriteOrder(r resource, id string, o map[string]any) {
 	for attribute, typ := range r.parents {
 		for _, parent := range references(o, attribute) {
@@ -15,8 +15,15 @@ func (c *Controller) checkWriteOrder(r resource, id string, o map[string]any) {
 			}
 		}
 	}
-	if rec, ok := c.records[key(r.objectType, id)]; ok && revisionOf(o) != 0 && revisionOf(o) < rec.HighestRevision {
-		c.addViolation("%s %s was written with revision %d after revision %d", r.objectType, id, revisionOf(o), rec.HighestRevision)
+	if rec, ok := c.records[key(r.objectType, id)]; ok && revisionOf(o) != 0 &&
+		revisionOf(o) < rec.HighestRevision {
+		c.addViolation(
+			"%s %s was written with revision %d after revision %d",
+			r.objectType,
+			id,
+			revisionOf(o),
+			rec.HighestRevision,
+		)
 	}
 }
 
@@ -41,8 +48,8 @@ func (c *Controller) addViolation(format string, args ...any) {
 	c.violations = append(c.violations, fmt.Sprintf(format, args...))
 }
 
-// references returns the IDs in an attribute of an object. The name "fixed_ips.subnet_id" means the attribute subnet_id inside fixed_ips,
-// which may be an object or a list of objects.
+// references returns the IDs in an attribute of an object. The name "fixed_ips.subnet_id" means the attribute
+// subnet_id inside fixed_ips, which may be an object or a list of objects.
 func references(o map[string]any, attribute string) []string {
 	list, inner, nested := strings.Cut(attribute, ".")
 	if !nested {

@@ -55,7 +55,8 @@ func checkProtocol(o map[string]any) reply {
 }
 
 func validRule(o map[string]any) bool {
-	return validPortNumber(o["port_range_min"]) && validPortNumber(o["port_range_max"]) && validCIDR(o["remote_ip_prefix"])
+	return validPortNumber(o["port_range_min"]) && validPortNumber(o["port_range_max"]) &&
+		validCIDR(o["remote_ip_prefix"])
 }
 
 func validPort(o map[string]any) bool {

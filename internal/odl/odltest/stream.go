@@ -24,11 +24,12 @@ type stream struct {
 	closed chan struct{}
 }
 
-// maxQueuedEvents is the maximum number of events in the queue for a slow client. If more events wait, the stub closes the stream.
+// maxQueuedEvents is the maximum number of events in the queue for a slow client. If more events wait, the
+// stub closes the stream.
 const maxQueuedEvents = 10_000
 
-// subscribe returns the name of the stream for a path. Like the real controller, subscribe returns the same name when the stream already
-// exists.
+// subscribe returns the name of the stream for a path. Like the real controller, subscribe returns the same
+// name when the stream already exists.
 func (c *Controller) subscribe(body []byte) reply {
 	var asked struct {
 		Input struct {
@@ -42,7 +43,11 @@ func (c *Controller) subscribe(body []byte) reply {
 		return errorReply(http.StatusBadRequest, "malformed-message")
 	}
 	in := asked.Input
-	name := "data-change-event-subscription" + strings.ReplaceAll(in.Path, "/neutron:neutron", "/neutron-neutron") +
+	name := "data-change-event-subscription" + strings.ReplaceAll(
+		in.Path,
+		"/neutron:neutron",
+		"/neutron-neutron",
+	) +
 		"/datastore=" + in.Datastore + "/scope=" + in.Scope + "/" + in.Output
 	if c.data.streamPaths == nil {
 		c.data.streamPaths = map[string]string{}
@@ -83,7 +88,11 @@ func (c *Controller) serveStream(w http.ResponseWriter, r *http.Request) {
 func (c *Controller) openStream(name string) *stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &stream{path: c.data.streamPaths[name], events: make(chan []byte, maxQueuedEvents), closed: make(chan struct{})}
+	s := &stream{
+		path:   c.data.streamPaths[name],
+		events: make(chan []byte, maxQueuedEvents),
+		closed: make(chan struct{}),
+	}
 	if s.path == "" {
 		return nil
 	}
@@ -107,7 +116,8 @@ func (c *Controller) OpenStreams() int {
 	return len(c.data.streams)
 }
 
-// CloseStreams closes all streams. If `forget` is true, CloseStreams also forgets the subscriptions, as a restart of the controller does.
+// CloseStreams closes all streams. If `forget` is true, CloseStreams also forgets the subscriptions, as a
+// restart of the controller does.
 func (c *Controller) CloseStreams(forget bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

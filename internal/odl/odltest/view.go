@@ -10,11 +10,21 @@ import (
 	"strings"
 )
 
-// fillsNoOwner lists the types for which a create sets neither tenant_id from project_id nor project_id from tenant_id.
-var fillsNoOwner = []string{"network", "subnet", "port", "router", "trunk", "bgpvpn", "loadbalancer", "member"}
+// fillsNoOwner lists the types for which a create sets neither tenant_id from project_id nor project_id from
+// tenant_id.
+var fillsNoOwner = []string{
+	"network",
+	"subnet",
+	"port",
+	"router",
+	"trunk",
+	"bgpvpn",
+	"loadbalancer",
+	"member",
+}
 
-// viewOf returns the object as the real controller returns it after a create or an update: without unknown attributes, with the
-// controller's default values, and with values of the types that the controller returns.
+// viewOf returns the object as the real controller returns it after a create or an update: without unknown
+// attributes, with the controller's default values, and with values of the types that the controller returns.
 func viewOf(typ string, o map[string]any, created bool) map[string]any {
 	shown := map[string]any{"id": o["id"]}
 	if n := asNumber(o["revision_number"]); n != nil {
@@ -76,7 +86,8 @@ func setAttributes(shown map[string]any, schema []schemaAttribute, o map[string]
 	}
 }
 
-// convert returns the value as the real controller returns it, or nil if the controller does not return the value.
+// convert returns the value as the real controller returns it, or nil if the controller does not return the
+// value.
 func (a schemaAttribute) convert(v any, created bool) any {
 	if a.kind == valueMap {
 		return asTexts(v)
@@ -128,7 +139,8 @@ func (a schemaAttribute) known(value any) any {
 	return value
 }
 
-// enumerations lists the values that the real controller has for some attributes. The controller drops other values.
+// enumerations lists the values that the real controller has for some attributes. The controller drops other
+// values.
 var enumerations = map[string][]string{
 	"direction":             {"ingress", "egress"},
 	"ethertype":             {"IPv4", "IPv6"},
@@ -170,7 +182,8 @@ func asNumber(v any) any {
 	return json.Number(digits)
 }
 
-// asTexts returns the values of an object as texts, and drops the values that are not texts, numbers or booleans.
+// asTexts returns the values of an object as texts, and drops the values that are not texts, numbers or
+// booleans.
 func asTexts(v any) map[string]any {
 	shown := map[string]any{}
 	o, _ := v.(map[string]any)
@@ -185,7 +198,8 @@ func asTexts(v any) map[string]any {
 	return shown
 }
 
-// setSubnetDefaults sets the gateway of a new subnet to the first address, and the allocation pool to all other addresses.
+// setSubnetDefaults sets the gateway of a new subnet to the first address, and the allocation pool to all
+// other addresses.
 func setSubnetDefaults(shown map[string]any) {
 	cidr, _ := shown["cidr"].(string)
 	p, err := netip.ParsePrefix(cidr)
@@ -205,7 +219,9 @@ func setSubnetDefaults(shown map[string]any) {
 		shown["gateway_ip"] = longAddress(first)
 	}
 	if shown["allocation_pools"] == nil {
-		shown["allocation_pools"] = []any{map[string]any{"start": longAddress(first.Next()), "end": longAddress(end.Prev())}}
+		shown["allocation_pools"] = []any{
+			map[string]any{"start": longAddress(first.Next()), "end": longAddress(end.Prev())},
+		}
 	}
 }
 
