@@ -11,7 +11,12 @@ import (
 
 func TestDiffers_ComparesWhatTheWorkflowsOfPortsAndLeasesWrite(t *testing.T) {
 	t.Parallel()
-	port := contract.Attributes{Status: "ACTIVE", Project: "p", Host: "cmp-1", Resource: "port"}
+	port := contract.Attributes{
+		Status:   "ACTIVE",
+		Project:  "p",
+		Host:     "cmp-1",
+		Resource: "port",
+	}
 	unbound := contract.Attributes{Status: "DOWN", Project: "p", Resource: "port"}
 	deleted := contract.Attributes{Status: "DELETED", Resource: "port"}
 	lease := contract.Attributes{Status: "PENDING", Project: "p", Resource: "lease"}
@@ -22,16 +27,51 @@ func TestDiffers_ComparesWhatTheWorkflowsOfPortsAndLeasesWrite(t *testing.T) {
 		execution attributes
 		want      bool
 	}{
-		"port, equal":                 {port, attributes{"BerthStatus": "ACTIVE", "BerthProject": "p", "BerthHost": "cmp-1", "BerthResource": "port"}, false},
-		"port, other status":          {port, attributes{"BerthStatus": "DOWN", "BerthProject": "p", "BerthHost": "cmp-1", "BerthResource": "port"}, true},
-		"port, other host":            {port, attributes{"BerthStatus": "ACTIVE", "BerthProject": "p", "BerthHost": "cmp-2", "BerthResource": "port"}, true},
-		"port, without host":          {port, attributes{"BerthStatus": "ACTIVE", "BerthProject": "p", "BerthResource": "port"}, true},
-		"port, other project":         {port, attributes{"BerthStatus": "ACTIVE", "BerthProject": "q", "BerthHost": "cmp-1", "BerthResource": "port"}, true},
-		"port, without resource":      {port, attributes{"BerthStatus": "ACTIVE", "BerthProject": "p", "BerthHost": "cmp-1"}, true},
-		"unbound port, equal":         {unbound, attributes{"BerthStatus": "DOWN", "BerthProject": "p", "BerthResource": "port"}, false},
-		"unbound port, with a host":   {unbound, attributes{"BerthStatus": "DOWN", "BerthProject": "p", "BerthHost": "cmp-1", "BerthResource": "port"}, true},
-		"deleted port keeps its host": {deleted, attributes{"BerthStatus": "DELETED", "BerthProject": "p", "BerthHost": "cmp-1", "BerthResource": "port"}, false},
-		"deleted port, other status":  {deleted, attributes{"BerthStatus": "ACTIVE", "BerthProject": "p", "BerthHost": "cmp-1", "BerthResource": "port"}, true},
+		"port, equal": {port, attributes{
+			"BerthStatus":   "ACTIVE",
+			"BerthProject":  "p",
+			"BerthHost":     "cmp-1",
+			"BerthResource": "port",
+		}, false},
+		"port, other status": {port, attributes{
+			"BerthStatus":   "DOWN",
+			"BerthProject":  "p",
+			"BerthHost":     "cmp-1",
+			"BerthResource": "port",
+		}, true},
+		"port, other host": {port, attributes{
+			"BerthStatus":   "ACTIVE",
+			"BerthProject":  "p",
+			"BerthHost":     "cmp-2",
+			"BerthResource": "port",
+		}, true},
+		"port, without host": {port, attributes{"BerthStatus": "ACTIVE", "BerthProject": "p", "BerthResource": "port"}, true},
+		"port, other project": {port, attributes{
+			"BerthStatus":   "ACTIVE",
+			"BerthProject":  "q",
+			"BerthHost":     "cmp-1",
+			"BerthResource": "port",
+		}, true},
+		"port, without resource": {port, attributes{"BerthStatus": "ACTIVE", "BerthProject": "p", "BerthHost": "cmp-1"}, true},
+		"unbound port, equal":    {unbound, attributes{"BerthStatus": "DOWN", "BerthProject": "p", "BerthResource": "port"}, false},
+		"unbound port, with a host": {unbound, attributes{
+			"BerthStatus":   "DOWN",
+			"BerthProject":  "p",
+			"BerthHost":     "cmp-1",
+			"BerthResource": "port",
+		}, true},
+		"deleted port keeps its host": {deleted, attributes{
+			"BerthStatus":   "DELETED",
+			"BerthProject":  "p",
+			"BerthHost":     "cmp-1",
+			"BerthResource": "port",
+		}, false},
+		"deleted port, other status": {deleted, attributes{
+			"BerthStatus":   "ACTIVE",
+			"BerthProject":  "p",
+			"BerthHost":     "cmp-1",
+			"BerthResource": "port",
+		}, true},
 		"lease, equal":                {lease, attributes{"BerthStatus": "PENDING", "BerthProject": "p", "BerthResource": "lease"}, false},
 		"lease, without project":      {lease, attributes{"BerthStatus": "PENDING", "BerthResource": "lease"}, true},
 		"journal entry keeps its own": {entry, attributes{"BerthStatus": "pending", "BerthProject": "q"}, false},

@@ -22,24 +22,27 @@ import (
 
 const (
 	pageSize = 1000 // executions that Temporal lists in one response
-	// partitionRows is the number of rows above which the rows of a workflow type are compared in several parts, so that the reconciler
-	// keeps only some of them in memory.
+	// partitionRows is the number of rows above which the rows of a workflow type are compared in several
+	// parts, so that the reconciler keeps only some of them in memory.
 	partitionRows = 10_000
-	// confirmDelay is the time between the detection of a difference and the check that the difference still exists. The delay is needed
-	// because Temporal's visibility shows changes late, and because a workflow ends some time after its row is deleted.
+	// confirmDelay is the time between the detection of a difference and the check that the difference still
+	// exists. The delay is needed because Temporal's visibility shows changes late, and because a workflow
+	// ends some time after its row is deleted.
 	confirmDelay = 2 * time.Second
 	// confirmBatch is the number of differences that the reconciler confirms and repairs
 	// together, and describeConcurrency is the number of concurrent calls that confirm them.
 	confirmBatch        = 500
 	describeConcurrency = 8
-	// verifiedRows is the approximate number of executions that one comparison verifies, out of the executions that visibility lists as open.
-	// If visibility lists more, each comparison verifies another part of them.
+	// verifiedRows is the approximate number of executions that one comparison verifies, out of the
+	// executions that visibility lists as open. If visibility lists more, each comparison verifies another
+	// part of them.
 	verifiedRows = 200
-	// maxBacklog is the number of waiting notes above which the reconciler pauses before it enqueues more notes.
+	// maxBacklog is the number of waiting notes above which the reconciler pauses before it enqueues more
+	// notes.
 	maxBacklog = 2000
-	// maxNudged is the maximum number of workflows that one comparison nudges to write their search attributes. A small number
-	// suffices: after many leases have started at one instant, their workflows write the new status one after another without a
-	// nudge.
+	// maxNudged is the maximum number of workflows that one comparison nudges to write their search
+	// attributes. A small number suffices: after many leases have started at one instant, their workflows
+	// write the new status one after another without a nudge.
 	maxNudged   = 200
 	maxExamples = 5
 )
@@ -53,12 +56,14 @@ type partition struct {
 // comparison compares all rows that must have a workflow with all open executions.
 type comparison struct {
 	*Reconciler
-	number   uint32               // number of this comparison
-	shares   uint32               // number of comparisons that together verify every listed execution once
-	nudgedAt map[string]time.Time // last nudge of a workflow without a row or with outdated search attributes, by workflow ID
-	result   outbox.Projection    // result for the executions
-	nudged   int                  // number of workflows that this comparison has nudged to write their search attributes
-	drift    outbox.Projection    // result for the search attributes
+	number uint32 // number of this comparison
+	shares uint32 // number of comparisons that together verify every listed execution once
+	// last nudge of a workflow without a row or with outdated search attributes, by workflow ID
+	nudgedAt map[string]time.Time
+	result   outbox.Projection // result for the executions
+	// number of workflows that this comparison has nudged to write their search attributes
+	nudged int
+	drift  outbox.Projection // result for the search attributes
 }
 
 func newComparison(r *Reconciler) *comparison {
@@ -69,7 +74,11 @@ func newComparison(r *Reconciler) *comparison {
 func (c *comparison) run(ctx context.Context) (time.Duration, error) {
 	begin := time.Now()
 	c.number++
-	c.result, c.drift, c.nudged = outbox.Projection{Name: outbox.Executions}, outbox.Projection{Name: outbox.SearchAttributes}, 0
+	c.result, c.drift, c.nudged = outbox.Projection{
+		Name: outbox.Executions,
+	}, outbox.Projection{
+		Name: outbox.SearchAttributes,
+	}, 0
 	c.objects.begin()
 	partitions, err := c.partitions(ctx)
 	if err != nil {
@@ -87,8 +96,20 @@ func (c *comparison) run(ctx context.Context) (time.Duration, error) {
 	pause := comparisonInterval
 	if c.result.Unattended+c.result.Orphans+c.drift.Different > 0 {
 		pause = repeatedInterval
-		slog.WarnContext(ctx, "Temporal differed from the rows", "rows", c.result.Compared, "unattended", c.result.Unattended,
-			"orphans", c.result.Orphans, "attributes", c.drift.Different, "examples", append(c.result.Examples, c.drift.Examples...))
+		slog.WarnContext(
+			ctx,
+			"Temporal differed from the rows",
+			"rows",
+			c.result.Compared,
+			"unattended",
+			c.result.Unattended,
+			"orphans",
+			c.result.Orphans,
+			"attributes",
+			c.drift.Different,
+			"examples",
+			append(c.result.Examples, c.drift.Examples...),
+		)
 	}
 	return max(pause, comparisonShare*time.Since(begin)), nil
 }
@@ -127,14 +148,28 @@ func (c *comparison) compare(ctx context.Context, p partition) error {
 	c.objects.add(rows)
 	c.result.Compared += int64(len(rows))
 	c.drift.Compared += int64(len(rows))
-	query := fmt.Sprintf(`WorkflowType IN ('%s') AND ExecutionStatus = 'Running'`, strings.Join(p.workflows, "', '"))
+	query := fmt.Sprintf(
+		`WorkflowType IN ('%s') AND ExecutionStatus = 'Running'`,
+		strings.Join(p.workflows, "', '"),
+	)
 	if p.prefix != "" {
 		query += fmt.Sprintf(` AND WorkflowId STARTS_WITH '%s'`, p.prefix)
 	}
 	for page := []byte(nil); ; {
-		r, err := withCallTimeout(ctx, "list open workflows", func(ctx context.Context) (*workflowservice.ListWorkflowExecutionsResponse, error) {
-			return c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: pageSize, NextPageToken: page})
-		})
+		r, err := withCallTimeout(
+			ctx,
+			"list open workflows",
+			func(ctx context.Context) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+				return c.Client.ListWorkflow(
+					ctx,
+					&workflowservice.ListWorkflowExecutionsRequest{
+						Query:         query,
+						PageSize:      pageSize,
+						NextPageToken: page,
+					},
+				)
+			},
+		)
 		if err != nil {
 			return err
 		}
@@ -155,8 +190,13 @@ func (c *comparison) compare(ctx context.Context, p partition) error {
 	return c.inBatches(ctx, missing, c.restartUnattended)
 }
 
-// comparePage compares one page of open executions with the rows, and removes the rows that have an execution.
-func (c *comparison) comparePage(ctx context.Context, rows map[string]outbox.Row, page []*workflow.WorkflowExecutionInfo) error {
+// comparePage compares one page of open executions with the rows, and removes the rows that have an
+// execution.
+func (c *comparison) comparePage(
+	ctx context.Context,
+	rows map[string]outbox.Row,
+	page []*workflow.WorkflowExecutionInfo,
+) error {
 	var orphans, different, listed []string
 	for _, e := range page {
 		id := e.GetExecution().GetWorkflowId()
@@ -174,7 +214,11 @@ func (c *comparison) comparePage(ctx context.Context, rows map[string]outbox.Row
 	for _, e := range page { // an ID can occur twice while its workflow continues as new
 		delete(rows, e.GetExecution().GetWorkflowId())
 	}
-	return errors.Join(c.inBatches(ctx, orphans, c.signalOrphans), c.inBatches(ctx, different, c.nudgeDifferent), c.verifyListed(ctx, listed))
+	return errors.Join(
+		c.inBatches(ctx, orphans, c.signalOrphans),
+		c.inBatches(ctx, different, c.nudgeDifferent),
+		c.verifyListed(ctx, listed),
+	)
 }
 
 // isVerifiedNow says whether this comparison verifies a listed execution.
@@ -184,8 +228,9 @@ func (c *comparison) isVerifiedNow(id string) bool {
 	return h.Sum32()%c.shares == c.number%c.shares
 }
 
-// verifyListed asks Temporal whether executions that visibility lists as open really are open, and restarts those that are not. Visibility
-// can list an execution forever if the execution was deleted shortly after its start.
+// verifyListed asks Temporal whether executions that visibility lists as open really are open, and restarts
+// those that are not. Visibility can list an execution forever if the execution was deleted shortly after its
+// start.
 func (c *comparison) verifyListed(ctx context.Context, ids []string) error {
 	open, err := c.describeOpen(ctx, ids)
 	if err != nil {
@@ -196,7 +241,11 @@ func (c *comparison) verifyListed(ctx context.Context, ids []string) error {
 }
 
 // inBatches waits for confirmDelay and then calls `repair` for each batch of workflow IDs.
-func (c *comparison) inBatches(ctx context.Context, ids []string, repair func(context.Context, []string) error) error {
+func (c *comparison) inBatches(
+	ctx context.Context,
+	ids []string,
+	repair func(context.Context, []string) error,
+) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -209,8 +258,8 @@ func (c *comparison) inBatches(ctx context.Context, ids []string, repair func(co
 	return nil
 }
 
-// restartUnattended restarts the workflows that are not open although their row exists and the outbox contains no note
-// for the row.
+// restartUnattended restarts the workflows that are not open although their row exists and the outbox
+// contains no note for the row.
 func (c *comparison) restartUnattended(ctx context.Context, ids []string) error {
 	rows, err := c.Store.RowsByWorkflowID(ctx, ids)
 	if err != nil {
@@ -258,7 +307,8 @@ func (c *comparison) signalOrphans(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// nudgeDifferent nudges workflows whose search attributes differ from their row, so that they read their row and write the attributes.
+// nudgeDifferent nudges workflows whose search attributes differ from their row, so that they read their row
+// and write the attributes.
 func (c *comparison) nudgeDifferent(ctx context.Context, ids []string) error {
 	rows, err := c.Store.RowsByWorkflowID(ctx, ids)
 	if err != nil {
@@ -270,7 +320,8 @@ func (c *comparison) nudgeDifferent(ctx context.Context, ids []string) error {
 	}
 	ids = slices.DeleteFunc(ids, func(id string) bool {
 		row, ok := rows[id]
-		return !ok || row.HasNote || open[id] == nil || !differs(row.Attributes, open[id].GetSearchAttributes())
+		return !ok || row.HasNote || open[id] == nil ||
+			!differs(row.Attributes, open[id].GetSearchAttributes())
 	})
 	c.drift.Different += int64(len(ids))
 	addExamples(&c.drift, ids)
@@ -285,7 +336,8 @@ func (c *comparison) nudgeDifferent(ctx context.Context, ids []string) error {
 // nudgeInterval is the time after which a workflow that still differs from its row is nudged again.
 const nudgeInterval = time.Minute
 
-// notNudgedRecently returns the workflow IDs that were not nudged within nudgeInterval, and records that they are nudged now.
+// notNudgedRecently returns the workflow IDs that were not nudged within nudgeInterval, and records that they
+// are nudged now.
 func (c *comparison) notNudgedRecently(ids []string) []string {
 	now := time.Now()
 	for id, at := range c.nudgedAt {
@@ -303,7 +355,8 @@ func (c *comparison) notNudgedRecently(ids []string) []string {
 	return due
 }
 
-// awaitBacklog waits while many notes wait for their delivery, so that the notes of the reconciler do not delay the notes of clients much.
+// awaitBacklog waits while many notes wait for their delivery, so that the notes of the reconciler do not
+// delay the notes of clients much.
 func (c *comparison) awaitBacklog(ctx context.Context) error {
 	for ctx.Err() == nil {
 		b, err := c.Store.Backlog(ctx)
@@ -315,16 +368,24 @@ func (c *comparison) awaitBacklog(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// describeOpen returns, by workflow ID, the open executions of the given workflows. Unlike Temporal's visibility, the result is never late.
-func (c *comparison) describeOpen(ctx context.Context, ids []string) (map[string]*workflow.WorkflowExecutionInfo, error) {
+// describeOpen returns, by workflow ID, the open executions of the given workflows. Unlike Temporal's
+// visibility, the result is never late.
+func (c *comparison) describeOpen(
+	ctx context.Context,
+	ids []string,
+) (map[string]*workflow.WorkflowExecutionInfo, error) {
 	found := make([]*workflow.WorkflowExecutionInfo, len(ids))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(describeConcurrency)
 	for i, id := range ids {
 		group.Go(func() error {
-			d, err := withCallTimeout(ctx, "describe "+id, func(ctx context.Context) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-				return c.Client.DescribeWorkflowExecution(ctx, id, "")
-			})
+			d, err := withCallTimeout(
+				ctx,
+				"describe "+id,
+				func(ctx context.Context) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+					return c.Client.DescribeWorkflowExecution(ctx, id, "")
+				},
+			)
 			if missing := new(serviceerror.NotFound); errors.As(err, &missing) {
 				return nil
 			}

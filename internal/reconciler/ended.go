@@ -12,18 +12,19 @@ import (
 )
 
 const (
-	// endedOverlap is the length of the period that two consecutive searches both cover, because an ended workflow appears in Temporal's
-	// visibility only some time after its end, and because clocks differ.
+	// endedOverlap is the length of the period that two consecutive searches both cover, because an ended
+	// workflow appears in Temporal's visibility only some time after its end, and because clocks differ.
 	endedOverlap = 30 * time.Second
 	// firstEndedPeriod is how far back the first search of a process goes.
 	firstEndedPeriod = 2 * time.Minute
-	// maxEnded is the maximum number of workflows that one search restarts. If more workflows have ended, the comparison of all rows
-	// finds them later.
+	// maxEnded is the maximum number of workflows that one search restarts. If more workflows have ended, the
+	// comparison of all rows finds them later.
 	maxEnded = 2000
 )
 
-// endedSearch finds workflows that a person has terminated or cancelled. The sweep also restarts workflows that failed; endedSearch leaves
-// them to the sweep, because a workflow that always fails would otherwise be restarted all the time.
+// endedSearch finds workflows that a person has terminated or cancelled. The sweep also restarts workflows
+// that failed; endedSearch leaves them to the sweep, because a workflow that always fails would otherwise be
+// restarted all the time.
 type endedSearch struct {
 	*Reconciler
 	since     time.Time
@@ -32,25 +33,49 @@ type endedSearch struct {
 }
 
 func newEndedSearch(r *Reconciler) *endedSearch {
-	return &endedSearch{Reconciler: r, since: time.Now().Add(-firstEndedPeriod), restarted: map[string]time.Time{}}
+	return &endedSearch{
+		Reconciler: r,
+		since:      time.Now().Add(-firstEndedPeriod),
+		restarted:  map[string]time.Time{},
+	}
 }
 
 // restart restarts the workflows that have ended since the last search and whose row exists.
 func (s *endedSearch) restart(ctx context.Context) error {
 	begin := time.Now()
-	query := fmt.Sprintf(`WorkflowType IN ('%s') AND ExecutionStatus IN ('Canceled', 'Terminated') AND CloseTime > '%s'`,
-		strings.Join(contract.EntityWorkflows, "', '"), s.since.Add(-endedOverlap).UTC().Format(time.RFC3339))
+	query := fmt.Sprintf(
+		`WorkflowType IN ('%s') AND ExecutionStatus IN ('Canceled', 'Terminated') AND CloseTime > '%s'`,
+		strings.Join(contract.EntityWorkflows, "', '"),
+		s.since.Add(-endedOverlap).UTC().Format(time.RFC3339),
+	)
 	var ids, runs []string
 	for page := []byte(nil); len(ids) < maxEnded; {
-		r, err := withCallTimeout(ctx, "list ended workflows", func(ctx context.Context) (*workflowservice.ListWorkflowExecutionsResponse, error) {
-			return s.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: pageSize, NextPageToken: page})
-		})
+		r, err := withCallTimeout(
+			ctx,
+			"list ended workflows",
+			func(ctx context.Context) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+				return s.Client.ListWorkflow(
+					ctx,
+					&workflowservice.ListWorkflowExecutionsRequest{
+						Query:         query,
+						PageSize:      pageSize,
+						NextPageToken: page,
+					},
+				)
+			},
+		)
 		if err != nil {
 			return err
 		}
 		for _, e := range r.GetExecutions() {
 			if _, done := s.restarted[e.GetExecution().GetRunId()]; !done {
-				ids, runs = append(ids, e.GetExecution().GetWorkflowId()), append(runs, e.GetExecution().GetRunId())
+				ids, runs = append(
+					ids,
+					e.GetExecution().GetWorkflowId(),
+				), append(
+					runs,
+					e.GetExecution().GetRunId(),
+				)
 			}
 		}
 		if page = r.GetNextPageToken(); len(page) == 0 {

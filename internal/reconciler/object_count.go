@@ -9,8 +9,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// objectCount counts the ports and leases by status. A comparison reads the rows of all ports and leases anyway, so the count needs no
-// query.
+// objectCount counts the ports and leases by status. A comparison reads the rows of all ports and leases
+// anyway, so the count needs no query.
 type objectCount struct {
 	gauges map[string]*prometheus.GaugeVec // by prefix of the workflow ID
 	counts map[string]map[string]float64   // by prefix of the workflow ID and status
@@ -35,8 +35,17 @@ func newObjectCount(metrics prometheus.Registerer) *objectCount {
 
 // objectStatuses are the statuses whose count is exported even if it is 0, by prefix of the workflow ID.
 var objectStatuses = map[string][]string{
-	contract.UUIDPrefix(contract.Port):  {"ACTIVE", "BUILD", "DOWN", "ERROR"},
-	contract.UUIDPrefix(contract.Lease): {"CREATING", "PENDING", "STARTING", "ACTIVE", "TERMINATING", "UPDATING", "DELETING", "ERROR"},
+	contract.UUIDPrefix(contract.Port): {"ACTIVE", "BUILD", "DOWN", "ERROR"},
+	contract.UUIDPrefix(contract.Lease): {
+		"CREATING",
+		"PENDING",
+		"STARTING",
+		"ACTIVE",
+		"TERMINATING",
+		"UPDATING",
+		"DELETING",
+		"ERROR",
+	},
 }
 
 // begin forgets the counts of the previous comparison.

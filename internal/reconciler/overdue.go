@@ -11,8 +11,8 @@ import (
 // overdueInterval is the interval at which the reconciler looks for objects that should have made progress.
 const overdueInterval = 15 * time.Second
 
-// overdueLog logs each object that should have made progress by now once, when it finds the object, and no more than the worst objects of
-// each kind.
+// overdueLog logs each object that should have made progress by now once, when it finds the object, and no
+// more than the worst objects of each kind.
 type overdueLog struct {
 	find   func(context.Context) ([]reportstore.OverdueObject, error)
 	logged map[string]bool // the objects of the last search that are in the log
@@ -22,7 +22,8 @@ func newOverdueLog(find func(context.Context) ([]reportstore.OverdueObject, erro
 	return &overdueLog{find: find}
 }
 
-// search logs the objects that are overdue and were not at the last search. An object that becomes overdue again is logged again.
+// search logs the objects that are overdue and were not at the last search. An object that becomes overdue
+// again is logged again.
 func (l *overdueLog) search(ctx context.Context) error {
 	found, err := l.find(ctx)
 	if err != nil {
@@ -33,8 +34,22 @@ func (l *overdueLog) search(ctx context.Context) error {
 		key := o.Kind + " " + o.Object
 		now[key] = true
 		if !l.logged[key] {
-			slog.WarnContext(ctx, "object is overdue", "kind", o.Kind, "object", o.Object, "reason", o.Reason,
-				"due_at", o.DueAt.UTC().Format(time.RFC3339), "overdue", o.For.Round(time.Second), "overdue_of_kind", o.Count)
+			slog.WarnContext(
+				ctx,
+				"object is overdue",
+				"kind",
+				o.Kind,
+				"object",
+				o.Object,
+				"reason",
+				o.Reason,
+				"due_at",
+				o.DueAt.UTC().Format(time.RFC3339),
+				"overdue",
+				o.For.Round(time.Second),
+				"overdue_of_kind",
+				o.Count,
+			)
 		}
 	}
 	l.logged = now

@@ -18,7 +18,14 @@ func TestOverdueLog_WarnsOnceAboutEachObject(t *testing.T) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	t.Cleanup(func() { slog.SetDefault(before) })
 	object := func(name string) reportstore.OverdueObject {
-		return reportstore.OverdueObject{Kind: "port", Object: name, Reason: "it waits for L2", DueAt: time.Unix(0, 0), For: 49 * time.Minute, Count: 2}
+		return reportstore.OverdueObject{
+			Kind:   "port",
+			Object: name,
+			Reason: "it waits for L2",
+			DueAt:  time.Unix(0, 0),
+			For:    49 * time.Minute,
+			Count:  2,
+		}
 	}
 	var found []reportstore.OverdueObject
 	l := newOverdueLog(func(context.Context) ([]reportstore.OverdueObject, error) { return found, nil })

@@ -1,8 +1,9 @@
-// Package reconciler compares the rows of the database with the workflows in Temporal, and the usage of inventories with the allocations. The
-// rows are authoritative, so the reconciler repairs Temporal if there is a difference. It repairs most differences with a nudge: a note in
-// the outbox that starts or signals a workflow, so that the workflow reads its row again. Temporal may lose executions, search attributes,
-// the schedule or all its data, and a person may end a workflow by mistake. The reconciler is not itself a workflow, so that it survives the
-// loss of every workflow.
+// Package reconciler compares the rows of the database with the workflows in Temporal, and the usage of
+// inventories with the allocations. The rows are authoritative, so the reconciler repairs Temporal if there
+// is a difference. It repairs most differences with a nudge: a note in the outbox that starts or signals a
+// workflow, so that the workflow reads its row again. Temporal may lose executions, search attributes, the
+// schedule or all its data, and a person may end a workflow by mistake. The reconciler is not itself a
+// workflow, so that it survives the loss of every workflow.
 package reconciler
 
 import (
@@ -32,10 +33,11 @@ const (
 	comparisonInterval = 20 * time.Second
 	// repeatedInterval is the time from a comparison that has found a difference to the next comparison.
 	repeatedInterval = 5 * time.Second
-	// comparisonShare limits the share of the time that comparisons take: after a comparison of one second, the reconciler waits at least
-	// comparisonShare seconds.
+	// comparisonShare limits the share of the time that comparisons take: after a comparison of one second,
+	// the reconciler waits at least comparisonShare seconds.
 	comparisonShare = 10
-	// leaderInterval is the interval at which a process tries to become the only process whose reconciler runs.
+	// leaderInterval is the interval at which a process tries to become the only process whose reconciler
+	// runs.
 	leaderInterval = 2 * time.Second
 )
 
@@ -50,7 +52,8 @@ type Options struct {
 	Metrics        prometheus.Registerer
 	// Overdue finds the objects that should have made progress by now, so that the reconciler logs them.
 	Overdue func(context.Context) ([]reportstore.OverdueObject, error)
-	// RepairUsage compares the usage of each inventory with the allocations, corrects it, and returns what it has compared and corrected.
+	// RepairUsage compares the usage of each inventory with the allocations, corrects it, and returns what it
+	// has compared and corrected.
 	RepairUsage func(context.Context) (compared int64, corrected []string, err error)
 }
 
@@ -64,18 +67,24 @@ type Reconciler struct {
 
 // New creates a Reconciler and registers its metrics.
 func New(o Options) *Reconciler {
-	r := &Reconciler{Options: o, binding: namespace.New(o.Store, o.Client, o.Namespace), objects: newObjectCount(o.Metrics),
+	r := &Reconciler{
+		Options: o,
+		binding: namespace.New(o.Store, o.Client, o.Namespace),
+		objects: newObjectCount(o.Metrics),
 		restarted: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "berth_rows_nudged_total",
 			Help: "Rows whose workflow this process's reconciler started again or nudged, by the reason: ended (a person ended the workflow), late (a step of the row was overdue), unattended (no workflow was open), attributes (the search attributes differed).",
-		}, []string{"reason"})}
+		}, []string{"reason"}),
+	}
 	o.Metrics.MustRegister(r.restarted)
 	return r
 }
 
 // Run compares and repairs until ctx ends. While the reconciler of another process runs, Run waits.
 func (r *Reconciler) Run(ctx context.Context) {
-	failures := failureLog{what: "could not acquire the lock of the process that compares the rows with Temporal"}
+	failures := failureLog{
+		what: "could not acquire the lock of the process that compares the rows with Temporal",
+	}
 	for ctx.Err() == nil {
 		_, err := r.DB.InOneProcess(ctx, "compare the rows with Temporal", r.runAsLeader)
 		failures.log(ctx, err)
@@ -83,15 +92,23 @@ func (r *Reconciler) Run(ctx context.Context) {
 	}
 }
 
-// runAsLeader runs all parts of the reconciler until ctx ends, or until the database is bound to another Temporal namespace than this
-// process uses.
+// runAsLeader runs all parts of the reconciler until ctx ends, or until the database is bound to another
+// Temporal namespace than this process uses.
 func (r *Reconciler) runAsLeader(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var parts sync.WaitGroup
 	defer r.objects.reset()
 	defer parts.Wait()
 	defer cancel()
-	ended, late, overdue, compare := newEndedSearch(r), newLateSearch(r), newOverdueLog(r.Overdue), newComparison(r)
+	ended, late, overdue, compare := newEndedSearch(
+		r,
+	), newLateSearch(
+		r,
+	), newOverdueLog(
+		r.Overdue,
+	), newComparison(
+		r,
+	)
 	for _, part := range []part{
 		{"restarting the workflows that a person has ended failed", r.whileBound(cancel, every(endedInterval, ended.restart))},
 		{"nudging the rows for which a step is overdue failed", r.whileBound(cancel, every(lateInterval, late.nudge))},
@@ -123,9 +140,13 @@ func (p part) repeat(ctx context.Context) {
 	}
 }
 
-// whileBound returns a part that runs only while the database is bound to the Temporal namespace of this process. If the database is bound to
-// another namespace, the part calls stop instead. If Temporal is unavailable, the part fails.
-func (r *Reconciler) whileBound(stop func(), run func(context.Context) (time.Duration, error)) func(context.Context) (time.Duration, error) {
+// whileBound returns a part that runs only while the database is bound to the Temporal namespace of this
+// process. If the database is bound to another namespace, the part calls stop instead. If Temporal is
+// unavailable, the part fails.
+func (r *Reconciler) whileBound(
+	stop func(),
+	run func(context.Context) (time.Duration, error),
+) func(context.Context) (time.Duration, error) {
 	return func(ctx context.Context) (time.Duration, error) {
 		bound, err := r.binding.IsBound(ctx)
 		switch {
@@ -140,7 +161,10 @@ func (r *Reconciler) whileBound(stop func(), run func(context.Context) (time.Dur
 }
 
 // every returns a part of the reconciler that pauses for the same time after each call.
-func every(pause time.Duration, run func(context.Context) error) func(context.Context) (time.Duration, error) {
+func every(
+	pause time.Duration,
+	run func(context.Context) error,
+) func(context.Context) (time.Duration, error) {
 	return func(ctx context.Context) (time.Duration, error) { return pause, run(ctx) }
 }
 
@@ -187,7 +211,11 @@ func sleep(ctx context.Context, d time.Duration) {
 // callTimeout is the maximum duration of one call to Temporal.
 const callTimeout = 10 * time.Second
 
-func withCallTimeout[T any](ctx context.Context, what string, call func(context.Context) (T, error)) (T, error) {
+func withCallTimeout[T any](
+	ctx context.Context,
+	what string,
+	call func(context.Context) (T, error),
+) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	result, err := call(ctx)

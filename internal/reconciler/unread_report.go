@@ -17,7 +17,8 @@ import (
 	"berth/internal/contract"
 )
 
-// unreadReport is an agent's report that Temporal has accepted, but that no workflow has applied to the port's row.
+// unreadReport is an agent's report that Temporal has accepted, but that no workflow has applied to the
+// port's row.
 type unreadReport struct {
 	port    string // workflow ID
 	payload *common.Payloads
@@ -27,17 +28,23 @@ type unreadReport struct {
 // unreadLimit is how long the reconciler tries to send an unread report to the new run of a workflow.
 const unreadLimit = 2 * time.Minute
 
-// collectUnread reads the reports that a run of a Port workflow had accepted and not applied to the row when a person ended the run.
+// collectUnread reads the reports that a run of a Port workflow had accepted and not applied to the row when
+// a person ended the run.
 func (s *endedSearch) collectUnread(ctx context.Context, id, run string) error {
 	if !strings.HasPrefix(id, contract.UUIDPrefix(contract.Port)) {
 		return nil
 	}
 	var events []*history.HistoryEvent
 	for page := []byte(nil); ; {
-		r, err := withCallTimeout(ctx, "read the history of "+id, func(ctx context.Context) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
-			return s.Client.WorkflowService().GetWorkflowExecutionHistory(ctx, &workflowservice.GetWorkflowExecutionHistoryRequest{
-				Namespace: s.Namespace, Execution: &common.WorkflowExecution{WorkflowId: id, RunId: run}, NextPageToken: page})
-		})
+		r, err := withCallTimeout(
+			ctx,
+			"read the history of "+id,
+			func(ctx context.Context) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
+				return s.Client.WorkflowService().
+					GetWorkflowExecutionHistory(ctx, &workflowservice.GetWorkflowExecutionHistoryRequest{
+						Namespace: s.Namespace, Execution: &common.WorkflowExecution{WorkflowId: id, RunId: run}, NextPageToken: page})
+			},
+		)
 		if missing := new(serviceerror.NotFound); errors.As(err, &missing) {
 			return nil // the run was deleted meanwhile
 		}
@@ -55,11 +62,13 @@ func (s *endedSearch) collectUnread(ctx context.Context, id, run string) error {
 	return nil
 }
 
-// unreadReports returns the payloads of the reports that the activity ApplyPortReports has not applied, in the order of their arrival.
-// Each call to the activity applies the reports that arrived before the workflow task that scheduled the call.
+// unreadReports returns the payloads of the reports that the activity ApplyPortReports has not applied, in
+// the order of their arrival. Each call to the activity applies the reports that arrived before the workflow
+// task that scheduled the call.
 func unreadReports(events []*history.HistoryEvent) (unread []*common.Payloads) {
-	applied := int64(0)            // reports with lower event IDs are applied
-	scheduled := map[int64]int64{} // event ID of the workflow task that scheduled an activity, by the event ID of the activity
+	applied := int64(0) // reports with lower event IDs are applied
+	// event ID of the workflow task that scheduled an activity, by the event ID of the activity
+	scheduled := map[int64]int64{}
 	for _, e := range events {
 		switch e.GetEventType() {
 		case enums.EVENT_TYPE_MARKER_RECORDED:
@@ -68,15 +77,21 @@ func unreadReports(events []*history.HistoryEvent) (unread []*common.Payloads) {
 				applied = max(applied, m.GetWorkflowTaskCompletedEventId())
 			}
 		case enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
-			if a := e.GetActivityTaskScheduledEventAttributes(); a.GetActivityType().GetName() == applyPortReports {
+			if a := e.GetActivityTaskScheduledEventAttributes(); a.GetActivityType().
+				GetName() ==
+				applyPortReports {
 				scheduled[e.GetEventId()] = a.GetWorkflowTaskCompletedEventId()
 			}
 		case enums.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
-			applied = max(applied, scheduled[e.GetActivityTaskCompletedEventAttributes().GetScheduledEventId()])
+			applied = max(
+				applied,
+				scheduled[e.GetActivityTaskCompletedEventAttributes().GetScheduledEventId()],
+			)
 		}
 	}
 	for _, e := range events {
-		if a := e.GetWorkflowExecutionSignaledEventAttributes(); a.GetSignalName() == contract.SignalProvisioningComplete && e.GetEventId() > applied {
+		if a := e.GetWorkflowExecutionSignaledEventAttributes(); a.GetSignalName() == contract.SignalProvisioningComplete &&
+			e.GetEventId() > applied {
 			unread = append(unread, a.GetInput())
 		}
 	}
@@ -99,17 +114,28 @@ func isApplied(m *history.MarkerRecordedEventAttributes) bool {
 	return false
 }
 
-// resendUnread sends the unread reports to the new runs of their workflows. If the new run of a workflow has not started yet, its
-// reports stay in s.unread for the next call.
+// resendUnread sends the unread reports to the new runs of their workflows. If the new run of a workflow has
+// not started yet, its reports stay in s.unread for the next call.
 func (s *endedSearch) resendUnread(ctx context.Context) error {
 	var left []unreadReport
 	var failure error
 	for _, u := range s.unread {
-		_, err := withCallTimeout(ctx, "send a report again to "+u.port, func(ctx context.Context) (*workflowservice.SignalWorkflowExecutionResponse, error) {
-			return s.Client.WorkflowService().SignalWorkflowExecution(ctx, &workflowservice.SignalWorkflowExecutionRequest{Namespace: s.Namespace,
-				WorkflowExecution: &common.WorkflowExecution{WorkflowId: u.port}, SignalName: contract.SignalProvisioningComplete, Input: u.payload,
-				Identity: "berth reconciler"})
-		})
+		_, err := withCallTimeout(
+			ctx,
+			"send a report again to "+u.port,
+			func(ctx context.Context) (*workflowservice.SignalWorkflowExecutionResponse, error) {
+				return s.Client.WorkflowService().
+					SignalWorkflowExecution(ctx, &workflowservice.SignalWorkflowExecutionRequest{
+						Namespace: s.Namespace,
+						WorkflowExecution: &common.WorkflowExecution{
+							WorkflowId: u.port,
+						},
+						SignalName: contract.SignalProvisioningComplete,
+						Input:      u.payload,
+						Identity:   "berth reconciler",
+					})
+			},
+		)
 		if err == nil {
 			continue
 		}
@@ -122,7 +148,11 @@ func (s *endedSearch) resendUnread(ctx context.Context) error {
 		case time.Since(u.readAt) < unreadLimit:
 			left = append(left, u)
 		default:
-			failure = fmt.Errorf("a report to %s is lost, because its workflow was ended and does not run again: %w", u.port, err)
+			failure = fmt.Errorf(
+				"a report to %s is lost, because its workflow was ended and does not run again: %w",
+				u.port,
+				err,
+			)
 		}
 	}
 	s.unread = left

@@ -8,10 +8,12 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// usageInterval is the minimum time between two comparisons of the usage of all inventories with the allocations.
+// usageInterval is the minimum time between two comparisons of the usage of all inventories with the
+// allocations.
 const usageInterval = time.Minute
 
-// repairUsage compares the usage of all inventories with the allocations once, and returns the pause before the next comparison.
+// repairUsage compares the usage of all inventories with the allocations once, and returns the pause before
+// the next comparison.
 func (r *Reconciler) repairUsage(ctx context.Context) (time.Duration, error) {
 	begin := time.Now()
 	compared, corrected, err := r.RepairUsage(ctx)
@@ -23,7 +25,14 @@ func (r *Reconciler) repairUsage(ctx context.Context) (time.Duration, error) {
 	pause := usageInterval
 	if p.Different > 0 {
 		pause = repeatedInterval
-		slog.WarnContext(ctx, "usage of inventories differed from the allocations", "inventories", p.Different, "examples", p.Examples)
+		slog.WarnContext(
+			ctx,
+			"usage of inventories differed from the allocations",
+			"inventories",
+			p.Different,
+			"examples",
+			p.Examples,
+		)
 	}
 	return max(pause, comparisonShare*time.Since(begin)), r.Store.SaveComparison(ctx, p)
 }
