@@ -19,10 +19,12 @@ import (
 )
 
 const (
-	// setAsideAfter is the number of refusals after which a note is set aside, that is, tried less and less often.
+	// setAsideAfter is the number of refusals after which a note is set aside, that is, tried less and less
+	// often.
 	setAsideAfter = 5
-	// setAsideInterval is the longest time between two attempts to deliver a note that is set aside. The interval doubles
-	// from maxBackoff, so that after a short outage that looked like refusals of single notes, all notes are soon delivered.
+	// setAsideInterval is the longest time between two attempts to deliver a note that is set aside. The
+	// interval doubles from maxBackoff, so that after a short outage that looked like refusals of single
+	// notes, all notes are soon delivered.
 	setAsideInterval = 10 * time.Minute
 )
 
@@ -32,8 +34,9 @@ type result struct {
 	err  error // nil: Temporal has accepted the note
 }
 
-// Deliver claims due notes, delivers them, and returns the number of claimed notes. If the delivery of a note fails, a relay delivers the
-// note again later, and Deliver returns the error of one of the failed deliveries.
+// Deliver claims due notes, delivers them, and returns the number of claimed notes. If the delivery of a note
+// fails, a relay delivers the note again later, and Deliver returns the error of one of the failed
+// deliveries.
 func (r *Relay) Deliver(ctx context.Context) (int, error) {
 	results := make(chan result, 2*maxConcurrency)
 	n, _, err := r.begin(ctx, results)
@@ -47,9 +50,9 @@ func (r *Relay) Deliver(ctx context.Context) (int, error) {
 	return n, r.settle(ctx, all)
 }
 
-// begin claims at most as many due notes as the limiter allows calls to start now, and begins the deliveries of the
-// claimed notes. The channel `results` receives one result for each claimed note. The result `full` is true if more
-// notes may be due.
+// begin claims at most as many due notes as the limiter allows calls to start now, and begins the deliveries
+// of the claimed notes. The channel `results` receives one result for each claimed note. The result `full` is
+// true if more notes may be due.
 func (r *Relay) begin(ctx context.Context, results chan<- result) (claimed int, full bool, err error) {
 	free, _ := r.limiter.free(time.Now())
 	if free == 0 {
@@ -69,9 +72,9 @@ func (r *Relay) begin(ctx context.Context, results chan<- result) (claimed int, 
 	return len(notes), len(notes) >= free, err
 }
 
-// sharesOf returns the shares of the claim with the given number. If enough urgent notes are due, most claims take only
-// urgent notes. Every fourth claim also takes at least one normal note, and every eighth claim also takes at least one
-// bulk note.
+// sharesOf returns the shares of the claim with the given number. If enough urgent notes are due, most claims
+// take only urgent notes. Every fourth claim also takes at least one normal note, and every eighth claim also
+// takes at least one bulk note.
 func sharesOf(claim int) (s outbox.Shares) {
 	if claim%4 == 0 {
 		s.Normal = 1
@@ -87,8 +90,18 @@ func (r *Relay) call(ctx context.Context, n contract.Note, deadline time.Duratio
 	started := time.Now()
 	limited, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	limited, span := tracing.Continue(tracing.WithTraceparent(limited, n.Origin.Traceparent), r.Tracer, "note "+n.Workflow, trace.SpanKindProducer,
-		attribute.String("berth.workflow_id", n.ID), attribute.Int("berth.attempt", n.Attempts), attribute.String("openstack.request_id", n.Origin.RequestID))
+	limited, span := tracing.Continue(
+		tracing.WithTraceparent(limited, n.Origin.Traceparent),
+		r.Tracer,
+		"note "+n.Workflow,
+		trace.SpanKindProducer,
+		attribute.String(
+			"berth.workflow_id",
+			n.ID,
+		),
+		attribute.Int("berth.attempt", n.Attempts),
+		attribute.String("openstack.request_id", n.Origin.RequestID),
+	)
 	err := callOnce(limited, func(ctx context.Context) error { return r.startOrSignal(ctx, n) })
 	tracing.End(span, err)
 	if ctx.Err() == nil {
@@ -133,7 +146,14 @@ func (r *Relay) postpone(ctx context.Context, n contract.Note, failure error) er
 		after = min(maxBackoff<<min(refusals-setAsideAfter, 10), setAsideInterval)
 	}
 	if refusals == setAsideAfter {
-		slog.ErrorContext(ctx, "a note was set aside, because Temporal refuses it", "workflow", n.ID, "error", failure)
+		slog.ErrorContext(
+			ctx,
+			"a note was set aside, because Temporal refuses it",
+			"workflow",
+			n.ID,
+			"error",
+			failure,
+		)
 	}
 	return r.Store.Refuse(ctx, n, refusals >= setAsideAfter, after, failure.Error())
 }
@@ -146,10 +166,11 @@ func (r *Relay) FreeDeliveries() int {
 	return max(0, min(maxConcurrentClaimed, 4*int(r.limiter.concurrency()))-int(r.claimedInFlight.Load()))
 }
 
-// DeliverClaimed delivers notes that the caller has claimed for outbox.ClaimDuration, and does not wait for the result. If the delivery of
-// a note fails, DeliverClaimed postpones the note, so that a relay delivers the note again later. DeliverClaimed does not delete a
-// delivered note: the started workflow deletes the note when it writes its row. If the workflow does not write its row, a relay delivers
-// the note again when the claim of the note has expired.
+// DeliverClaimed delivers notes that the caller has claimed for outbox.ClaimDuration, and does not wait for
+// the result. If the delivery of a note fails, DeliverClaimed postpones the note, so that a relay delivers
+// the note again later. DeliverClaimed does not delete a delivered note: the started workflow deletes the
+// note when it writes its row. If the workflow does not write its row, a relay delivers the note again when
+// the claim of the note has expired.
 func (r *Relay) DeliverClaimed(notes []contract.Note) {
 	deadline := r.limiter.minDeadline
 	for _, n := range notes {
@@ -169,8 +190,9 @@ func (r *Relay) DeliverClaimed(notes []contract.Note) {
 	}
 }
 
-// startOrSignal starts the workflow eagerly if the workflow cannot be running yet. If the workflow may be running, startOrSignal calls
-// SignalWithStartWorkflow, which starts the workflow only if the workflow is not running.
+// startOrSignal starts the workflow eagerly if the workflow cannot be running yet. If the workflow may be
+// running, startOrSignal calls SignalWithStartWorkflow, which starts the workflow only if the workflow is not
+// running.
 func (r *Relay) startOrSignal(ctx context.Context, n contract.Note) error {
 	options := client.StartWorkflowOptions{
 		ID:                       n.ID,
@@ -189,7 +211,15 @@ func (r *Relay) startOrSignal(ctx context.Context, n contract.Note) error {
 		_, err := r.Client.ExecuteWorkflow(ctx, options, n.Workflow, input)
 		return err
 	}
-	_, err := r.Client.SignalWithStartWorkflow(ctx, n.ID, contract.SignalChanged, nil, options, n.Workflow, input)
+	_, err := r.Client.SignalWithStartWorkflow(
+		ctx,
+		n.ID,
+		contract.SignalChanged,
+		nil,
+		options,
+		n.Workflow,
+		input,
+	)
 	if completed := new(serviceerror.WorkflowExecutionAlreadyStarted); errors.As(err, &completed) {
 		return nil // the workflow has completed and is not started again
 	}
@@ -208,11 +238,13 @@ func memo(o contract.Origin) map[string]any {
 	return m
 }
 
-// leaseTaskTimeout is the timeout of a workflow task of a lease. When the process that runs a step of a lease is killed, Temporal gives the
-// step to another process after this timeout. A local activity that takes longer than this timeout extends the task.
+// leaseTaskTimeout is the timeout of a workflow task of a lease. When the process that runs a step of a lease
+// is killed, Temporal gives the step to another process after this timeout. A local activity that takes
+// longer than this timeout extends the task.
 const leaseTaskTimeout = 4 * time.Second
 
-// taskTimeout returns the timeout of a workflow task of the workflow type. 0 selects Temporal's default, which is 10 s.
+// taskTimeout returns the timeout of a workflow task of the workflow type. 0 selects Temporal's default,
+// which is 10 s.
 func taskTimeout(workflow string) time.Duration {
 	if workflow == contract.Lease {
 		return leaseTaskTimeout
@@ -242,7 +274,10 @@ func searchAttributes(a contract.Attributes) temporal.SearchAttributes {
 		}
 	}
 	if len(a.WaitingFor) > 0 {
-		updates = append(updates, temporal.NewSearchAttributeKeyKeywordList(contract.AttributeWaitingFor).ValueSet(a.WaitingFor))
+		updates = append(
+			updates,
+			temporal.NewSearchAttributeKeyKeywordList(contract.AttributeWaitingFor).ValueSet(a.WaitingFor),
+		)
 	}
 	return temporal.NewSearchAttributes(updates...)
 }

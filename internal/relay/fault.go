@@ -18,10 +18,11 @@ type fault int
 
 const (
 	noFault fault = iota
-	// noteRefused means that Temporal refuses this note and may accept others: the note has invalid arguments, or its workflow cannot take
-	// another signal.
+	// noteRefused means that Temporal refuses this note and may accept others: the note has invalid
+	// arguments, or its workflow cannot take another signal.
 	noteRefused
-	// workflowBusy means that Temporal is changing the note's workflow for other callers. Temporal accepts the note soon.
+	// workflowBusy means that Temporal is changing the note's workflow for other callers. Temporal accepts
+	// the note soon.
 	workflowBusy
 	// temporalOverloaded means that Temporal cannot be reached, is slow,
 	// throttles requests or is not set up, so that other notes fail as well.
@@ -30,7 +31,12 @@ const (
 
 // String returns the outcome of a delivery as the value of a metric's label.
 func (f fault) String() string {
-	return [...]string{noFault: "accepted", noteRefused: "refused", workflowBusy: "busy", temporalOverloaded: "unavailable"}[f]
+	return [...]string{
+		noFault:            "accepted",
+		noteRefused:        "refused",
+		workflowBusy:       "busy",
+		temporalOverloaded: "unavailable",
+	}[f]
 }
 
 // faultOf returns what caused the failure of a delivery. An unknown error counts
@@ -43,17 +49,25 @@ func faultOf(err error) fault {
 	case errors.As(err, &exhausted) && exhausted.Cause == enums.RESOURCE_EXHAUSTED_CAUSE_BUSY_WORKFLOW:
 		return workflowBusy
 	case errors.As(err, &exhausted):
-		if exhausted.Cause == enums.RESOURCE_EXHAUSTED_CAUSE_UNSPECIFIED && strings.Contains(exhausted.Message, "larger than max") {
+		if exhausted.Cause == enums.RESOURCE_EXHAUSTED_CAUSE_UNSPECIFIED &&
+			strings.Contains(exhausted.Message, "larger than max") {
 			return noteRefused // gRPC refuses a message of this size
 		}
 		return temporalOverloaded
 	case lacksSearchAttributes(err) || isAbout[*serviceerror.NamespaceNotFound](err) || isAbout[*serviceerror.NamespaceInvalidState](err) ||
-		isAbout[*serviceerror.NamespaceNotActive](err) || isAbout[*serviceerror.ClientVersionNotSupported](err) ||
+		isAbout[*serviceerror.NamespaceNotActive](
+			err,
+		) || isAbout[*serviceerror.ClientVersionNotSupported](err) ||
 		isAbout[*serviceerror.ServerVersionNotSupported](err):
 		return temporalOverloaded
 	}
 	switch serviceerror.ToStatus(err).Code() {
-	case codes.InvalidArgument, codes.FailedPrecondition, codes.NotFound, codes.AlreadyExists, codes.OutOfRange, codes.DataLoss:
+	case codes.InvalidArgument,
+		codes.FailedPrecondition,
+		codes.NotFound,
+		codes.AlreadyExists,
+		codes.OutOfRange,
+		codes.DataLoss:
 		return noteRefused
 	default:
 		return temporalOverloaded
@@ -65,37 +79,51 @@ func isAbout[E error](err error) bool {
 	return errors.As(err, &e)
 }
 
-// lacksSearchAttributes reports whether a search attribute of berth is not registered in the namespace. Temporal answers this with
-// "invalid argument", although it concerns all notes.
+// lacksSearchAttributes reports whether a search attribute of berth is not registered in the namespace.
+// Temporal answers this with "invalid argument", although it concerns all notes.
 func lacksSearchAttributes(err error) bool {
 	var invalid *serviceerror.InvalidArgument
 	if !errors.As(err, &invalid) {
 		return false
 	}
 	return strings.Contains(invalid.Message, "no mapping defined for search attribute") ||
-		strings.Contains(invalid.Message, "search attribute") && strings.Contains(invalid.Message, "is not defined")
+		strings.Contains(invalid.Message, "search attribute") &&
+			strings.Contains(invalid.Message, "is not defined")
 }
 
 // attempt is the context key that marks a call to Temporal which the SDK must not repeat after a failure.
 type attempt struct{}
 
 // SingleAttempts is an interceptor for the connection of the relay's Temporal client. Without SingleAttempts,
-// Temporal's SDK repeats a failed call until its deadline, so that the relay learns late that Temporal is unavailable,
-// and an overloaded server gets more calls than the relay counts. SingleAttempts changes only the calls of the relay.
-func SingleAttempts(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+// Temporal's SDK repeats a failed call until its deadline, so that the relay learns late that Temporal is
+// unavailable, and an overloaded server gets more calls than the relay counts. SingleAttempts changes only
+// the calls of the relay.
+func SingleAttempts(
+	ctx context.Context,
+	method string,
+	req, reply any,
+	cc *grpc.ClientConn,
+	invoker grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
+) error {
 	err := invoker(ctx, method, req, reply, cc, opts...)
 	stop, ok := ctx.Value(attempt{}).(context.CancelCauseFunc)
 	if !ok {
 		return err
 	}
 	switch status.Code(err) {
-	case codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.Internal, codes.Unknown: // the codes after which the SDK repeats a call
+	case codes.Unavailable,
+		codes.ResourceExhausted,
+		codes.Aborted,
+		codes.Internal,
+		codes.Unknown: // the codes after which the SDK repeats a call
 		stop(err) // the SDK does not repeat a call whose context has ended
 	}
 	return err
 }
 
-// callOnce makes a call to Temporal, and returns the error of the first attempt if the client has the interceptor SingleAttempts.
+// callOnce makes a call to Temporal, and returns the error of the first attempt if the client has the
+// interceptor SingleAttempts.
 func callOnce(ctx context.Context, call func(context.Context) error) error {
 	once, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -106,8 +134,8 @@ func callOnce(ctx context.Context, call func(context.Context) error) error {
 	return err
 }
 
-// withoutDeadline is a context that ends at its deadline, but hides the deadline from Temporal's SDK. From a deadline, the SDK would
-// compute a timeout of half the time.
+// withoutDeadline is a context that ends at its deadline, but hides the deadline from Temporal's SDK. From a
+// deadline, the SDK would compute a timeout of half the time.
 type withoutDeadline struct{ context.Context }
 
 // Deadline implements context.Context.

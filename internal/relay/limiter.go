@@ -11,30 +11,32 @@ import (
 
 const (
 	maxConcurrency = 16
-	// defaultMinDeadline and defaultMaxDeadline are the defaults of Options.MinDeadline and Options.MaxDeadline. Temporal's
-	// SDK gives up a call after ten seconds at the latest.
+	// defaultMinDeadline and defaultMaxDeadline are the defaults of Options.MinDeadline and
+	// Options.MaxDeadline. Temporal's SDK gives up a call after ten seconds at the latest.
 	defaultMinDeadline = 5 * time.Second
 	defaultMaxDeadline = 10 * time.Second
-	// claimMargin is how long the claim of a note lasts beyond the deadline of the call; in this time the relay writes the
-	// result.
+	// claimMargin is how long the claim of a note lasts beyond the deadline of the call; in this time the
+	// relay writes the result.
 	claimMargin = outbox.ClaimDuration - defaultMinDeadline
 	// maxBackoff is the longest pause before the next attempt to deliver a
 	// note, and the longest pause of the relay while Temporal is overloaded.
 	maxBackoff = 5 * time.Second
 )
 
-// limiter decides how many calls the relay makes to Temporal at the same time, and how long it waits for an answer. While Temporal answers,
-// each answer increases the number of calls a little; if Temporal is overloaded, the number of calls is halved, and the relay pauses.
+// limiter decides how many calls the relay makes to Temporal at the same time, and how long it waits for an
+// answer. While Temporal answers, each answer increases the number of calls a little; if Temporal is
+// overloaded, the number of calls is halved, and the relay pauses.
 type limiter struct {
 	minDeadline, maxDeadline time.Duration // see Options
 
 	mu       sync.Mutex
-	limit    float64       // number of calls, from 1 to maxConcurrency
-	inFlight int           // number of running calls
-	latency  time.Duration // moving average of the time until Temporal's answer; grows at once after a time-out
-	failures int           // number of overloads since the last answer
-	cutAt    time.Time     // when limit was halved last
-	resumeAt time.Time     // end of the pause
+	limit    float64 // number of calls, from 1 to maxConcurrency
+	inFlight int     // number of running calls
+	// moving average of the time until Temporal's answer; grows at once after a time-out
+	latency  time.Duration
+	failures int       // number of overloads since the last answer
+	cutAt    time.Time // when limit was halved last
+	resumeAt time.Time // end of the pause
 }
 
 func newLimiter(o Options) *limiter {

@@ -59,7 +59,10 @@ func TestLimiter_DeadlineGrowsWithTheLatencyAndEndsBeforeTheClaim(t *testing.T) 
 		t.Errorf("deadline after fast answers: got %s, want %s", got, l.minDeadline)
 	}
 	if claimMargin < 2*time.Second {
-		t.Errorf("claimMargin, the time that a claim remains valid after the deadline of the call: got %s, want at least 2s, so that the relay can write the result", claimMargin)
+		t.Errorf(
+			"claimMargin, the time that a claim remains valid after the deadline of the call: got %s, want at least 2s, so that the relay can write the result",
+			claimMargin,
+		)
 	}
 }
 

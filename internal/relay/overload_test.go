@@ -25,7 +25,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// faultyTemporal answers the calls that start and signal workflows as the function `answer` says; all other calls reach the Temporal server.
+// faultyTemporal answers the calls that start and signal workflows as the function `answer` says; all other
+// calls reach the Temporal server.
 type faultyTemporal struct {
 	answer    func(ctx context.Context, workflowID string, inFlight int) error
 	mu        sync.Mutex
@@ -33,7 +34,14 @@ type faultyTemporal struct {
 	delivered []string // workflow IDs in the order of success
 }
 
-func (f *faultyTemporal) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (f *faultyTemporal) intercept(
+	ctx context.Context,
+	method string,
+	req, reply any,
+	cc *grpc.ClientConn,
+	invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
+) error {
 	var id string
 	switch r := req.(type) {
 	case *workflowservice.StartWorkflowExecutionRequest:
@@ -65,13 +73,23 @@ func (f *faultyTemporal) order() []string {
 	return append([]string{}, f.delivered...)
 }
 
-// startFaultyRelay runs a relay whose calls to Temporal go through f. A call gets at least the time minDeadline. The
-// returned registry contains the metrics of the relay.
-func startFaultyRelay(t *testing.T, s *store.Store, f *faultyTemporal, minDeadline time.Duration) *prometheus.Registry {
+// startFaultyRelay runs a relay whose calls to Temporal go through f. A call gets at least the time
+// minDeadline. The returned registry contains the metrics of the relay.
+func startFaultyRelay(
+	t *testing.T,
+	s *store.Store,
+	f *faultyTemporal,
+	minDeadline time.Duration,
+) *prometheus.Registry {
 	t.Helper()
 	n := temporaltest.New(t)
-	c, err := client.DialContext(t.Context(), client.Options{HostPort: n.Address, Namespace: n.Name, ConnectionOptions: client.ConnectionOptions{
-		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(relay.SingleAttempts, f.intercept)}}})
+	c, err := client.DialContext(
+		t.Context(),
+		client.Options{HostPort: n.Address, Namespace: n.Name, ConnectionOptions: client.ConnectionOptions{
+			DialOptions: []grpc.DialOption{
+				grpc.WithChainUnaryInterceptor(relay.SingleAttempts, f.intercept),
+			}}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,8 +98,14 @@ func startFaultyRelay(t *testing.T, s *store.Store, f *faultyTemporal, minDeadli
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = relay.New(relay.Options{Store: s.Outbox, Client: c, Namespace: n.Name, Metrics: metrics,
-			MinDeadline: minDeadline, MaxDeadline: time.Hour}).Run(ctx)
+		_ = relay.New(relay.Options{
+			Store:       s.Outbox,
+			Client:      c,
+			Namespace:   n.Name,
+			Metrics:     metrics,
+			MinDeadline: minDeadline,
+			MaxDeadline: time.Hour,
+		}).Run(ctx)
 	}()
 	t.Cleanup(func() { cancel(); <-done; c.Close() })
 	return metrics
@@ -129,7 +153,8 @@ func counter(t *testing.T, metrics *prometheus.Registry, name string) float64 {
 	return 0
 }
 
-// The stub of Temporal answers at most three calls at the same time, and refuses the others as a throttled server does.
+// The stub of Temporal answers at most three calls at the same time, and refuses the others as a throttled
+// server does.
 func TestRun_ThrottledTemporalGetsFewerCalls(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -138,7 +163,10 @@ func TestRun_ThrottledTemporalGetsFewerCalls(t *testing.T) {
 	addJournalNotes(t, url, notes)
 	f := &faultyTemporal{answer: func(_ context.Context, _ string, inFlight int) error {
 		if inFlight > 3 {
-			return serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "namespace rate limit exceeded")
+			return serviceerror.NewResourceExhausted(
+				enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT,
+				"namespace rate limit exceeded",
+			)
 		}
 		time.Sleep(20 * time.Millisecond)
 		return nil
@@ -151,12 +179,16 @@ func TestRun_ThrottledTemporalGetsFewerCalls(t *testing.T) {
 	deferred := counter(t, metrics, "berth_notes_deferred_total")
 	t.Logf("delivered %d notes, deferred %v deliveries", notes, deferred)
 	if deferred > notes/2 {
-		t.Errorf("deliveries that a throttled Temporal refused: got %v for %d notes, want fewer than half", deferred, notes)
+		t.Errorf(
+			"deliveries that a throttled Temporal refused: got %v for %d notes, want fewer than half",
+			deferred,
+			notes,
+		)
 	}
 }
 
-// The stub of Temporal answers after two seconds. The first deadline is one second; a relay that keeps this deadline never gets an
-// answer.
+// The stub of Temporal answers after two seconds. The first deadline is one second; a relay that keeps this
+// deadline never gets an answer.
 func TestRun_SlowAnswersAreNotAbandoned(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -178,7 +210,8 @@ func TestRun_SlowAnswersAreNotAbandoned(t *testing.T) {
 	awaitNoNotes(t, s)
 }
 
-// The stub of Temporal delivers some notes of the journal, and then answers no call until the note of the port is written.
+// The stub of Temporal delivers some notes of the journal, and then answers no call until the note of the
+// port is written.
 func TestRun_PortNoteOvertakesTheJournal(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -199,14 +232,22 @@ func TestRun_PortNoteOvertakesTheJournal(t *testing.T) {
 		}
 	}}
 	startFaultyRelay(t, s, f, time.Hour)
-	await(t, "the relay makes as many calls as it can", func() bool { return calls.Load() >= before+maxCalls })
+	await(
+		t,
+		"the relay makes as many calls as it can",
+		func() bool { return calls.Load() >= before+maxCalls },
+	)
 
 	enqueue(t, s, contract.Port, "port/1")
 	close(written)
 
 	await(t, "the port's note is delivered", func() bool { return slices.Contains(f.order(), "port/1") })
 	if place := slices.Index(f.order(), "port/1"); place >= before+2*maxCalls {
-		t.Errorf("place of the port's note among 5,000 notes of the journal: got %d, want less than %d", place, before+2*maxCalls)
+		t.Errorf(
+			"place of the port's note among 5,000 notes of the journal: got %d, want less than %d",
+			place,
+			before+2*maxCalls,
+		)
 	}
 }
 
@@ -241,7 +282,11 @@ func TestRun_NoteThatTemporalRefusesIsSetAside(t *testing.T) {
 	mu.Unlock()
 	enqueue(t, s, contract.Port, "port/full")
 
-	await(t, "the note is delivered after the next nudge", func() bool { return strings.Join(f.order(), " ") == "port/other port/full" })
+	await(
+		t,
+		"the note is delivered after the next nudge",
+		func() bool { return strings.Join(f.order(), " ") == "port/other port/full" },
+	)
 	await(t, "no note is set aside", func() bool {
 		n, err := s.Outbox.CountSetAside(t.Context())
 		return err == nil && n == 0

@@ -1,6 +1,7 @@
-// Package relay delivers notes from the outbox to Temporal. A note is a row of the outbox. It names a workflow that must run, and must read
-// the database row of the workflow's object again. Apart from the name of the workflow, package relay knows nothing about ports, leases or
-// journal entries. Because the workflow reads the current row, a note may be delivered twice, late or in another order.
+// Package relay delivers notes from the outbox to Temporal. A note is a row of the outbox. It names a
+// workflow that must run, and must read the database row of the workflow's object again. Apart from the name
+// of the workflow, package relay knows nothing about ports, leases or journal entries. Because the workflow
+// reads the current row, a note may be delivered twice, late or in another order.
 package relay
 
 import (
@@ -19,28 +20,29 @@ import (
 )
 
 const (
-	describeTimeout      = 5 * time.Second // timeout of the call that reads the namespace
-	pollInterval         = time.Second     // finds notes whose NOTIFY was lost
-	maxConcurrentClaimed = 64              // approximate maximum number of concurrent deliveries of DeliverClaimed
+	describeTimeout = 5 * time.Second // timeout of the call that reads the namespace
+	pollInterval    = time.Second     // finds notes whose NOTIFY was lost
+	// approximate maximum number of concurrent deliveries of DeliverClaimed
+	maxConcurrentClaimed = 64
 )
 
 // Options are the dependencies of a Relay.
 type Options struct {
 	Store *outbox.Store
-	// Client must be the Temporal client that the workers in the same process use, because Temporal starts a workflow eagerly only on a
-	// worker of the client that starts the workflow.
+	// Client must be the Temporal client that the workers in the same process use, because Temporal starts a
+	// workflow eagerly only on a worker of the client that starts the workflow.
 	Client    client.Client
 	Namespace string // Temporal namespace of Client
 	Metrics   prometheus.Registerer
 	Tracer    trace.Tracer // for notes of traced requests; nil: no traces
-	// MinDeadline and MaxDeadline limit the deadline of one call to Temporal; 0: five and ten seconds. The deadline grows with
-	// the time that Temporal takes to answer, because the relay repeats a call that it has given up, and the repetition makes a
-	// slow server slower.
+	// MinDeadline and MaxDeadline limit the deadline of one call to Temporal; 0: five and ten seconds. The
+	// deadline grows with the time that Temporal takes to answer, because the relay repeats a call that it
+	// has given up, and the repetition makes a slow server slower.
 	MinDeadline, MaxDeadline time.Duration
 }
 
-// Relay delivers notes. Any number of relays may run concurrently. The database is bound to one Temporal namespace at a time; a relay whose
-// Client uses another namespace delivers nothing.
+// Relay delivers notes. Any number of relays may run concurrently. The database is bound to one Temporal
+// namespace at a time; a relay whose Client uses another namespace delivers nothing.
 type Relay struct {
 	Options
 	binding         *namespace.Binding
@@ -57,9 +59,22 @@ func New(o Options) *Relay {
 	if o.Tracer == nil {
 		o.Tracer = noop.NewTracerProvider().Tracer("")
 	}
-	r := &Relay{Options: o, binding: namespace.New(o.Store, o.Client, o.Namespace), limiter: newLimiter(o),
-		delivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_delivered_total", Help: "Outbox notes delivered to Temporal."}),
-		deferred:  prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_deferred_total", Help: "Failed deliveries of outbox notes; each note is retried after a delay."}),
+	r := &Relay{
+		Options: o,
+		binding: namespace.New(o.Store, o.Client, o.Namespace),
+		limiter: newLimiter(o),
+		delivered: prometheus.NewCounter(
+			prometheus.CounterOpts{
+				Name: "berth_notes_delivered_total",
+				Help: "Outbox notes delivered to Temporal.",
+			},
+		),
+		deferred: prometheus.NewCounter(
+			prometheus.CounterOpts{
+				Name: "berth_notes_deferred_total",
+				Help: "Failed deliveries of outbox notes; each note is retried after a delay.",
+			},
+		),
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "berth_relay_call_duration_seconds",
 			Help:    "Duration of the calls to Temporal that deliver outbox notes, in seconds, by outcome: accepted, refused (Temporal refuses this note), busy (the workflow is busy), unavailable (Temporal is slow, throttled or away).",
@@ -73,7 +88,8 @@ func New(o Options) *Relay {
 	return r
 }
 
-// Run delivers notes until ctx ends. If the database or Temporal returns an error, Run logs the error and continues.
+// Run delivers notes until ctx ends. If the database or Temporal returns an error, Run logs the error and
+// continues.
 func (r *Relay) Run(ctx context.Context) error {
 	wake := make(chan struct{}, 1)
 	go r.listen(ctx, func() {
@@ -128,9 +144,15 @@ func logFailure(ctx context.Context, err error) {
 	}
 }
 
-// await waits for the first of these events: a delivery has ended, PostgreSQL has notified the relay of new notes, the delay
-// is over. await returns the results of all deliveries that have ended, and whether one of the other two events has happened.
-func await(ctx context.Context, results <-chan result, wake <-chan struct{}, delay time.Duration) (finished []result, woken bool) {
+// await waits for the first of these events: a delivery has ended, PostgreSQL has notified the relay of new
+// notes, the delay is over. await returns the results of all deliveries that have ended, and whether one of
+// the other two events has happened.
+func await(
+	ctx context.Context,
+	results <-chan result,
+	wake <-chan struct{},
+	delay time.Duration,
+) (finished []result, woken bool) {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	select {
@@ -148,7 +170,8 @@ func await(ctx context.Context, results <-chan result, wake <-chan struct{}, del
 	return finished, woken
 }
 
-// pollDelay returns how long the relay waits if no NOTIFY arrives: until the next note is due, but at most pollInterval.
+// pollDelay returns how long the relay waits if no NOTIFY arrives: until the next note is due, but at most
+// pollInterval.
 func (r *Relay) pollDelay(ctx context.Context) time.Duration {
 	next, ok, err := r.Store.NextDue(ctx)
 	if err != nil || !ok {
@@ -157,7 +180,8 @@ func (r *Relay) pollDelay(ctx context.Context) time.Duration {
 	return min(next, pollInterval)
 }
 
-// listen calls the function `wake` at each NOTIFY about new notes. listen reconnects when the connection to PostgreSQL is lost.
+// listen calls the function `wake` at each NOTIFY about new notes. listen reconnects when the connection to
+// PostgreSQL is lost.
 func (r *Relay) listen(ctx context.Context, wake func()) {
 	for ctx.Err() == nil {
 		err := r.Store.Listen(ctx, wake)

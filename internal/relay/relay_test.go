@@ -32,12 +32,20 @@ const waitTimeout = 10 * time.Minute
 
 // newRelay returns a relay whose deadlines cannot be reached in a test, even on a slow machine.
 func newRelay(s *store.Store, c client.Client, namespace string) *relay.Relay {
-	return relay.New(relay.Options{Store: s.Outbox, Client: c, Namespace: namespace, Metrics: prometheus.NewRegistry(),
-		MinDeadline: time.Hour, MaxDeadline: time.Hour})
+	return relay.New(
+		relay.Options{
+			Store:       s.Outbox,
+			Client:      c,
+			Namespace:   namespace,
+			Metrics:     prometheus.NewRegistry(),
+			MinDeadline: time.Hour,
+			MaxDeadline: time.Hour,
+		},
+	)
 }
 
-// createNetwork creates a network. The creation of the network adds a journal entry, and adds a note for the workflow of this entry to the
-// outbox.
+// createNetwork creates a network. The creation of the network adds a journal entry, and adds a note for the
+// workflow of this entry to the outbox.
 func createNetwork(t *testing.T, s *store.Store) {
 	t.Helper()
 	project, name := "p", "blue"
@@ -60,8 +68,9 @@ func startRelay(t *testing.T, s *store.Store, n temporaltest.Namespace) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-// startWorker starts a worker with a stub of the JournalEntry workflow. When a workflow runs, the returned channel receives
-// "signalled KEY" if the workflow has got a signal, otherwise "started KEY"; KEY is the key of the journal entry.
+// startWorker starts a worker with a stub of the JournalEntry workflow. When a workflow runs, the returned
+// channel receives "signalled KEY" if the workflow has got a signal, otherwise "started KEY"; KEY is the key
+// of the journal entry.
 func startWorker(t *testing.T, c client.Client) <-chan string {
 	t.Helper()
 	reached := make(chan string, 100)
@@ -104,7 +113,9 @@ func receive(t *testing.T, reached <-chan string) string {
 	case how := <-reached:
 		return how
 	case <-time.After(waitTimeout):
-		t.Fatal("wait for a workflow to be started or signalled: the time limit passed without a start or a signal")
+		t.Fatal(
+			"wait for a workflow to be started or signalled: the time limit passed without a start or a signal",
+		)
 		return ""
 	}
 }
@@ -130,7 +141,11 @@ func TestDeliver_StartsTheWorkflow(t *testing.T) {
 	}
 	attributes := d.TypedSearchAttributes
 	if resource, ok := attributes.GetKeyword(resourceKey); !ok || resource != "network" {
-		t.Errorf("search attribute %s of the workflow: got %q, want network", contract.AttributeResource, resource)
+		t.Errorf(
+			"search attribute %s of the workflow: got %q, want network",
+			contract.AttributeResource,
+			resource,
+		)
 	}
 	if summary, err := d.GetStaticSummary(); err != nil || !strings.Contains(summary, "blue") {
 		t.Errorf("static summary of the workflow: got %q, error %v; want the network's name", summary, err)
@@ -161,14 +176,18 @@ func TestRun_DeliversNotesOfADeadRelay(t *testing.T) {
 	s, n := storetest.New(t), temporaltest.New(t)
 	reached := startWorker(t, n.Client)
 	createNetwork(t, s)
-	if notes, err := s.Outbox.Claim(t.Context(), "", 10, 300*time.Millisecond); err != nil || len(notes) != 1 {
+	if notes, err := s.Outbox.Claim(t.Context(), "", 10, 300*time.Millisecond); err != nil ||
+		len(notes) != 1 {
 		t.Fatalf("claim the note: got %v, error %v; want one note", notes, err)
 	}
 
 	startRelay(t, s, n)
 
 	if how := receive(t, reached); how != "signalled 1" {
-		t.Errorf("deliver a note that a dead relay has claimed: got %q, want a signal, because the dead relay may have started the workflow", how)
+		t.Errorf(
+			"deliver a note that a dead relay has claimed: got %q, want a signal, because the dead relay may have started the workflow",
+			how,
+		)
 	}
 	awaitNoNotes(t, s)
 }
@@ -187,7 +206,11 @@ func TestDeliver_KeepsNotesWhileTemporalIsUnavailable(t *testing.T) {
 	delivered, err := newRelay(s, unavailable, n.Name).Deliver(t.Context())
 
 	if delivered != 2 || err == nil {
-		t.Errorf("deliver two notes while Temporal is unavailable: got %d claimed, error %v; want 2 and an error", delivered, err)
+		t.Errorf(
+			"deliver two notes while Temporal is unavailable: got %d claimed, error %v; want 2 and an error",
+			delivered,
+			err,
+		)
 	}
 	reached := startWorker(t, n.Client)
 	startRelay(t, s, n)
@@ -198,8 +221,8 @@ func TestDeliver_KeepsNotesWhileTemporalIsUnavailable(t *testing.T) {
 	awaitNoNotes(t, s)
 }
 
-// TestRun_NewNamespaceGetsANoteOfEveryRow keeps the relay of the old namespace running while the relay of the new namespace
-// binds the database.
+// TestRun_NewNamespaceGetsANoteOfEveryRow keeps the relay of the old namespace running while the relay of the
+// new namespace binds the database.
 func TestRun_NewNamespaceGetsANoteOfEveryRow(t *testing.T) {
 	t.Parallel()
 	s, oldNamespace := storetest.New(t), temporaltest.New(t)
@@ -214,7 +237,10 @@ func TestRun_NewNamespaceGetsANoteOfEveryRow(t *testing.T) {
 	startRelay(t, s, newNamespace)
 
 	if how := receive(t, reached); how != "signalled 1" {
-		t.Errorf("first workflow reached in the new namespace: got %q, want the journal entry of the existing row", how)
+		t.Errorf(
+			"first workflow reached in the new namespace: got %q, want the journal entry of the existing row",
+			how,
+		)
 	}
 	for range 10 {
 		createNetwork(t, s)
@@ -223,8 +249,10 @@ func TestRun_NewNamespaceGetsANoteOfEveryRow(t *testing.T) {
 	awaitNoNotes(t, s)
 	for len(old) > 0 {
 		if how := <-old; !strings.HasSuffix(how, " 1") {
-			t.Errorf("relay of the old namespace: got the delivery %q for a row that was created after the binding to the new namespace, want none",
-				how)
+			t.Errorf(
+				"relay of the old namespace: got the delivery %q for a row that was created after the binding to the new namespace, want none",
+				how,
+			)
 		}
 	}
 }
@@ -240,7 +268,10 @@ func TestDeliverClaimed_StartsTheWorkflow(t *testing.T) {
 	r.DeliverClaimed(notes)
 
 	if how := receive(t, reached); how != "started 1" {
-		t.Errorf("deliver the note of a workflow that has not started: got %q, want a start without a signal", how)
+		t.Errorf(
+			"deliver the note of a workflow that has not started: got %q, want a start without a signal",
+			how,
+		)
 	}
 }
 
@@ -260,7 +291,10 @@ func TestDeliverClaimed_FailedDeliveryIsRetriedByARelay(t *testing.T) {
 	newRelay(s, unavailable, n.Name).DeliverClaimed(notes)
 
 	if how := receive(t, reached); how != "signalled 1" {
-		t.Errorf("the first delivery failed: got %q, want a signal from the relay, because the workflow may have started", how)
+		t.Errorf(
+			"the first delivery failed: got %q, want a signal from the relay, because the workflow may have started",
+			how,
+		)
 	}
 	awaitNoNotes(t, s)
 }
