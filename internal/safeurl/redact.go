@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// userInfo matches the part of a URL in a text that contains a user and a password. It extends to the last @ of the word, because a password
-// that is not escaped may contain a slash.
+// userInfo matches the part of a URL in a text that contains a user and a password. It extends to the last @
+// of the word, because a password that is not escaped may contain a slash.
 var userInfo = regexp.MustCompile(`://[^\s"',]*@`)
 
-// Redact returns the text with a placeholder instead of the user and the password of each URL in the text. The user is secret too, because
-// some services take a token as the user.
+// Redact returns the text with a placeholder instead of the user and the password of each URL in the text.
+// The user is secret too, because some services take a token as the user.
 func Redact(text string) string { return userInfo.ReplaceAllLiteralString(text, "://(secret)@") }
 
-// RedactValue returns a value that should be a URL, with a placeholder instead of a user and a password. The value may lack a scheme.
+// RedactValue returns a value that should be a URL, with a placeholder instead of a user and a password. The
+// value may lack a scheme.
 func RedactValue(value string) string {
 	if i := strings.LastIndexByte(value, '@'); i >= 0 && !strings.Contains(value, "://") {
 		return "(secret)" + value[i:]

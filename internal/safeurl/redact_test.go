@@ -9,7 +9,9 @@ import (
 func TestRedact_HidesUserAndPassword(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"": "", "no URL: ann@example.org": "no URL: ann@example.org", "http://odl:8181/x?y": "http://odl:8181/x?y",
+		"":                                            "",
+		"no URL: ann@example.org":                     "no URL: ann@example.org",
+		"http://odl:8181/x?y":                         "http://odl:8181/x?y",
 		"http://ann:hunter2@odl:8181/x":               "http://(secret)@odl:8181/x",
 		"https://token@hook.example/":                 "https://(secret)@hook.example/",
 		"amqp://a:b@h1:5672/,amqps://c:d@h2/v":        "amqp://(secret)@h1:5672/,amqps://(secret)@h2/v",

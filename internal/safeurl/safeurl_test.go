@@ -13,16 +13,31 @@ import (
 func TestTransport_RefusesDotSegments(t *testing.T) {
 	t.Parallel()
 	for path, refused := range map[string]bool{
-		"/a/b": false, "/a/..b/c.": false, "/a/" + safeurl.Segment("b?c=d#e"): false, "/a/" + safeurl.Segment("b/c"): false,
-		"/a/" + safeurl.Segment(".."): true, "/a/./b": true, "/a/%2e%2e/b": true, "/a/" + safeurl.Segment("../b"): true,
-		"/a/" + safeurl.Segment(`..\b`): true, "/a/..": true, "/a/" + safeurl.Segment("%2e%2e"): false,
+		"/a/b":                             false,
+		"/a/..b/c.":                        false,
+		"/a/" + safeurl.Segment("b?c=d#e"): false,
+		"/a/" + safeurl.Segment("b/c"):     false,
+		"/a/" + safeurl.Segment(".."):      true,
+		"/a/./b":                           true,
+		"/a/%2e%2e/b":                      true,
+		"/a/" + safeurl.Segment("../b"):    true,
+		"/a/" + safeurl.Segment(`..\b`):    true,
+		"/a/..":                            true,
+		"/a/" + safeurl.Segment("%2e%2e"):  false,
 	} {
 		var sent *url.URL
-		client := http.Client{Transport: safeurl.Transport(roundTripper(func(r *http.Request) (*http.Response, error) {
-			sent = r.URL
-			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
-		}))}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://service.test"+path, strings.NewReader("{}"))
+		client := http.Client{
+			Transport: safeurl.Transport(roundTripper(func(r *http.Request) (*http.Response, error) {
+				sent = r.URL
+				return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
+			})),
+		}
+		r, err := http.NewRequestWithContext(
+			t.Context(),
+			http.MethodPost,
+			"http://service.test"+path,
+			strings.NewReader("{}"),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +46,13 @@ func TestTransport_RefusesDotSegments(t *testing.T) {
 			_ = resp.Body.Close()
 		}
 		if errors.Is(err, safeurl.ErrPath) != refused || (sent == nil) != refused {
-			t.Errorf("request for %s: got error %v and request %v, want it refused: %t", path, err, sent, refused)
+			t.Errorf(
+				"request for %s: got error %v and request %v, want it refused: %t",
+				path,
+				err,
+				sent,
+				refused,
+			)
 		}
 		if !refused && (sent.RequestURI() != path || sent.RawQuery != "") {
 			t.Errorf("request for %s: got %s, want the same path and no query", path, sent.RequestURI())
