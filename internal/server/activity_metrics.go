@@ -37,7 +37,10 @@ func newActivityMetrics(registry prometheus.Registerer) *activityMetrics {
 }
 
 // InterceptActivity implements interceptor.WorkerInterceptor.
-func (m *activityMetrics) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+func (m *activityMetrics) InterceptActivity(
+	_ context.Context,
+	next interceptor.ActivityInboundInterceptor,
+) interceptor.ActivityInboundInterceptor {
 	return &measuredActivity{interceptor.ActivityInboundInterceptorBase{Next: next}, m}
 }
 
@@ -47,7 +50,10 @@ type measuredActivity struct {
 }
 
 // ExecuteActivity implements interceptor.ActivityInboundInterceptor.
-func (a *measuredActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+func (a *measuredActivity) ExecuteActivity(
+	ctx context.Context,
+	in *interceptor.ExecuteActivityInput,
+) (any, error) {
 	begin, name := time.Now(), activity.GetInfo(ctx).ActivityType.Name
 	result, err := a.Next.ExecuteActivity(ctx, in)
 	a.metrics.durations.WithLabelValues(name).Observe(time.Since(begin).Seconds())

@@ -30,19 +30,21 @@ import (
 	"berth/internal/tracing"
 )
 
-// shutdownTimeout is the maximum time for which running requests and tasks continue after the process has begun to stop.
+// shutdownTimeout is the maximum time for which running requests and tasks continue after the process has
+// begun to stop.
 const shutdownTimeout = 10 * time.Second
 
-// App is a process with the roles that its configuration names. Open connects the process to the services that it needs; Run serves
-// requests and tasks.
+// App is a process with the roles that its configuration names. Open connects the process to the services
+// that it needs; Run serves requests and tasks.
 type App struct {
-	cfg             config.Config
-	store           *store.Store
-	policies        Policies
-	keystone        *identity.Keystone     // nil with BERTH_AUTH=noauth
-	Temporal        client.Client          // shared by the relay and the Temporal workers
-	namespace       string                 // name of the Temporal namespace
-	relay           *relay.Relay           // with the role relay: runs; with the role temporal: activities use it to deliver notes
+	cfg       config.Config
+	store     *store.Store
+	policies  Policies
+	keystone  *identity.Keystone // nil with BERTH_AUTH=noauth
+	Temporal  client.Client      // shared by the relay and the Temporal workers
+	namespace string             // name of the Temporal namespace
+	// with the role relay: runs; with the role temporal: activities use it to deliver notes
+	relay           *relay.Relay
 	reconciler      *reconciler.Reconciler // runs with the role relay
 	direct          *delivery.Direct       // runs with the role relay
 	activities      *activities.Activities
@@ -64,8 +66,8 @@ type App struct {
 	stopping        atomic.Bool
 }
 
-// Open connects to the database, creates all clients and listens on the HTTP address. The listener accepts connections before Run is
-// called, but only Run answers requests.
+// Open connects to the database, creates all clients and listens on the HTTP address. The listener accepts
+// connections before Run is called, but only Run answers requests.
 func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error) {
 	registry := prometheus.NewRegistry()
 	services := newServiceMetrics(registry)
@@ -81,12 +83,20 @@ func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error
 	if err != nil {
 		return nil, err
 	}
-	a := &App{cfg: cfg, policies: rules, registry: registry, live: console.NewLive()}
+	a := &App{
+		cfg:      cfg,
+		policies: rules,
+		registry: registry,
+		live:     console.NewLive(),
+	}
 	a.ready = newReadinessProbe(a.checkReadiness, a.stopping.Load)
 	a.keystone, _ = id.(*identity.Keystone)
 	registerKeystoneMetrics(a.keystone, a.registry)
 	registerBuildMetric(a.registry)
-	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a.registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
 	if a.traces, err = openTraces(cfg.Traces); err != nil {
 		return nil, err
 	}
@@ -110,7 +120,8 @@ func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error
 	return a, nil
 }
 
-// connect creates the clients and listeners that an App needs in addition to its store and its Temporal client.
+// connect creates the clients and listeners that an App needs in addition to its store and its Temporal
+// client.
 func (a *App) connect(id identity.Authenticator, options activities.Options) error {
 	cfg := a.cfg
 	a.enforcement = options.Enforcement
@@ -126,11 +137,31 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 	if a.odl != nil {
 		a.odl.ShareBreaker(a.store.Journal.Breaker(cfg.ODL.URL))
 	}
-	a.relay = relay.New(relay.Options{Store: a.store.Outbox, Client: a.Temporal, Namespace: a.namespace, Metrics: a.registry, Tracer: a.traces.Tracer()})
-	a.reconciler = reconciler.New(reconciler.Options{DB: a.store.DB, Store: a.store.Outbox, Client: a.Temporal, Namespace: a.namespace,
-		EnsureSchedule: func(ctx context.Context) error { return sweepSchedule.create(ctx, a.Temporal) }, Metrics: a.registry,
-		Overdue: a.store.Report.Overdue, RepairUsage: a.store.Inventory.RepairUsage})
-	a.direct = delivery.NewDirect(delivery.Sender{Recorded: a.store.Notifications, Nova: options.Nova, Agents: options.Agents}, a.registry)
+	a.relay = relay.New(
+		relay.Options{
+			Store:     a.store.Outbox,
+			Client:    a.Temporal,
+			Namespace: a.namespace,
+			Metrics:   a.registry,
+			Tracer:    a.traces.Tracer(),
+		},
+	)
+	a.reconciler = reconciler.New(
+		reconciler.Options{
+			DB:             a.store.DB,
+			Store:          a.store.Outbox,
+			Client:         a.Temporal,
+			Namespace:      a.namespace,
+			EnsureSchedule: func(ctx context.Context) error { return sweepSchedule.create(ctx, a.Temporal) },
+			Metrics:        a.registry,
+			Overdue:        a.store.Report.Overdue,
+			RepairUsage:    a.store.Inventory.RepairUsage,
+		},
+	)
+	a.direct = delivery.NewDirect(
+		delivery.Sender{Recorded: a.store.Notifications, Nova: options.Nova, Agents: options.Agents},
+		a.registry,
+	)
 	options.Store, options.Notes = a.store, a.relay
 	options.HealingWindow, options.CloudRetryTime, options.SnapshotByDefault = cfg.Lease.HealingInterval, cfg.Lease.RetryTimeout, cfg.Lease.Snapshot
 	options.JournalRetention, options.FullSyncInterval = cfg.Journal.Retention, cfg.ODL.SyncInterval
@@ -218,11 +249,12 @@ func (a *App) Handler() http.Handler { return a.main.server.Handler }
 // Address returns the host:port of BERTH_LISTEN on which the process listens.
 func (a *App) Address() string { return a.main.address() }
 
-// URL returns the URL of the process without a path: https if the process has a TLS certificate, otherwise http.
+// URL returns the URL of the process without a path: https if the process has a TLS certificate, otherwise
+// http.
 func (a *App) URL() string { return a.main.url() }
 
-// OperatorURL returns the URL at which operators reach the process: the URL of the separate address for operators if the process has one,
-// otherwise URL.
+// OperatorURL returns the URL at which operators reach the process: the URL of the separate address for
+// operators if the process has one, otherwise URL.
 func (a *App) OperatorURL() string {
 	if a.operators == nil {
 		return a.URL()
@@ -232,9 +264,9 @@ func (a *App) OperatorURL() string {
 
 func (a *App) hasRole(role string) bool { return slices.Contains(a.cfg.Roles, role) }
 
-// Run serves requests and tasks until ctx ends or a part of the process fails permanently. Before Run returns, it stops the parts of the
-// process in this order: the HTTP server, the relay and the other loops, the Temporal workers (after their running tasks have ended), and
-// the connections.
+// Run serves requests and tasks until ctx ends or a part of the process fails permanently. Before Run
+// returns, it stops the parts of the process in this order: the HTTP server, the relay and the other loops,
+// the Temporal workers (after their running tasks have ended), and the connections.
 func (a *App) Run(ctx context.Context) error {
 	defer a.close()
 	ctx, fail := context.WithCancelCause(ctx)

@@ -18,9 +18,10 @@ func (a *App) auditLog() *auditstore.Store {
 	return a.store.Audit
 }
 
-// startAuditLog starts the work on the audit log. A process with the role api writes the requests that it has refused. A process with the
-// role relay seals the records of all processes, and deletes the records that are older than the retention. Call
-// stop after the HTTP server has stopped: stop writes the last refused requests.
+// startAuditLog starts the work on the audit log. A process with the role api writes the requests that it has
+// refused. A process with the role relay seals the records of all processes, and deletes the records that are
+// older than the retention. Call stop after the HTTP server has stopped: stop writes the last refused
+// requests.
 func (a *App) startAuditLog(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wait sync.WaitGroup
@@ -38,17 +39,27 @@ func (a *App) startAuditLog(ctx context.Context) (stop func()) {
 
 // newAuditLogCollector returns the collector of the metrics of the audit log.
 func newAuditLogCollector(s *auditstore.Store) prometheus.Collector {
-	sealed := newGauge("berth_audit_records_sealed", "Records that berth has sealed in the hash chain of the audit log since the log began.")
-	waiting := newGauge("berth_audit_records_waiting", "Records of the audit log that are committed, but not yet sealed in the hash chain.")
-	return &queryCollector{"audit log", []*prometheus.Desc{sealed, waiting}, func(ctx context.Context, send func(*prometheus.Desc, float64, ...string)) error {
-		state, err := s.State(ctx)
-		if err != nil {
-			return err
-		}
-		send(sealed, float64(state.Sealed))
-		send(waiting, float64(state.Waiting))
-		return nil
-	}}
+	sealed := newGauge(
+		"berth_audit_records_sealed",
+		"Records that berth has sealed in the hash chain of the audit log since the log began.",
+	)
+	waiting := newGauge(
+		"berth_audit_records_waiting",
+		"Records of the audit log that are committed, but not yet sealed in the hash chain.",
+	)
+	return &queryCollector{
+		"audit log",
+		[]*prometheus.Desc{sealed, waiting},
+		func(ctx context.Context, send func(*prometheus.Desc, float64, ...string)) error {
+			state, err := s.State(ctx)
+			if err != nil {
+				return err
+			}
+			send(sealed, float64(state.Sealed))
+			send(waiting, float64(state.Waiting))
+			return nil
+		},
+	}
 }
 
 // newOmittedDenialsCounter returns the metric that counts refused requests without a record.

@@ -19,9 +19,19 @@ type auditCollector struct {
 
 func newAuditCollector(s *mirrorstore.Store) *auditCollector {
 	return &auditCollector{
-		store:       s,
-		differences: prometheus.NewDesc("berth_controller_differences", "Objects that the last audit found to be missing, different or extra at the OpenDaylight controller, by kind.", []string{"kind"}, nil),
-		audited:     prometheus.NewDesc("berth_controller_audited_timestamp_seconds", "Unix time at which the last audit of the OpenDaylight controller ended.", nil, nil),
+		store: s,
+		differences: prometheus.NewDesc(
+			"berth_controller_differences",
+			"Objects that the last audit found to be missing, different or extra at the OpenDaylight controller, by kind.",
+			[]string{"kind"},
+			nil,
+		),
+		audited: prometheus.NewDesc(
+			"berth_controller_audited_timestamp_seconds",
+			"Unix time at which the last audit of the OpenDaylight controller ended.",
+			nil,
+			nil,
+		),
 	}
 }
 
@@ -31,8 +41,8 @@ func (c *auditCollector) Describe(all chan<- *prometheus.Desc) {
 	all <- c.audited
 }
 
-// Collect implements prometheus.Collector. Before the first audit, and if the database does not answer, the metrics of auditCollector are
-// missing from the response to the scrape.
+// Collect implements prometheus.Collector. Before the first audit, and if the database does not answer, the
+// metrics of auditCollector are missing from the response to the scrape.
 func (c *auditCollector) Collect(all chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()

@@ -13,14 +13,19 @@ import (
 // goChecked is the minor version of Go for which jsonConn was last compared with net/http.
 const goChecked = "go1.26"
 
-// TestBadRequest_CheckedWithThisGo fails when the Go toolchain has another minor version than goChecked. If the test fails, compare
-// net/http's `(*conn).serve` (the answers to errTooLarge, unsupportedTEError, statusError and badRequestError) with plainTextHeader, and the
-// answer to tls.RecordHeaderError with withoutTLS. Run the tests in bad_request_test.go, in tls_test.go and in internal/torture, and set
+// TestBadRequest_CheckedWithThisGo fails when the Go toolchain has another minor version than goChecked. If
+// the test fails, compare net/http's `(*conn).serve` (the answers to errTooLarge, unsupportedTEError,
+// statusError and badRequestError) with plainTextHeader, and the answer to tls.RecordHeaderError with
+// withoutTLS. Run the tests in bad_request_test.go, in tls_test.go and in internal/torture, and set
 // goChecked.
 func TestBadRequest_CheckedWithThisGo(t *testing.T) {
 	t.Parallel()
 	if v := runtime.Version(); v != goChecked && !strings.HasPrefix(v, goChecked+".") {
-		t.Errorf("bad_request.go was checked with %s, but the toolchain is %s: check the error responses of net/http and set goChecked", goChecked, v)
+		t.Errorf(
+			"bad_request.go was checked with %s, but the toolchain is %s: check the error responses of net/http and set goChecked",
+			goChecked,
+			v,
+		)
 	}
 }
 
@@ -61,9 +66,16 @@ func TestBadRequest_IsJSON(t *testing.T) {
 				NeutronError struct{ Message string }
 			}
 			err = json.NewDecoder(r.Body).Decode(&body)
-			if err != nil || r.StatusCode != c.status || r.Header.Get("Content-Type") != "application/json" || r.Header.Get("X-Content-Type-Options") != "nosniff" || body.NeutronError.Message != c.text {
-				t.Errorf("answer to a malformed request: got status %s, Content-Type %q, message %q, error %v; want the expected status and message as JSON",
-					r.Status, r.Header.Get("Content-Type"), body.NeutronError.Message, err)
+			if err != nil || r.StatusCode != c.status || r.Header.Get("Content-Type") != "application/json" ||
+				r.Header.Get("X-Content-Type-Options") != "nosniff" ||
+				body.NeutronError.Message != c.text {
+				t.Errorf(
+					"answer to a malformed request: got status %s, Content-Type %q, message %q, error %v; want the expected status and message as JSON",
+					r.Status,
+					r.Header.Get("Content-Type"),
+					body.NeutronError.Message,
+					err,
+				)
 			}
 		})
 	}

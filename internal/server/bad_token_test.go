@@ -13,7 +13,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestBadTokens_DelayOnlyTheirAddress sends random tokens from one address, until berth refuses them without Keystone.
+// TestBadTokens_DelayOnlyTheirAddress sends random tokens from one address, until berth refuses them without
+// Keystone.
 func TestBadTokens_DelayOnlyTheirAddress(t *testing.T) {
 	t.Parallel()
 	keystone, settings := keystoneSettings(t)
@@ -26,8 +27,12 @@ func TestBadTokens_DelayOnlyTheirAddress(t *testing.T) {
 		t.Fatalf("request with a valid token: got %d %s, want 200", status, body)
 	}
 	for path, format := range map[string]string{
-		"/networking/v2.0/ports": `{"NeutronError":{`, "/placement/usages?project_id=demo": `{"errors":[{`, "/reservation/v1/leases": `"error_message":`,
-		"/operator/v1/notes": `"code":429`, "/journal/v1/entries": `"code":429`, "/agent/v1/reports": `"code":429`,
+		"/networking/v2.0/ports":            `{"NeutronError":{`,
+		"/placement/usages?project_id=demo": `{"errors":[{`,
+		"/reservation/v1/leases":            `"error_message":`,
+		"/operator/v1/notes":                `"code":429`,
+		"/journal/v1/entries":               `"code":429`,
+		"/agent/v1/reports":                 `"code":429`,
 	} {
 		var body, after string
 		servertest.Await(t, "berth refuses invalid tokens of the address for "+path, func() bool {
@@ -40,7 +45,13 @@ func TestBadTokens_DelayOnlyTheirAddress(t *testing.T) {
 			return false
 		})
 		if !strings.Contains(body, format) || after == "" {
-			t.Errorf("GET %s with one invalid token too many: got Retry-After %q and the body %s, want Retry-After and %s", path, after, body, format)
+			t.Errorf(
+				"GET %s with one invalid token too many: got Retry-After %q and the body %s, want Retry-After and %s",
+				path,
+				after,
+				body,
+				format,
+			)
 		}
 	}
 	for name, c := range map[string]struct{ address, token string }{"cached": {"203.0.113.1", cached}, "other address": {"203.0.113.2", issue()}} {
@@ -48,13 +59,17 @@ func TestBadTokens_DelayOnlyTheirAddress(t *testing.T) {
 			t.Errorf("request with a valid token (%s): got %d %s, want 200", name, status, body)
 		}
 	}
-	if _, metrics, _ := getAs(t, a, "/metrics", ""); !strings.Contains(metrics, "\nberth_keystone_refused_total ") || strings.Contains(metrics, "\nberth_keystone_refused_total 0\n") {
+	if _, metrics, _ := getAs(t, a, "/metrics", ""); !strings.Contains(
+		metrics,
+		"\nberth_keystone_refused_total ",
+	) ||
+		strings.Contains(metrics, "\nberth_keystone_refused_total 0\n") {
 		t.Error("metrics after refused tokens: want berth_keystone_refused_total above 0")
 	}
 }
 
-// getFrom sends a GET request that a proxy forwards for a client with the address, and returns the status, the body and the header Retry-After
-// of the answer.
+// getFrom sends a GET request that a proxy forwards for a client with the address, and returns the status,
+// the body and the header Retry-After of the answer.
 func getFrom(t *testing.T, a *server.App, address, path, token string) (status int, body, after string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.URL()+path, nil)

@@ -16,8 +16,21 @@ import (
 // logStart writes the first line of the log: the build of this program, and the roles of the process.
 func logStart(cfg config.Config) {
 	build, schemas := version.Read(), db.Window()
-	slog.Info("starting", "version", build.Version, "commit", build.Commit, "go", build.Go, "schema_minimum", schemas.Minimum,
-		"schema_newest", schemas.Newest, "roles", cfg.Roles)
+	slog.Info(
+		"starting",
+		"version",
+		build.Version,
+		"commit",
+		build.Commit,
+		"go",
+		build.Go,
+		"schema_minimum",
+		schemas.Minimum,
+		"schema_newest",
+		schemas.Newest,
+		"roles",
+		cfg.Roles,
+	)
 }
 
 // registerBuildMetric registers the metric whose labels describe the build of this program.
@@ -26,14 +39,19 @@ func registerBuildMetric(registry prometheus.Registerer) {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "berth_build_info",
 		Help: "Always 1. The labels are the version and the commit of the program, the version of Go, and the newest database schema that the program knows.",
-		ConstLabels: prometheus.Labels{"version": build.Version, "revision": build.Commit, "goversion": build.Go,
-			"schema": strconv.FormatInt(schemas.Newest, 10)},
+		ConstLabels: prometheus.Labels{
+			"version":   build.Version,
+			"revision":  build.Commit,
+			"goversion": build.Go,
+			"schema":    strconv.FormatInt(schemas.Newest, 10),
+		},
 	})
 	info.Set(1)
 	registry.MustRegister(info)
 }
 
-// workerIdentity returns the identity that Temporal shows for the process: the process ID, the host and the version.
+// workerIdentity returns the identity that Temporal shows for the process: the process ID, the host and the
+// version.
 func workerIdentity() string {
 	host, err := os.Hostname()
 	if err != nil {

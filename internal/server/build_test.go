@@ -28,18 +28,26 @@ func TestBuild_DescribedByHealthMetricsAndTemporalIdentity(t *testing.T) {
 			t.Errorf("GET %s: got\n%s\nwant a text that matches %s", path, body, want)
 		}
 	}
-	servertest.Await(t, "Temporal shows the version of berth as a part of the identity of the worker", func() bool {
-		queue, err := a.Temporal.DescribeTaskQueue(t.Context(), contract.PortQueue, enums.TASK_QUEUE_TYPE_WORKFLOW)
-		if err != nil {
-			return false
-		}
-		for _, p := range queue.GetPollers() {
-			if strings.HasSuffix(p.GetIdentity(), "/"+build.Version) {
-				return true
+	servertest.Await(
+		t,
+		"Temporal shows the version of berth as a part of the identity of the worker",
+		func() bool {
+			queue, err := a.Temporal.DescribeTaskQueue(
+				t.Context(),
+				contract.PortQueue,
+				enums.TASK_QUEUE_TYPE_WORKFLOW,
+			)
+			if err != nil {
+				return false
 			}
-		}
-		return false
-	})
+			for _, p := range queue.GetPollers() {
+				if strings.HasSuffix(p.GetIdentity(), "/"+build.Version) {
+					return true
+				}
+			}
+			return false
+		},
+	)
 }
 
 func getBody(t *testing.T, url string) string {

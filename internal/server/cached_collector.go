@@ -14,13 +14,13 @@ import (
 const (
 	// minCacheTime is how long a cachedCollector keeps the values that it has read from the database.
 	minCacheTime = 2 * time.Second
-	// cacheShare limits the share of the time that the reading takes: a cachedCollector keeps values that took a second to read for at
-	// least cacheShare seconds.
+	// cacheShare limits the share of the time that the reading takes: a cachedCollector keeps values that
+	// took a second to read for at least cacheShare seconds.
 	cacheShare = 20
 )
 
-// cachedCollector is a collector that reads the values of metrics from the database. If several scrapes arrive within a short time,
-// cachedCollector reads the database only once.
+// cachedCollector is a collector that reads the values of metrics from the database. If several scrapes
+// arrive within a short time, cachedCollector reads the database only once.
 type cachedCollector struct {
 	prometheus.Collector
 	mu     sync.Mutex
@@ -62,7 +62,8 @@ func collect(c prometheus.Collector) []prometheus.Metric {
 type queryCollector struct {
 	what  string // for the log: the metrics of what
 	descs []*prometheus.Desc
-	// read sends the values. The parameter `send` takes a metric of descs, its value and the values of its labels.
+	// read sends the values. The parameter `send` takes a metric of descs, its value and the values of its
+	// labels.
 	read func(ctx context.Context, send func(d *prometheus.Desc, value float64, labels ...string)) error
 }
 
@@ -73,8 +74,8 @@ func (c *queryCollector) Describe(all chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. If the database does not answer, the metrics of queryCollector are missing from the response to
-// the scrape.
+// Collect implements prometheus.Collector. If the database does not answer, the metrics of queryCollector are
+// missing from the response to the scrape.
 func (c *queryCollector) Collect(all chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(db.WithReserve(context.Background()), checkTimeout)
 	defer cancel()

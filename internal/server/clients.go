@@ -17,10 +17,21 @@ import (
 	"berth/internal/store"
 )
 
-// newClients creates the clients of the controller, Nova, Neutron, the enforcement service and the webhooks. If a service has no URL
-// in the configuration, the result contains a client that sends nothing, or no client for this service.
-func newClients(cfg config.Config, id identity.Authenticator, services *serviceMetrics) (activities.Options, error) {
-	o := activities.Options{ODL: activities.NoController{}, Nova: activities.NoNova{}, Webhook: activities.NoWebhook{}, ProvisioningWebhook: activities.NoWebhook{}, Agents: activities.NoAgents{}}
+// newClients creates the clients of the controller, Nova, Neutron, the enforcement service and the webhooks.
+// If a service has no URL in the configuration, the result contains a client that sends nothing, or no client
+// for this service.
+func newClients(
+	cfg config.Config,
+	id identity.Authenticator,
+	services *serviceMetrics,
+) (activities.Options, error) {
+	o := activities.Options{
+		ODL:                 activities.NoController{},
+		Nova:                activities.NoNova{},
+		Webhook:             activities.NoWebhook{},
+		ProvisioningWebhook: activities.NoWebhook{},
+		Agents:              activities.NoAgents{},
+	}
 	for _, add := range []func(*activities.Options, config.Config, identity.Authenticator, *serviceMetrics) error{addODL, addNova, addEnforcement, addWebhooks, addCloud} {
 		if err := add(&o, cfg, id, services); err != nil {
 			return o, err
@@ -29,7 +40,12 @@ func newClients(cfg config.Config, id identity.Authenticator, services *serviceM
 	return o, nil
 }
 
-func addODL(o *activities.Options, cfg config.Config, _ identity.Authenticator, services *serviceMetrics) error {
+func addODL(
+	o *activities.Options,
+	cfg config.Config,
+	_ identity.Authenticator,
+	services *serviceMetrics,
+) error {
 	c := cfg.ODL
 	if c.URL == "" {
 		return nil
@@ -41,8 +57,17 @@ func addODL(o *activities.Options, cfg config.Config, _ identity.Authenticator, 
 			return fmt.Errorf("BERTH_ODL_CA_FILE: %w", err)
 		}
 	}
-	client, err := odl.New(odl.Config{URL: c.URL, User: c.Username, Password: c.Password, Timeout: c.Timeout, CAPEM: ca, Concurrency: c.Concurrency,
-		Wrap: services.measure("opendaylight")})
+	client, err := odl.New(
+		odl.Config{
+			URL:         c.URL,
+			User:        c.Username,
+			Password:    c.Password,
+			Timeout:     c.Timeout,
+			CAPEM:       ca,
+			Concurrency: c.Concurrency,
+			Wrap:        services.measure("opendaylight"),
+		},
+	)
 	if err != nil {
 		return fmt.Errorf("BERTH_ODL_URL: %w", err)
 	}
@@ -50,9 +75,14 @@ func addODL(o *activities.Options, cfg config.Config, _ identity.Authenticator, 
 	return nil
 }
 
-// addNova adds the client of Nova's external events. The client sends BERTH_NOVA_TOKEN if this variable is set, otherwise a Keystone token
-// of the service user, which the client renews before the token expires.
-func addNova(o *activities.Options, cfg config.Config, id identity.Authenticator, services *serviceMetrics) error {
+// addNova adds the client of Nova's external events. The client sends BERTH_NOVA_TOKEN if this variable is
+// set, otherwise a Keystone token of the service user, which the client renews before the token expires.
+func addNova(
+	o *activities.Options,
+	cfg config.Config,
+	id identity.Authenticator,
+	services *serviceMetrics,
+) error {
 	c := cfg.Nova
 	if c.URL == "" {
 		return nil
@@ -69,13 +99,26 @@ func addNova(o *activities.Options, cfg config.Config, id identity.Authenticator
 	return nil
 }
 
-func addEnforcement(o *activities.Options, cfg config.Config, _ identity.Authenticator, services *serviceMetrics) error {
+func addEnforcement(
+	o *activities.Options,
+	cfg config.Config,
+	_ identity.Authenticator,
+	services *serviceMetrics,
+) error {
 	c := cfg.Lease.Enforcement
 	if c.URL == "" {
 		return nil
 	}
-	enforcement, err := notify.NewEnforcement(notify.EnforcementConfig{URL: c.URL, Token: c.Token, FailOpen: c.AllowOnFailure,
-		AuthURL: cfg.Service.AuthURL, Region: cfg.Service.Region, Wrap: services.measure("enforcement")})
+	enforcement, err := notify.NewEnforcement(
+		notify.EnforcementConfig{
+			URL:      c.URL,
+			Token:    c.Token,
+			FailOpen: c.AllowOnFailure,
+			AuthURL:  cfg.Service.AuthURL,
+			Region:   cfg.Service.Region,
+			Wrap:     services.measure("enforcement"),
+		},
+	)
 	if err != nil {
 		return fmt.Errorf("BERTH_LEASE_ENFORCEMENT_URL: %w", err)
 	}
@@ -83,7 +126,12 @@ func addEnforcement(o *activities.Options, cfg config.Config, _ identity.Authent
 	return nil
 }
 
-func addWebhooks(o *activities.Options, cfg config.Config, _ identity.Authenticator, services *serviceMetrics) error {
+func addWebhooks(
+	o *activities.Options,
+	cfg config.Config,
+	_ identity.Authenticator,
+	services *serviceMetrics,
+) error {
 	for _, w := range []struct {
 		setting string
 		service string
@@ -96,7 +144,9 @@ func addWebhooks(o *activities.Options, cfg config.Config, _ identity.Authentica
 		if w.config.URL == "" {
 			continue
 		}
-		webhook, err := notify.NewWebhook(notify.Config{URL: w.config.URL, Token: w.config.Token, Wrap: services.measure(w.service)})
+		webhook, err := notify.NewWebhook(
+			notify.Config{URL: w.config.URL, Token: w.config.Token, Wrap: services.measure(w.service)},
+		)
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.setting, err)
 		}
@@ -106,17 +156,26 @@ func addWebhooks(o *activities.Options, cfg config.Config, _ identity.Authentica
 }
 
 // addCloud adds the client that provisions reservations at Nova and Neutron.
-func addCloud(o *activities.Options, cfg config.Config, id identity.Authenticator, services *serviceMetrics) error {
+func addCloud(
+	o *activities.Options,
+	cfg config.Config,
+	id identity.Authenticator,
+	services *serviceMetrics,
+) error {
 	if cfg.Nova.URL == "" && cfg.Neutron.URL == "" {
 		return nil
 	}
-	how := cloud.Config{Nova: cfg.Nova.URL, Neutron: cfg.Neutron.URL, Token: cfg.Nova.Token,
+	how := cloud.Config{
+		Nova:    cfg.Nova.URL,
+		Neutron: cfg.Neutron.URL,
+		Token:   cfg.Nova.Token,
 		Wrap: services.measureBy(func(r *http.Request) string {
 			if neutron := cfg.Neutron.URL; neutron != "" && strings.HasPrefix(r.URL.String(), neutron) {
 				return "neutron"
 			}
 			return "nova"
-		})}
+		}),
+	}
 	if keystone, ok := id.(*identity.Keystone); ok && cfg.Nova.Token == "" {
 		how.RefreshToken = keystone.Fresh
 	}
@@ -131,13 +190,20 @@ func addCloud(o *activities.Options, cfg config.Config, id identity.Authenticato
 	return nil
 }
 
-// newFeedbackListener returns the listener for the OpenDaylight controller's reports about the status of ports, about hosts and about the
-// controller itself. newFeedbackListener returns nil if no controller is configured.
+// newFeedbackListener returns the listener for the OpenDaylight controller's reports about the status of
+// ports, about hosts and about the controller itself. newFeedbackListener returns nil if no controller is
+// configured.
 func newFeedbackListener(cfg config.ODL, client *odl.Client, s *store.Store) (*feedback.Listener, error) {
 	if client == nil {
 		return nil, nil
 	}
-	o := feedback.Options{Lock: s.DB, Store: s.Network, ODL: client, PollInterval: cfg.PollInterval, HostConfigsPath: cfg.HostConfigPath}
+	o := feedback.Options{
+		Lock:            s.DB,
+		Store:           s.Network,
+		ODL:             client,
+		PollInterval:    cfg.PollInterval,
+		HostConfigsPath: cfg.HostConfigPath,
+	}
 	if cfg.Features != "" {
 		var err error
 		if o.Features, err = odl.ParseFeatures(cfg.Features); err != nil {
@@ -147,7 +213,8 @@ func newFeedbackListener(cfg config.ODL, client *odl.Client, s *store.Store) (*f
 	return feedback.New(o), nil
 }
 
-// newRPCServer returns the server that answers agents over RabbitMQ, or nil if the process does not have the role rpc.
+// newRPCServer returns the server that answers agents over RabbitMQ, or nil if the process does not have the
+// role rpc.
 func (a *App) newRPCServer() (*rpc.Server, error) {
 	if !a.hasRole(config.RPC) {
 		return nil, nil
@@ -160,8 +227,18 @@ func (a *App) newRPCServer() (*rpc.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("BERTH_RABBITMQ_CA_FILE: %w", err)
 	}
-	return rpc.NewServer(rpc.Options{Store: a.store.Network, Agents: a.store.Agents, Brokers: a.cfg.RabbitMQ, Host: host,
-		Identities: a.cfg.RabbitMQIdentities, TLS: tls, Metrics: a.registry, Observe: a.observeCall}), nil
+	return rpc.NewServer(
+		rpc.Options{
+			Store:      a.store.Network,
+			Agents:     a.store.Agents,
+			Brokers:    a.cfg.RabbitMQ,
+			Host:       host,
+			Identities: a.cfg.RabbitMQIdentities,
+			TLS:        tls,
+			Metrics:    a.registry,
+			Observe:    a.observeCall,
+		},
+	), nil
 }
 
 // newPublisher returns the publisher of notifications to agents over RabbitMQ.
@@ -170,6 +247,15 @@ func (a *App) newPublisher() (*rpc.Publisher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("BERTH_RABBITMQ_CA_FILE: %w", err)
 	}
-	return rpc.NewPublisher(rpc.Options{Store: a.store.Network, Agents: a.store.Agents, Notifications: a.store.Notifications, Brokers: a.cfg.RabbitMQ,
-		Identities: a.cfg.RabbitMQIdentities, TLS: tls, Metrics: a.registry}), nil
+	return rpc.NewPublisher(
+		rpc.Options{
+			Store:         a.store.Network,
+			Agents:        a.store.Agents,
+			Notifications: a.store.Notifications,
+			Brokers:       a.cfg.RabbitMQ,
+			Identities:    a.cfg.RabbitMQIdentities,
+			TLS:           tls,
+			Metrics:       a.registry,
+		},
+	), nil
 }

@@ -1,6 +1,6 @@
-// Package server wires berth's processes: the HTTP API, the relay from the database to Temporal, the workers of every task queue, and the
-// server that answers agents over RabbitMQ. Package server only connects other packages and contains no business rules; worker/main.go
-// calls Main.
+// Package server wires berth's processes: the HTTP API, the relay from the database to Temporal, the workers
+// of every task queue, and the server that answers agents over RabbitMQ. Package server only connects other
+// packages and contains no business rules; worker/main.go calls Main.
 package server
 
 import (
@@ -22,7 +22,8 @@ import (
 	"berth/internal/version"
 )
 
-// Main runs the worker with the command line and the environment of the process, and ends the process with its exit code.
+// Main runs the worker with the command line and the environment of the process, and ends the process with
+// its exit code.
 func Main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal ends the process immediately
@@ -31,8 +32,8 @@ func Main() {
 	}
 }
 
-// reportError prints the error with which the worker ends, and returns the exit code. Errors of other packages may contain the URL of a
-// setting, so reportError hides the user and the password of each URL.
+// reportError prints the error with which the worker ends, and returns the exit code. Errors of other
+// packages may contain the URL of a setting, so reportError hides the user and the password of each URL.
 func reportError(w io.Writer, err error) (code int) {
 	fmt.Fprintln(w, "worker:", safeurl.Redact(err.Error()))
 	if errors.Is(err, errUsage) {
@@ -44,14 +45,26 @@ func reportError(w io.Writer, err error) (code int) {
 // errUsage means that the command line is invalid; the process then exits with code 2.
 var errUsage = errors.New("usage")
 
-// run runs the worker until ctx ends. run writes help and the progress of a development run to `out`, and the log to
-// `logOutput`.
+// run runs the worker until ctx ends. run writes help and the progress of a development run to `out`, and the
+// log to `logOutput`.
 func run(ctx context.Context, args, environ []string, out, logOutput io.Writer) error {
 	flags := flag.NewFlagSet("worker", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	roles := flags.String("roles", "", "comma-separated `list` of the roles of this process: api, relay, temporal, rpc (default: BERTH_ROLES)")
-	showVersion := flags.Bool("version", false, "print the version, the commit and the database schemas with which this program works")
-	dev := flags.Bool("dev", false, "start PostgreSQL, Temporal and stubs of OpenDaylight, Nova and Neutron, with all data in BERTH_DATA")
+	roles := flags.String(
+		"roles",
+		"",
+		"comma-separated `list` of the roles of this process: api, relay, temporal, rpc (default: BERTH_ROLES)",
+	)
+	showVersion := flags.Bool(
+		"version",
+		false,
+		"print the version, the commit and the database schemas with which this program works",
+	)
+	dev := flags.Bool(
+		"dev",
+		false,
+		"start PostgreSQL, Temporal and stubs of OpenDaylight, Nova and Neutron, with all data in BERTH_DATA",
+	)
 	err := flags.Parse(args)
 	if err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
@@ -97,7 +110,8 @@ func run(ctx context.Context, args, environ []string, out, logOutput io.Writer) 
 	return a.Run(ctx)
 }
 
-// newLogger returns the logger of the process, in the format of BERTH_LOG_FORMAT. The logger hides the user and the password of each URL.
+// newLogger returns the logger of the process, in the format of BERTH_LOG_FORMAT. The logger hides the user
+// and the password of each URL.
 func newLogger(w io.Writer, cfg config.Config) *slog.Logger {
 	options := &slog.HandlerOptions{Level: cfg.LogLevel, ReplaceAttr: redactAttribute}
 	if cfg.LogFormat == config.LogJSON {
@@ -123,5 +137,8 @@ func writeUsage(w io.Writer, flags *flag.FlagSet) {
 	flags.PrintDefaults()
 	fmt.Fprint(w, "\nEnvironment variables and their defaults:\n")
 	config.Usage(w)
-	fmt.Fprint(w, "\nThe connection to Temporal is set by TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS… or by a profile of the temporal CLI.\n")
+	fmt.Fprint(
+		w,
+		"\nThe connection to Temporal is set by TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS… or by a profile of the temporal CLI.\n",
+	)
 }

@@ -20,7 +20,11 @@ func TestCommand_NamesWrongArgument(t *testing.T) {
 	} {
 		err := run(t.Context(), strings.Fields(line), nil, io.Discard, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("command line `worker %s`: got error %v, want one that contains the text in the test case", line, err)
+			t.Errorf(
+				"command line `worker %s`: got error %v, want one that contains the text in the test case",
+				line,
+				err,
+			)
 		}
 	}
 }
@@ -31,7 +35,8 @@ func TestCommand_VersionNamesBuildAndSchema(t *testing.T) {
 
 	err := run(t.Context(), []string{"--version"}, nil, &out, io.Discard)
 
-	if want := regexp.MustCompile(`^worker \S+\ncommit \S+\nbuilt with go\S+ \S+\nschema \d+, or newer if`); err != nil || !want.MatchString(out.String()) {
+	if want := regexp.MustCompile(`^worker \S+\ncommit \S+\nbuilt with go\S+ \S+\nschema \d+, or newer if`); err != nil ||
+		!want.MatchString(out.String()) {
 		t.Errorf("worker --version: got %q, error %v; want a text that matches %s", out.String(), err, want)
 	}
 }
@@ -44,8 +49,16 @@ func TestCommand_ErrorsHideTheUsersOfURLs(t *testing.T) {
 	} {
 		var out strings.Builder
 		code := reportError(&out, err)
-		if text := out.String(); code != want || strings.Contains(text, "ann") || strings.Contains(text, "hunter2") || !strings.Contains(text, "host.example/x") {
-			t.Errorf("error %v at the end of a process: got exit code %d and %q, want exit code %d and the URL without the user", err, code, text, want)
+		if text := out.String(); code != want || strings.Contains(text, "ann") ||
+			strings.Contains(text, "hunter2") ||
+			!strings.Contains(text, "host.example/x") {
+			t.Errorf(
+				"error %v at the end of a process: got exit code %d and %q, want exit code %d and the URL without the user",
+				err,
+				code,
+				text,
+				want,
+			)
 		}
 	}
 }

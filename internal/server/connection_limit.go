@@ -11,19 +11,22 @@ import (
 )
 
 const (
-	// reservedConnections is how many connections a listener accepts beyond BERTH_MAX_CONNECTIONS from clients with few connections.
-	// Without them, no health check would be answered while one client holds all connections.
+	// reservedConnections is how many connections a listener accepts beyond BERTH_MAX_CONNECTIONS from
+	// clients with few connections. Without them, no health check would be answered while one client holds
+	// all connections.
 	reservedConnections = 64
 	// fewConnections is how many connections a client may have that uses the reserved connections.
 	fewConnections = 2
 )
 
-// connectionLimit bounds the open connections of one listener, in all and from one client. A connection over a limit is closed at once,
-// before any of its bytes is read, so that it costs neither memory nor a goroutine.
+// connectionLimit bounds the open connections of one listener, in all and from one client. A connection over
+// a limit is closed at once, before any of its bytes is read, so that it costs neither memory nor a
+// goroutine.
 type connectionLimit struct {
-	total, perClient int            // 0: no limit
-	exempt           []netip.Prefix // clients without the limit for one client: reverse proxies send the requests of many clients
-	refused          *prometheus.CounterVec
+	total, perClient int // 0: no limit
+	// clients without the limit for one client: reverse proxies send the requests of many clients
+	exempt  []netip.Prefix
+	refused *prometheus.CounterVec
 
 	mu     sync.Mutex
 	open   int
@@ -52,7 +55,8 @@ func clientOf(address net.Addr) netip.Addr {
 	return osapi.ClientOf(tcp.AddrPort().Addr())
 }
 
-// acquire counts a new connection. acquire returns the function that ends the count, or nil if the connection is over a limit.
+// acquire counts a new connection. acquire returns the function that ends the count, or nil if the connection
+// is over a limit.
 func (l *connectionLimit) acquire(address net.Addr) (release func()) {
 	client := clientOf(address)
 	l.mu.Lock()
@@ -118,8 +122,8 @@ func (l limitedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// limitedConn is a TCP connection that a limit counts until Close. limitedConn embeds *net.TCPConn, because net/http uses the method
-// CloseWrite of a connection.
+// limitedConn is a TCP connection that a limit counts until Close. limitedConn embeds *net.TCPConn, because
+// net/http uses the method CloseWrite of a connection.
 type limitedConn struct {
 	*net.TCPConn
 	release func()

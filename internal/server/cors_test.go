@@ -33,15 +33,34 @@ func TestCORS_ConfiguredOriginsOnEveryAPI(t *testing.T) {
 		if api.Prefix == "/console" { // TestConsole_HasNoCORS checks that no page of another site may read it
 			continue
 		}
-		if w := ask(http.MethodOptions, api.Prefix+"/anything"); w.StatusCode != 200 || w.Header.Get("Access-Control-Allow-Methods") != "PUT" || w.Header.Get("Access-Control-Allow-Origin") != page {
-			t.Errorf("preflight request to %s: got %s with headers %v, want 200 with the CORS headers", api.Prefix, w.Status, w.Header)
+		if w := ask(http.MethodOptions, api.Prefix+"/anything"); w.StatusCode != 200 ||
+			w.Header.Get("Access-Control-Allow-Methods") != "PUT" ||
+			w.Header.Get("Access-Control-Allow-Origin") != page {
+			t.Errorf(
+				"preflight request to %s: got %s with headers %v, want 200 with the CORS headers",
+				api.Prefix,
+				w.Status,
+				w.Header,
+			)
 		}
-		if w := ask(http.MethodGet, api.Prefix+"/anything"); w.StatusCode != 401 || w.Header.Get("Access-Control-Allow-Origin") != page || !slices.Contains(w.Header["Vary"], "Origin") {
-			t.Errorf("GET %s without a token: got %s with headers %v, want 401 with the CORS headers", api.Prefix, w.Status, w.Header)
+		if w := ask(http.MethodGet, api.Prefix+"/anything"); w.StatusCode != 401 ||
+			w.Header.Get("Access-Control-Allow-Origin") != page ||
+			!slices.Contains(w.Header["Vary"], "Origin") {
+			t.Errorf(
+				"GET %s without a token: got %s with headers %v, want 401 with the CORS headers",
+				api.Prefix,
+				w.Status,
+				w.Header,
+			)
 		}
 	}
-	if w := ask(http.MethodGet, "/placement/"); w.StatusCode != 200 || !slices.Equal(w.Header["Vary"], []string{"Origin", "openstack-api-version"}) {
-		t.Errorf("GET /placement/: got %s with headers %v, want 200 with Vary: Origin, openstack-api-version", w.Status, w.Header)
+	if w := ask(http.MethodGet, "/placement/"); w.StatusCode != 200 ||
+		!slices.Equal(w.Header["Vary"], []string{"Origin", "openstack-api-version"}) {
+		t.Errorf(
+			"GET /placement/: got %s with headers %v, want 200 with Vary: Origin, openstack-api-version",
+			w.Status,
+			w.Header,
+		)
 	}
 	if w := ask(http.MethodGet, "/metrics"); w.Header.Get("Access-Control-Allow-Origin") != "" {
 		t.Error("GET /metrics: got a header Access-Control-Allow-Origin, want none")

@@ -15,15 +15,42 @@ type databaseCollector struct {
 
 func newDatabaseCollector(d *db.DB) *databaseCollector {
 	return &databaseCollector{
-		db:          d,
-		connections: newGauge("berth_db_connections", "Connections of this process to PostgreSQL, by pool and state (used, idle).", "pool", "state"),
-		limit:       newGauge("berth_db_connections_limit", "Maximum number of connections of a pool.", "pool"),
-		waiting:     newGauge("berth_db_waiting_callers", "Transactions and statements that wait for a connection now, by pool.", "pool"),
-		waits:       newGauge("berth_db_connection_waits_total", "Transactions and statements that had to wait for a connection, by pool.", "pool"),
-		waitTime:    newGauge("berth_db_connection_wait_seconds_total", "Time for which transactions and statements have waited for a connection, in seconds, by pool.", "pool"),
-		retries: newGauge("berth_db_transaction_retries_total",
-			"Transactions that were repeated, by reason: deadlock, serialization (both reported by PostgreSQL), overtaken (another writer has created the same row first).", "reason"),
-		hung: newGauge("berth_db_hung", "1 while PostgreSQL answers neither operations nor probes, so that every API request is answered with 503."),
+		db: d,
+		connections: newGauge(
+			"berth_db_connections",
+			"Connections of this process to PostgreSQL, by pool and state (used, idle).",
+			"pool",
+			"state",
+		),
+		limit: newGauge(
+			"berth_db_connections_limit",
+			"Maximum number of connections of a pool.",
+			"pool",
+		),
+		waiting: newGauge(
+			"berth_db_waiting_callers",
+			"Transactions and statements that wait for a connection now, by pool.",
+			"pool",
+		),
+		waits: newGauge(
+			"berth_db_connection_waits_total",
+			"Transactions and statements that had to wait for a connection, by pool.",
+			"pool",
+		),
+		waitTime: newGauge(
+			"berth_db_connection_wait_seconds_total",
+			"Time for which transactions and statements have waited for a connection, in seconds, by pool.",
+			"pool",
+		),
+		retries: newGauge(
+			"berth_db_transaction_retries_total",
+			"Transactions that were repeated, by reason: deadlock, serialization (both reported by PostgreSQL), overtaken (another writer has created the same row first).",
+			"reason",
+		),
+		hung: newGauge(
+			"berth_db_hung",
+			"1 while PostgreSQL answers neither operations nor probes, so that every API request is answered with 503.",
+		),
 	}
 }
 

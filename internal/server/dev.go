@@ -17,8 +17,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// devRun is a development run: one process of berth with all roles, together with the servers that this process needs. A development run
-// stores all its data in one folder.
+// devRun is a development run: one process of berth with all roles, together with the servers that this
+// process needs. A development run stores all its data in one folder.
 type devRun struct {
 	cfg      config.Config
 	out      io.Writer
@@ -67,8 +67,8 @@ func runDev(ctx context.Context, cfg config.Config, environ []string, out io.Wri
 	return d.serve(ctx)
 }
 
-// devRoles returns the roles of a development run: all roles, but rpc only if BERTH_RABBITMQ_URL is set, because a development run does not
-// start RabbitMQ.
+// devRoles returns the roles of a development run: all roles, but rpc only if BERTH_RABBITMQ_URL is set,
+// because a development run does not start RabbitMQ.
 func devRoles(cfg config.Config) []string {
 	roles := []string{config.API, config.Relay, config.Temporal}
 	if len(cfg.RabbitMQ) > 0 {
@@ -82,7 +82,8 @@ func (d *devRun) printf(format string, args ...any) {
 	fmt.Fprintf(d.out, "%6.1fs  %s\n", time.Since(d.started).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// warnIgnoredSettings prints the settings that have no effect because a development run starts its own servers.
+// warnIgnoredSettings prints the settings that have no effect because a development run starts its own
+// servers.
 func (d *devRun) warnIgnoredSettings(environ []string) {
 	for _, name := range []string{"BERTH_DATABASE_URL", "TEMPORAL_ADDRESS"} {
 		if value, ok := environment(environ).LookupEnv(name); ok && value != "" {
@@ -91,8 +92,9 @@ func (d *devRun) warnIgnoredSettings(environ []string) {
 	}
 }
 
-// awaitPorts returns an error if a port that a setting requests is in use. If an earlier development run was killed and left its address
-// file, the child processes of that run may still listen on the ports, so awaitPorts retries for 20 seconds.
+// awaitPorts returns an error if a port that a setting requests is in use. If an earlier development run was
+// killed and left its address file, the child processes of that run may still listen on the ports, so
+// awaitPorts retries for 20 seconds.
 func (d *devRun) awaitPorts(ctx context.Context) error {
 	timeout := time.Duration(0)
 	if left, _ := config.ReadAddresses(d.cfg.Dev.Data); left != nil {
@@ -130,8 +132,14 @@ func (d *devRun) checkPorts() error {
 	} {
 		var taken devstack.PortTaken
 		if _, err := devstack.Port(p.port); errors.As(err, &taken) {
-			errs = append(errs, fmt.Errorf("port %d (%s) is already in use; set the setting to another port, or to 0 for a free one",
-				p.port, p.setting))
+			errs = append(
+				errs,
+				fmt.Errorf(
+					"port %d (%s) is already in use; set the setting to another port, or to 0 for a free one",
+					p.port,
+					p.setting,
+				),
+			)
 		} else if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", p.setting, err))
 		}
@@ -160,8 +168,13 @@ func (d *devRun) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d.temporal, err = devstack.StartTemporal(ctx, devstack.TemporalOptions{CLI: cli, Dir: filepath.Join(v.Data, "temporal"),
-		Port: v.TemporalPort, UI: true, UIPort: v.UIPort}); err != nil {
+	if d.temporal, err = devstack.StartTemporal(ctx, devstack.TemporalOptions{
+		CLI:    cli,
+		Dir:    filepath.Join(v.Data, "temporal"),
+		Port:   v.TemporalPort,
+		UI:     true,
+		UIPort: v.UIPort,
+	}); err != nil {
 		return err
 	}
 	d.printf("Temporal is running")
@@ -171,7 +184,8 @@ func (d *devRun) start(ctx context.Context) error {
 	if d.cfg.TemporalUI == "" {
 		d.cfg.TemporalUI = d.temporal.UI
 	}
-	// A configuration profile of the `temporal` command may name another Temporal server, so the development run does not read profiles.
+	// A configuration profile of the `temporal` command may name another Temporal server, so the development
+	// run does not read profiles.
 	environ := []string{"TEMPORAL_ADDRESS=" + d.temporal.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
 	d.app, err = Open(ctx, d.cfg, environ)
 	return err
@@ -197,8 +211,8 @@ func (d *devRun) stop() {
 	}
 }
 
-// serve runs the App and the demo. serve returns when ctx ends, the App fails, or one of the servers that the development run has started
-// ends by itself.
+// serve runs the App and the demo. serve returns when ctx ends, the App fails, or one of the servers that the
+// development run has started ends by itself.
 func (d *devRun) serve(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -235,9 +249,19 @@ func (d *devRun) watchServers(ctx context.Context, fail func(error)) {
 	select {
 	case <-ctx.Done():
 	case <-d.postgres.Ended():
-		fail(fmt.Errorf("the PostgreSQL server ended by itself; its log is %s", filepath.Join(d.cfg.Dev.Data, "postgres", "log")))
+		fail(
+			fmt.Errorf(
+				"the PostgreSQL server ended by itself; its log is %s",
+				filepath.Join(d.cfg.Dev.Data, "postgres", "log"),
+			),
+		)
 	case <-d.temporal.Ended():
-		fail(fmt.Errorf("the Temporal server ended by itself; its log is %s", filepath.Join(d.cfg.Dev.Data, "temporal", "log")))
+		fail(
+			fmt.Errorf(
+				"the Temporal server ended by itself; its log is %s",
+				filepath.Join(d.cfg.Dev.Data, "temporal", "log"),
+			),
+		)
 	}
 }
 
@@ -261,7 +285,8 @@ func (d *devRun) awaitReady(ctx context.Context) error {
 	}
 }
 
-// addresses returns the environment variables with which programs in another terminal find the servers of the development run.
+// addresses returns the environment variables with which programs in another terminal find the servers of the
+// development run.
 func (d *devRun) addresses() map[string]string {
 	found := map[string]string{
 		"BERTH_LISTEN":       d.app.Address(),
@@ -300,7 +325,8 @@ func (d *devRun) printAddresses() {
 	}
 }
 
-// demo runs `starter demo`, unless BERTH_DEMO is off; the program starter is in the folder of the program worker.
+// demo runs `starter demo`, unless BERTH_DEMO is off; the program starter is in the folder of the program
+// worker.
 func (d *devRun) demo(ctx context.Context) error {
 	if !d.cfg.Dev.Demo || ctx.Err() != nil {
 		return nil

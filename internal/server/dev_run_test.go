@@ -47,8 +47,15 @@ func TestDevRun_ReachableAndKeepsData(t *testing.T) {
 	}
 	second := servertest.StartDev(t, settings...)
 	<-second.Done
-	if second.Cmd.ProcessState.ExitCode() != 1 || !strings.Contains(second.Output(), "another run (process "+strconv.Itoa(first.Cmd.Process.Pid)+") uses "+data) {
-		t.Errorf("a second run on the same data folder: want exit code 1 and the process ID of the first run, got the output %s", second.Output())
+	if second.Cmd.ProcessState.ExitCode() != 1 ||
+		!strings.Contains(
+			second.Output(),
+			"another run (process "+strconv.Itoa(first.Cmd.Process.Pid)+") uses "+data,
+		) {
+		t.Errorf(
+			"a second run on the same data folder: want exit code 1 and the process ID of the first run, got the output %s",
+			second.Output(),
+		)
 	}
 	storetest.Exec(t, found["BERTH_DATABASE_URL"], `create table kept ()`)
 
@@ -85,7 +92,10 @@ func TestDevRun_StartsAgainAfterKill(t *testing.T) {
 	for !strings.Contains(second.Output(), "Ctrl-C") {
 		select {
 		case <-second.Done:
-			t.Fatalf("the second run has ended; want it to wait until the ports of the killed run are free:\n%s", second.Output())
+			t.Fatalf(
+				"the second run has ended; want it to wait until the ports of the killed run are free:\n%s",
+				second.Output(),
+			)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -107,15 +117,25 @@ func TestDevRun_NamesSettingOfPortInUse(t *testing.T) {
 		"BERTH_DEV_UI_PORT=" + port:       "port " + port + " (BERTH_DEV_UI_PORT) is already in use",
 		"BERTH_DEV_ODL_PORT=" + port:      "port " + port + " (BERTH_DEV_ODL_PORT) is already in use",
 	} {
-		r := servertest.StartDev(t, append(append([]string{"BERTH_DATA=" + servertest.DataFolder(t)}, servertest.FreePorts...), setting)...)
+		r := servertest.StartDev(
+			t,
+			append(
+				append([]string{"BERTH_DATA=" + servertest.DataFolder(t)}, servertest.FreePorts...),
+				setting,
+			)...)
 		<-r.Done
 		if r.Cmd.ProcessState.ExitCode() != 1 || !strings.Contains(r.Output(), name) {
-			t.Errorf("start a run with %s although the port is in use: want exit code 1 and the setting in the message, got: %s", setting, r.Output())
+			t.Errorf(
+				"start a run with %s although the port is in use: want exit code 1 and the setting in the message, got: %s",
+				setting,
+				r.Output(),
+			)
 		}
 	}
 }
 
-// TestDevRun_UsesGivenServices checks that a development run starts stubs only of those services that have no URL.
+// TestDevRun_UsesGivenServices checks that a development run starts stubs only of those services that have no
+// URL.
 func TestDevRun_UsesGivenServices(t *testing.T) {
 	t.Parallel()
 	sent := make(chan struct{})
@@ -130,7 +150,10 @@ func TestDevRun_UsesGivenServices(t *testing.T) {
 	t.Cleanup(nova.Close)
 	data := servertest.DataFolder(t)
 	settings := append([]string{"BERTH_DATA=" + data}, servertest.FreePorts...)
-	given := []string{"BERTH_ODL_URL=" + controller.URL + "/controller/nb/v2/neutron", "BERTH_NOVA_URL=" + nova.URL}
+	given := []string{
+		"BERTH_ODL_URL=" + controller.URL + "/controller/nb/v2/neutron",
+		"BERTH_NOVA_URL=" + nova.URL,
+	}
 
 	r := servertest.StartDev(t, slices.Concat(settings, given)...)
 	found := r.Addresses(t, data)
@@ -139,7 +162,11 @@ func TestDevRun_UsesGivenServices(t *testing.T) {
 		t.Errorf("addresses of OpenDaylight and Nova: got %s, want the given ones", got)
 	}
 	if found["STUB_URLS"] != found["BERTH_NEUTRON_URL"] {
-		t.Errorf("URLs of stubs: got %q, want only the one of Neutron, %q", found["STUB_URLS"], found["BERTH_NEUTRON_URL"])
+		t.Errorf(
+			"URLs of stubs: got %q, want only the one of Neutron, %q",
+			found["STUB_URLS"],
+			found["BERTH_NEUTRON_URL"],
+		)
 	}
 	for _, want := range []string{"OpenDaylight is the one of BERTH_ODL_URL: " + controller.URL, "Nova is the one of BERTH_NOVA_URL: " + nova.URL,
 		"the stub of Neutron is running"} {
@@ -147,7 +174,12 @@ func TestDevRun_UsesGivenServices(t *testing.T) {
 			t.Errorf("output of the development run: want it to contain %q, got:\n%s", want, r.Output())
 		}
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, found["BERTH_URL"]+"/networking/v2.0/networks", strings.NewReader(`{"network":{"name":"blue"}}`))
+	request, err := http.NewRequestWithContext(
+		t.Context(),
+		http.MethodPost,
+		found["BERTH_URL"]+"/networking/v2.0/networks",
+		strings.NewReader(`{"network":{"name":"blue"}}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,12 +201,18 @@ func TestDevRun_UsesGivenServices(t *testing.T) {
 
 	// A shell that has read the address file contains the URLs of stubs that have ended.
 	for name, url := range found {
-		if name != "BERTH_LISTEN" && name != "BERTH_URL" && name != "BERTH_ODL_URL" && name != "BERTH_NOVA_URL" {
+		if name != "BERTH_LISTEN" && name != "BERTH_URL" && name != "BERTH_ODL_URL" &&
+			name != "BERTH_NOVA_URL" {
 			settings = append(settings, name+"="+url)
 		}
 	}
 	again := servertest.StartDev(t, slices.Concat(settings, given)...).Addresses(t, data)
-	if again["BERTH_NEUTRON_URL"] == found["BERTH_NEUTRON_URL"] || again["STUB_URLS"] != again["BERTH_NEUTRON_URL"] {
-		t.Errorf("Neutron of the second run: got %s with the stubs %q, want a new stub", again["BERTH_NEUTRON_URL"], again["STUB_URLS"])
+	if again["BERTH_NEUTRON_URL"] == found["BERTH_NEUTRON_URL"] ||
+		again["STUB_URLS"] != again["BERTH_NEUTRON_URL"] {
+		t.Errorf(
+			"Neutron of the second run: got %s with the stubs %q, want a new stub",
+			again["BERTH_NEUTRON_URL"],
+			again["STUB_URLS"],
+		)
 	}
 }

@@ -12,11 +12,13 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// stubsVariable is the environment variable of the address file with the URLs of the stubs, separated by blanks. The next development run
-// in the same shell starts these stubs again, because it finds their URLs in stubsVariable.
+// stubsVariable is the environment variable of the address file with the URLs of the stubs, separated by
+// blanks. The next development run in the same shell starts these stubs again, because it finds their URLs in
+// stubsVariable.
 const stubsVariable = "STUB_URLS"
 
-// forgetStubs removes the URLs of stubs of an earlier development run from the settings, so that startStubs starts these stubs again.
+// forgetStubs removes the URLs of stubs of an earlier development run from the settings, so that startStubs
+// starts these stubs again.
 func (d *devRun) forgetStubs(environ []string) {
 	earlier, _ := environment(environ).LookupEnv(stubsVariable)
 	for _, url := range []*string{&d.cfg.ODL.URL, &d.cfg.Nova.URL, &d.cfg.Neutron.URL} {
@@ -26,9 +28,9 @@ func (d *devRun) forgetStubs(environ []string) {
 	}
 }
 
-// startStubs starts a stub of each of OpenDaylight, Nova and Neutron whose URL the settings do not contain, and prints which of these
-// services are stubs. The stub of OpenDaylight stores its objects in a file. The stubs of Nova and Neutron lose their objects when the
-// development run ends.
+// startStubs starts a stub of each of OpenDaylight, Nova and Neutron whose URL the settings do not contain,
+// and prints which of these services are stubs. The stub of OpenDaylight stores its objects in a file. The
+// stubs of Nova and Neutron lose their objects when the development run ends.
 func (d *devRun) startStubs() error {
 	for _, s := range []struct {
 		name, setting string
@@ -67,7 +69,9 @@ func (d *devRun) startController() error {
 
 func (d *devRun) startNova() error {
 	nova := &notifytest.Nova{Token: d.cfg.Nova.Token}
-	nova.MirrorHypervisors(func(ctx context.Context) ([]string, error) { return devstack.RootProviders(ctx, d.cfg.DatabaseURL) })
+	nova.MirrorHypervisors(
+		func(ctx context.Context) ([]string, error) { return devstack.RootProviders(ctx, d.cfg.DatabaseURL) },
+	)
 	var err error
 	if d.nova, err = devstack.Serve(0, nova); err != nil {
 		return err

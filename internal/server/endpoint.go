@@ -16,13 +16,26 @@ type endpoint struct {
 	tls      bool // not server.TLSConfig, because http.Server sets this field also without TLS
 }
 
-// listenOn returns an endpoint on the address. The endpoint accepts connections, but does not answer requests before serve is called. If
-// `certificates` is not nil, the endpoint uses TLS. The parameter `setting` is the name of the setting that contains the address, for
-// errors.
-func (a *App) listenOn(setting, address string, certificates *certificateFiles, h http.Handler) (*endpoint, error) {
+// listenOn returns an endpoint on the address. The endpoint accepts connections, but does not answer requests
+// before serve is called. If `certificates` is not nil, the endpoint uses TLS. The parameter `setting` is the
+// name of the setting that contains the address, for errors.
+func (a *App) listenOn(
+	setting, address string,
+	certificates *certificateFiles,
+	h http.Handler,
+) (*endpoint, error) {
 	limits := a.cfg.Connections
-	l, err := listen(setting, address, &connectionLimit{total: limits.Total, perClient: limits.PerAddress, exempt: a.cfg.TrustedProxies,
-		refused: a.refusedConns, client: map[netip.Addr]int{}})
+	l, err := listen(
+		setting,
+		address,
+		&connectionLimit{
+			total:     limits.Total,
+			perClient: limits.PerAddress,
+			exempt:    a.cfg.TrustedProxies,
+			refused:   a.refusedConns,
+			client:    map[netip.Addr]int{},
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +58,8 @@ func (e *endpoint) url() string {
 	return "http://" + e.address()
 }
 
-// serve answers requests until stop is called. serve returns nil after stop, and otherwise the reason why it cannot continue.
+// serve answers requests until stop is called. serve returns nil after stop, and otherwise the reason why it
+// cannot continue.
 func (e *endpoint) serve() error {
 	run := e.server.Serve
 	if e.tls {
@@ -57,7 +71,8 @@ func (e *endpoint) serve() error {
 	return nil
 }
 
-// stop accepts no further connection, and waits for the answers to running requests. If ctx ends before, stop closes their connections.
+// stop accepts no further connection, and waits for the answers to running requests. If ctx ends before, stop
+// closes their connections.
 func (e *endpoint) stop(ctx context.Context) {
 	if err := e.server.Shutdown(ctx); err != nil {
 		_ = e.server.Close()

@@ -9,12 +9,16 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestOperatorListen_OnlyOperatorsReachTheirRoutes asks for each route on both addresses. A request without a token to an API gets 401.
+// TestOperatorListen_OnlyOperatorsReachTheirRoutes asks for each route on both addresses. A request without a
+// token to an API gets 401.
 func TestOperatorListen_OnlyOperatorsReachTheirRoutes(t *testing.T) {
 	t.Parallel()
 	a := servertest.StartApp(t, config.API, "BERTH_OPERATOR_LISTEN=127.0.0.1:0")
 	if a.URL() == a.OperatorURL() {
-		t.Fatalf("addresses of a process with BERTH_OPERATOR_LISTEN: got %s twice, want two addresses", a.URL())
+		t.Fatalf(
+			"addresses of a process with BERTH_OPERATOR_LISTEN: got %s twice, want two addresses",
+			a.URL(),
+		)
 	}
 	for path, want := range map[string][2]int{ // on BERTH_LISTEN, and on BERTH_OPERATOR_LISTEN
 		"/healthz":                            {200, 200},
@@ -41,8 +45,15 @@ func TestOperatorListen_OnlyOperatorsReachTheirRoutes(t *testing.T) {
 			if r.StatusCode != want[i] {
 				t.Errorf("GET %s on address %d: got %s, want %d", path, i+1, r.Status, want[i])
 			}
-			if _, missing := get(t, http.DefaultClient, url+"/nonexistent"); want[i] == 404 && (body != missing || r.Header.Get("Content-Type") != "application/json") {
-				t.Errorf("GET %s on address %d: got the body %s, want the same as for an unknown path, %s", path, i+1, body, missing)
+			if _, missing := get(t, http.DefaultClient, url+"/nonexistent"); want[i] == 404 &&
+				(body != missing || r.Header.Get("Content-Type") != "application/json") {
+				t.Errorf(
+					"GET %s on address %d: got the body %s, want the same as for an unknown path, %s",
+					path,
+					i+1,
+					body,
+					missing,
+				)
 			}
 		}
 	}
@@ -51,7 +62,12 @@ func TestOperatorListen_OnlyOperatorsReachTheirRoutes(t *testing.T) {
 func TestOperatorListen_WithoutItEverythingButProfilesIsOnOneAddress(t *testing.T) {
 	t.Parallel()
 	a := servertest.StartApp(t, config.API)
-	for path, want := range map[string]int{"/metrics": 200, "/operator/v1/notes": 401, "/networking/v2.0/ports": 401, "/debug/pprof/": 404} {
+	for path, want := range map[string]int{
+		"/metrics":               200,
+		"/operator/v1/notes":     401,
+		"/networking/v2.0/ports": 401,
+		"/debug/pprof/":          404,
+	} {
 		if got := getStatus(t, a, path); got != want {
 			t.Errorf("GET %s: got %d, want %d", path, got, want)
 		}
@@ -64,7 +80,10 @@ func TestOperatorListen_WithoutItEverythingButProfilesIsOnOneAddress(t *testing.
 func TestOperatorListen_UsesTLSAndCountsRequestsOfBothAddresses(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
-	a := servertest.StartApp(t, config.API, append(newTLSFiles(t, ca, "server").settings(), "BERTH_OPERATOR_LISTEN=127.0.0.1:0")...)
+	a := servertest.StartApp(
+		t,
+		config.API,
+		append(newTLSFiles(t, ca, "server").settings(), "BERTH_OPERATOR_LISTEN=127.0.0.1:0")...)
 	for _, url := range []string{a.URL() + "/networking/v2.0/ports", a.OperatorURL() + "/operator/v1/notes"} {
 		if r, _ := get(t, ca.client(), url); r.StatusCode != http.StatusUnauthorized {
 			t.Errorf("GET %s: got %s, want 401", url, r.Status)
@@ -72,8 +91,14 @@ func TestOperatorListen_UsesTLSAndCountsRequestsOfBothAddresses(t *testing.T) {
 	}
 	_, text := get(t, ca.client(), a.OperatorURL()+"/metrics")
 	for _, api := range []string{"networking", "operator/v1"} {
-		if !strings.Contains(text, `berth_http_request_duration_seconds_count{api="`+api+`",code="401",method="GET"} 1`) {
-			t.Errorf("scrape /metrics after one request to %s: the response does not contain its duration", api)
+		if !strings.Contains(
+			text,
+			`berth_http_request_duration_seconds_count{api="`+api+`",code="401",method="GET"} 1`,
+		) {
+			t.Errorf(
+				"scrape /metrics after one request to %s: the response does not contain its duration",
+				api,
+			)
 		}
 	}
 }
@@ -83,6 +108,9 @@ func TestOperatorListen_OccupiedAddressNamesTheSetting(t *testing.T) {
 	a := servertest.StartApp(t, config.API)
 	err := servertest.OpenError(t, "BERTH_OPERATOR_LISTEN="+a.Address())
 	if err == nil || !strings.Contains(err.Error(), "(BERTH_OPERATOR_LISTEN) is already in use") {
-		t.Errorf("start with an occupied address for operators: got error %v, want one that names BERTH_OPERATOR_LISTEN", err)
+		t.Errorf(
+			"start with an occupied address for operators: got error %v, want one that names BERTH_OPERATOR_LISTEN",
+			err,
+		)
 	}
 }

@@ -29,7 +29,10 @@ func NewCachedCollector(c prometheus.Collector) (prometheus.Collector, func(time
 }
 
 // MeasureService returns the function that measures the requests to a service.
-func MeasureService(registry prometheus.Registerer, service string) func(http.RoundTripper) http.RoundTripper {
+func MeasureService(
+	registry prometheus.Registerer,
+	service string,
+) func(http.RoundTripper) http.RoundTripper {
 	return newServiceMetrics(registry).measure(service)
 }
 
@@ -42,9 +45,13 @@ func (p *readinessProbe) keepFor(d time.Duration) {
 	p.keep = d
 }
 
-// NewReadinessProbe returns a handler of /readyz that keeps the result of `check` for the time `keep`, and a function that returns the number
-// of requests that wait for a check to begin.
-func NewReadinessProbe(keep time.Duration, check func(context.Context) string, stopping func() bool) (h http.Handler, waiting func() int) {
+// NewReadinessProbe returns a handler of /readyz that keeps the result of `check` for the time `keep`, and a
+// function that returns the number of requests that wait for a check to begin.
+func NewReadinessProbe(
+	keep time.Duration,
+	check func(context.Context) string,
+	stopping func() bool,
+) (h http.Handler, waiting func() int) {
 	p := newReadinessProbe(func(ctx context.Context) readiness {
 		return readiness{results: map[string]string{"scripted": check(ctx)}}
 	}, stopping)

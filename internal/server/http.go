@@ -32,10 +32,20 @@ import (
 
 // APIs returns the APIs that a process with the role api serves.
 func (a *App) APIs(id identity.Authenticator) []*osapi.API {
-	incomplete := inventory.Owner{Project: a.cfg.IncompleteConsumer.Project, User: a.cfg.IncompleteConsumer.User}
+	incomplete := inventory.Owner{
+		Project: a.cfg.IncompleteConsumer.Project,
+		User:    a.cfg.IncompleteConsumer.User,
+	}
 	apis := []*osapi.API{
-		placement.New(placement.Options{Store: a.store.Inventory, Identity: id, Policy: a.policies.Placement, Incomplete: incomplete,
-			Candidates: placement.Candidates(a.cfg.Candidates)}),
+		placement.New(
+			placement.Options{
+				Store:      a.store.Inventory,
+				Identity:   id,
+				Policy:     a.policies.Placement,
+				Incomplete: incomplete,
+				Candidates: placement.Candidates(a.cfg.Candidates),
+			},
+		),
 		neutron.NewWithPolicy(a.store.Network, id, a.policies.Networking),
 		blazar.New(a.leaseOptions(id)),
 		agent.New(agent.Options{Store: a.store.Network, Tokens: a.agentTokens(), Identity: id}),
@@ -49,7 +59,8 @@ func (a *App) APIs(id identity.Authenticator) []*osapi.API {
 	return apis
 }
 
-// agentTokens returns the store of the agents' tokens, or nil with BERTH_AUTH=noauth, which accepts every token.
+// agentTokens returns the store of the agents' tokens, or nil with BERTH_AUTH=noauth, which accepts every
+// token.
 func (a *App) agentTokens() *agentstore.Store {
 	if a.cfg.Auth == config.Noauth {
 		return nil
@@ -57,49 +68,92 @@ func (a *App) agentTokens() *agentstore.Store {
 	return a.store.Agents
 }
 
-// newOperatorAPI returns the operators' API, with an additional route that explains the result of a query for allocation candidates.
+// newOperatorAPI returns the operators' API, with an additional route that explains the result of a query for
+// allocation candidates.
 func (a *App) newOperatorAPI(id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
-	api := operator.New(operator.Options{Inventory: a.store.Inventory, Network: a.store.Network, Agents: a.store.Agents, Outbox: a.store.Outbox,
-		Mirror: a.store.Mirror, Audit: a.store.Audit, Report: a.store.Report, Identity: id, Policies: a.policies.byAPI(), Incomplete: incomplete})
+	api := operator.New(
+		operator.Options{
+			Inventory:  a.store.Inventory,
+			Network:    a.store.Network,
+			Agents:     a.store.Agents,
+			Outbox:     a.store.Outbox,
+			Mirror:     a.store.Mirror,
+			Audit:      a.store.Audit,
+			Report:     a.store.Report,
+			Identity:   id,
+			Policies:   a.policies.byAPI(),
+			Incomplete: incomplete,
+		},
+	)
 	api.Routes = append(api.Routes, osapi.Route{Method: http.MethodGet, Path: explainPath,
-		Handle: osapi.AdminOnly(placement.ExplainCandidates(a.store.Inventory, placement.Candidates(a.cfg.Candidates)))})
+		Handle: osapi.AdminOnly(
+			placement.ExplainCandidates(a.store.Inventory, placement.Candidates(a.cfg.Candidates)),
+		)})
 	return api
 }
 
 // newConsole returns the console for operators in the browser.
 func (a *App) newConsole(id identity.Authenticator) *osapi.API {
-	return console.New(console.Options{Network: a.store.Network, Journal: a.store.Journal, Lease: a.store.Lease, Inventory: a.store.Inventory,
-		Outbox: a.store.Outbox, Mirror: a.store.Mirror, Report: a.store.Report, Identity: id, Live: a.live, TemporalUI: a.cfg.TemporalUI, Namespace: a.namespace})
+	return console.New(
+		console.Options{
+			Network:    a.store.Network,
+			Journal:    a.store.Journal,
+			Lease:      a.store.Lease,
+			Inventory:  a.store.Inventory,
+			Outbox:     a.store.Outbox,
+			Mirror:     a.store.Mirror,
+			Report:     a.store.Report,
+			Identity:   id,
+			Live:       a.live,
+			TemporalUI: a.cfg.TemporalUI,
+			Namespace:  a.namespace,
+		},
+	)
 }
 
 func (a *App) leaseOptions(id identity.Authenticator) blazar.Options {
-	o := blazar.Options{Store: a.store.Lease, Identity: id, Policy: a.policies.Reservation, Flavor: a.cloud.Flavor, Enforce: a.newEnforcementCheck()}
+	o := blazar.Options{
+		Store:    a.store.Lease,
+		Identity: id,
+		Policy:   a.policies.Reservation,
+		Flavor:   a.cloud.Flavor,
+		Enforce:  a.newEnforcementCheck(),
+	}
 	if a.cfg.Nova.URL != "" {
 		o.Hypervisors = a.cloud.Hypervisors
 	}
 	return o
 }
 
-// newEnforcementCheck returns the function that asks the enforcement service whether a lease is allowed. newEnforcementCheck returns nil if
-// no enforcement service is configured.
+// newEnforcementCheck returns the function that asks the enforcement service whether a lease is allowed.
+// newEnforcementCheck returns nil if no enforcement service is configured.
 func (a *App) newEnforcementCheck() func(context.Context, blazar.Check) string {
 	if a.enforcement == nil {
 		return nil
 	}
 	return func(ctx context.Context, c blazar.Check) string {
-		return a.enforcement.Check(ctx, c.What, notify.EnforcementRequest{User: c.User, Project: c.Project, Lease: c.Lease, CurrentLease: c.Current})
+		return a.enforcement.Check(
+			ctx,
+			c.What,
+			notify.EnforcementRequest{
+				User:         c.User,
+				Project:      c.Project,
+				Lease:        c.Lease,
+				CurrentLease: c.Current,
+			},
+		)
 	}
 }
 
-// WriteTimeout is the time from the end of a request's header to the end of the response. WriteTimeout is longer than the longest
-// BERTH_REQUEST_TIMEOUT.
+// WriteTimeout is the time from the end of a request's header to the end of the response. WriteTimeout is
+// longer than the longest BERTH_REQUEST_TIMEOUT.
 const WriteTimeout = 60 * time.Second
 
 // defaultStreams is the default of BERTH_HTTP2_MAX_STREAMS.
 const defaultStreams = 100
 
-// NewHTTPServer returns an HTTP server that adds security headers to the responses of the handler h. The time and size limits of the returned
-// server bound the resources that a slow or hostile client can use.
+// NewHTTPServer returns an HTTP server that adds security headers to the responses of the handler h. The time
+// and size limits of the returned server bound the resources that a slow or hostile client can use.
 func NewHTTPServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           withSecurityHeaders(h),
@@ -113,12 +167,12 @@ func NewHTTPServer(h http.Handler) *http.Server {
 	}
 }
 
-// Listen returns a listener on the address of BERTH_LISTEN. The returned listener is a jsonListener, which translates error responses into
-// JSON.
+// Listen returns a listener on the address of BERTH_LISTEN. The returned listener is a jsonListener, which
+// translates error responses into JSON.
 func Listen(address string) (net.Listener, error) { return listen("BERTH_LISTEN", address, nil) }
 
-// listen returns a jsonListener on an address with limits for its connections, or without limits if `limit` is nil. The error that listen
-// returns names the setting that contains the address.
+// listen returns a jsonListener on an address with limits for its connections, or without limits if `limit`
+// is nil. The error that listen returns names the setting that contains the address.
 func listen(setting, address string, limit *connectionLimit) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -133,25 +187,33 @@ func listen(setting, address string, limit *connectionLimit) (net.Listener, erro
 // listenError returns an error that names the setting.
 func listenError(setting, address string, err error) error {
 	if _, port, split := net.SplitHostPort(address); split == nil && errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("port %s (%s) is already in use; set it to another host:port, or to port 0 for a free one", port, setting)
+		return fmt.Errorf(
+			"port %s (%s) is already in use; set it to another host:port, or to port 0 for a free one",
+			port,
+			setting,
+		)
 	}
 	return fmt.Errorf("%s=%s: %w", setting, address, err)
 }
 
-// operatorPrefixes are the prefixes of the operators' API and of the console, without the leading slash. With BERTH_OPERATOR_LISTEN, only
-// this address serves them.
+// operatorPrefixes are the prefixes of the operators' API and of the console, without the leading slash. With
+// BERTH_OPERATOR_LISTEN, only this address serves them.
 var operatorPrefixes = []string{"operator/v1", consolePrefix}
 
 // consolePrefix is the prefix of the console, without the leading slash.
 const consolePrefix = "console"
 
-// newHandlers returns the handler of BERTH_LISTEN and the handler of BERTH_OPERATOR_LISTEN. If BERTH_OPERATOR_LISTEN is not set, the handler
-// of BERTH_LISTEN has the routes of operators too. The handlers route a request by the first segments of the path, exactly as the client has
-// sent the path. They do not clean the path, because OpenStack answers 404 to paths such as //v2.0/ports.
+// newHandlers returns the handler of BERTH_LISTEN and the handler of BERTH_OPERATOR_LISTEN. If
+// BERTH_OPERATOR_LISTEN is not set, the handler of BERTH_LISTEN has the routes of operators too. The handlers
+// route a request by the first segments of the path, exactly as the client has sent the path. They do not
+// clean the path, because OpenStack answers 404 to paths such as //v2.0/ports.
 func (a *App) newHandlers(id identity.Authenticator) (everyone, operators http.Handler, err error) {
 	served := a.servedAPIs(id)
 	apis := a.measuredAPIs(served)
-	metrics := promhttp.HandlerFor(withHelp{a.registry}, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn)})
+	metrics := promhttp.HandlerFor(
+		withHelp{a.registry},
+		promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn)},
+	)
 	health := map[string]http.Handler{"/healthz": getOnly(serveHealth), "/readyz": getOnly(a.ready.ServeHTTP)}
 	forOperators := maps.Clone(health)
 	forOperators["/metrics"] = getOnly(metrics.ServeHTTP)
@@ -159,8 +221,10 @@ func (a *App) newHandlers(id identity.Authenticator) (everyone, operators http.H
 		err = addDocuments(forOperators, served, anyDocument)
 		return routeByPath(forOperators, routeByPrefix(apis)), nil, err
 	}
-	err = errors.Join(addDocuments(health, served, func(name string) bool { return !isOperatorDocument(name) }),
-		addDocuments(forOperators, served, isOperatorDocument))
+	err = errors.Join(
+		addDocuments(health, served, func(name string) bool { return !isOperatorDocument(name) }),
+		addDocuments(forOperators, served, isOperatorDocument),
+	)
 	operatorAPIs := map[string]http.Handler{"debug/pprof": profiles()}
 	for _, prefix := range operatorPrefixes {
 		if h, ok := apis[prefix]; ok {
@@ -168,7 +232,13 @@ func (a *App) newHandlers(id identity.Authenticator) (everyone, operators http.H
 			delete(apis, prefix)
 		}
 	}
-	return routeByPath(health, routeByPrefix(apis)), routeByPath(forOperators, routeByPrefix(operatorAPIs)), err
+	return routeByPath(
+			health,
+			routeByPrefix(apis),
+		), routeByPath(
+			forOperators,
+			routeByPrefix(operatorAPIs),
+		), err
 }
 
 // servedAPIs returns the APIs that the process serves: none without the role api.
@@ -179,7 +249,8 @@ func (a *App) servedAPIs(id identity.Authenticator) []*osapi.API {
 	return a.APIs(id)
 }
 
-// measuredAPIs returns the APIs by their prefix without the leading slash, with CORS and with metrics of their requests.
+// measuredAPIs returns the APIs by their prefix without the leading slash, with CORS and with metrics of
+// their requests.
 func (a *App) measuredAPIs(served []*osapi.API) map[string]http.Handler {
 	requests := newHTTPMetrics(a.registry, a.traces)
 	routes := map[string]http.Handler{}
@@ -191,7 +262,8 @@ func (a *App) measuredAPIs(served []*osapi.API) map[string]http.Handler {
 		api.Rate, api.HostRate = projects, hosts
 		prefix := strings.TrimPrefix(api.Prefix, "/")
 		h := http.Handler(api)
-		if prefix != consolePrefix { // no page of another site may read the console with the cookie of an operator
+		// no page of another site may read the console with the cookie of an operator
+		if prefix != consolePrefix {
 			h = osapi.CORS(a.cfg.CORS).Wrap(api)
 		}
 		routes[prefix] = requests.measure(prefix, h)
@@ -210,11 +282,12 @@ func profiles() http.Handler {
 	return getOnly(mux.ServeHTTP)
 }
 
-// strictTransport is the value of the header Strict-Transport-Security: for a year, browsers use only https for this host.
+// strictTransport is the value of the header Strict-Transport-Security: for a year, browsers use only https
+// for this host.
 const strictTransport = "max-age=31536000"
 
-// withSecurityHeaders returns a handler that adds headers for browsers to every response of the handler h. Clients other than browsers
-// ignore these headers.
+// withSecurityHeaders returns a handler that adds headers for browsers to every response of the handler h.
+// Clients other than browsers ignore these headers.
 func withSecurityHeaders(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -225,7 +298,8 @@ func withSecurityHeaders(h http.Handler) http.Handler {
 	})
 }
 
-// routeByPath passes a request to the handler of exactly its path. A request to any other path is passed to the handler `others`.
+// routeByPath passes a request to the handler of exactly its path. A request to any other path is passed to
+// the handler `others`.
 func routeByPath(paths map[string]http.Handler, others http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h, ok := paths[r.URL.Path]; ok {
@@ -255,7 +329,8 @@ func parentPath(path string) string {
 	return path[:max(i, 0)]
 }
 
-// getOnly returns a handler that answers 405 to methods other than GET and HEAD, and that passes GET and HEAD to the handler h.
+// getOnly returns a handler that answers 405 to methods other than GET and HEAD, and that passes GET and HEAD
+// to the handler h.
 func getOnly(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {

@@ -27,9 +27,18 @@ func startTLS(t *testing.T, limits config.Connections, h http.Handler) (a *App, 
 	t.Helper()
 	certified := httptest.NewTLSServer(nil)
 	certified.Close()
-	files := &certificateFiles{loaded: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: certified.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}}}
+	files := &certificateFiles{
+		loaded: &tls.Config{
+			MinVersion:   tls.VersionTLS12,
+			Certificates: certified.TLS.Certificates,
+			NextProtos:   []string{"h2", "http/1.1"},
+		},
+	}
 	files.seen = files.stat()
-	a = &App{cfg: config.Config{Connections: limits}, refusedConns: newConnectionMetric(prometheus.NewRegistry())}
+	a = &App{
+		cfg:          config.Config{Connections: limits},
+		refusedConns: newConnectionMetric(prometheus.NewRegistry()),
+	}
 	e, err := a.listenOn("BERTH_LISTEN", "127.0.0.1:0", files, h)
 	if err != nil {
 		t.Fatal(err)
@@ -49,8 +58,12 @@ func startTLS(t *testing.T, limits config.Connections, h http.Handler) (a *App, 
 
 // dialFrom opens a TLS connection from a local address.
 func dialFrom(ctx context.Context, from, to string) (net.Conn, error) {
-	dialer := tls.Dialer{NetDialer: &net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 0))},
-		Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}}
+	dialer := tls.Dialer{
+		NetDialer: &net.Dialer{
+			LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 0)),
+		},
+		Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}},
+	}
 	return dialer.DialContext(ctx, "tcp", to)
 }
 
@@ -85,12 +98,20 @@ func (c *http2Client) request() error {
 			return err
 		}
 	}
-	err := c.WriteHeaders(http2.HeadersFrameParam{StreamID: c.stream, BlockFragment: c.headers.Bytes(), EndStream: true, EndHeaders: true})
+	err := c.WriteHeaders(
+		http2.HeadersFrameParam{
+			StreamID:      c.stream,
+			BlockFragment: c.headers.Bytes(),
+			EndStream:     true,
+			EndHeaders:    true,
+		},
+	)
 	c.stream += 2
 	return err
 }
 
-// refusedStreams waits until the server has read everything that the client has sent, and returns the number of refused streams.
+// refusedStreams waits until the server has read everything that the client has sent, and returns the number
+// of refused streams.
 func (c *http2Client) refusedStreams() (refused int, err error) {
 	if err := c.WritePing(false, [8]byte{1}); err != nil {
 		return 0, err
@@ -115,16 +136,25 @@ func TestHTTP2_StreamsAndConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	const perAddress, streams, attempts, requests = 4, 10, 12, 50
 	entered, running, most := make(chan struct{}, attempts*requests), atomic.Int64{}, atomic.Int64{}
-	a, address := startTLS(t, config.Connections{PerAddress: perAddress, Streams: streams}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		most.Store(max(most.Load(), running.Add(1)))
-		defer running.Add(-1)
-		entered <- struct{}{}
-		_, _ = w.Write(make([]byte, 1<<20)) // waits for the window of the client
-	}))
+	a, address := startTLS(
+		t,
+		config.Connections{PerAddress: perAddress, Streams: streams},
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			most.Store(max(most.Load(), running.Add(1)))
+			defer running.Add(-1)
+			entered <- struct{}{}
+			_, _ = w.Write(make([]byte, 1<<20)) // waits for the window of the client
+		}),
+	)
 
 	accepted, refused := 0, 0
 	for range attempts {
-		c, err := newHTTP2Client(t.Context(), "127.0.0.2", address, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		c, err := newHTTP2Client(
+			t.Context(),
+			"127.0.0.2",
+			address,
+			http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0},
+		)
 		for range requests {
 			if err == nil {
 				err = c.request()
@@ -142,9 +172,19 @@ func TestHTTP2_StreamsAndConnectionsAreBounded(t *testing.T) {
 		<-entered
 	}
 
-	if accepted != perAddress || refused != perAddress*(requests-streams) || most.Load() > perAddress*streams {
-		t.Errorf("%d connections with %d requests each and window 0: got %d connections, %d refused requests and %d running requests; want %d, %d and at most %d",
-			attempts, requests, accepted, refused, most.Load(), perAddress, perAddress*(requests-streams), perAddress*streams)
+	if accepted != perAddress || refused != perAddress*(requests-streams) ||
+		most.Load() > perAddress*streams {
+		t.Errorf(
+			"%d connections with %d requests each and window 0: got %d connections, %d refused requests and %d running requests; want %d, %d and at most %d",
+			attempts,
+			requests,
+			accepted,
+			refused,
+			most.Load(),
+			perAddress,
+			perAddress*(requests-streams),
+			perAddress*streams,
+		)
 	}
 	if n := testutil.ToFloat64(a.refusedConns.WithLabelValues("client")); n != attempts-perAddress {
 		t.Errorf("berth_http_connections_refused_total: got %g, want %d", n, attempts-perAddress)
@@ -163,10 +203,17 @@ func TestHTTP2_StreamsAndConnectionsAreBounded(t *testing.T) {
 func TestConnectionLimit_KeepsConnectionsForHealthChecks(t *testing.T) {
 	t.Parallel()
 	from := func(i int) net.Addr {
-		return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)}), 4000))
+		return net.TCPAddrFromAddrPort(
+			netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)}), 4000),
+		)
 	}
-	l := &connectionLimit{total: 100, perClient: 60, client: map[netip.Addr]int{}, refused: newConnectionMetric(prometheus.NewRegistry()),
-		exempt: []netip.Prefix{netip.MustParsePrefix("192.0.9.0/24")}}
+	l := &connectionLimit{
+		total:     100,
+		perClient: 60,
+		client:    map[netip.Addr]int{},
+		refused:   newConnectionMetric(prometheus.NewRegistry()),
+		exempt:    []netip.Prefix{netip.MustParsePrefix("192.0.9.0/24")},
+	}
 	open := func(i int) bool { return l.acquire(from(i)) != nil }
 	taken := map[int]int{}
 	for i := range 2 {
@@ -177,11 +224,17 @@ func TestConnectionLimit_KeepsConnectionsForHealthChecks(t *testing.T) {
 		}
 	}
 	if taken[0] != 60 || taken[1] != 40 {
-		t.Errorf("100 connections of each of two clients: got %d and %d, want 60 (of one client) and 40 (the rest of all)", taken[0], taken[1])
+		t.Errorf(
+			"100 connections of each of two clients: got %d and %d, want 60 (of one client) and 40 (the rest of all)",
+			taken[0],
+			taken[1],
+		)
 	}
 	first, second, third := open(2), open(2), open(2)
 	if !first || !second || third {
-		t.Error("a client without connections at the limit: want its first two connections accepted and the third refused")
+		t.Error(
+			"a client without connections at the limit: want its first two connections accepted and the third refused",
+		)
 	}
 	strangers := 0
 	for i := range 200 {
@@ -190,7 +243,13 @@ func TestConnectionLimit_KeepsConnectionsForHealthChecks(t *testing.T) {
 		}
 	}
 	if strangers != reservedConnections-2 || l.open != 100+reservedConnections {
-		t.Errorf("connections beyond the limit: got %d and %d open, want %d and %d", strangers, l.open, reservedConnections-2, 100+reservedConnections)
+		t.Errorf(
+			"connections beyond the limit: got %d and %d open, want %d and %d",
+			strangers,
+			l.open,
+			reservedConnections-2,
+			100+reservedConnections,
+		)
 	}
 	l = &connectionLimit{perClient: 1, client: map[netip.Addr]int{}, exempt: l.exempt}
 	for range 2 {
@@ -202,7 +261,12 @@ func TestConnectionLimit_KeepsConnectionsForHealthChecks(t *testing.T) {
 
 func TestConnectionLimit_ForgetsClosedConnections(t *testing.T) {
 	t.Parallel()
-	l := &connectionLimit{total: 1, perClient: 1, client: map[netip.Addr]int{}, refused: newConnectionMetric(prometheus.NewRegistry())}
+	l := &connectionLimit{
+		total:     1,
+		perClient: 1,
+		client:    map[netip.Addr]int{},
+		refused:   newConnectionMetric(prometheus.NewRegistry()),
+	}
 	for i := range 3 {
 		address := &net.TCPAddr{IP: net.ParseIP(fmt.Sprintf("2001:db8::%d", i+1)), Port: 1}
 		release := l.acquire(address)
@@ -213,21 +277,32 @@ func TestConnectionLimit_ForgetsClosedConnections(t *testing.T) {
 		release() // Close may be called twice
 	}
 	if l.open != 0 || len(l.client) != 0 {
-		t.Errorf("after the end of all connections: got %d open and %d clients, want none", l.open, len(l.client))
+		t.Errorf(
+			"after the end of all connections: got %d open and %d clients, want none",
+			l.open,
+			len(l.client),
+		)
 	}
 }
 
-// TestHTTP2_TableSizeChangesWhileAnswersAreWritten repeats the requests with which Go 1.26.8 died of concurrent writes to a map: a client
-// changes SETTINGS_HEADER_TABLE_SIZE while the server encodes headers of answers.
+// TestHTTP2_TableSizeChangesWhileAnswersAreWritten repeats the requests with which Go 1.26.8 died of
+// concurrent writes to a map: a client changes SETTINGS_HEADER_TABLE_SIZE while the server encodes headers of
+// answers.
 func TestHTTP2_TableSizeChangesWhileAnswersAreWritten(t *testing.T) {
 	t.Parallel()
 	const requests = 2000
 	var value atomic.Int64
-	_, address := startTLS(t, config.Connections{Streams: 250}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		for i := range 20 {
-			w.Header().Set(fmt.Sprintf("X-Header-%d", i), fmt.Sprint(value.Add(1))) // new entries of the table
-		}
-	}))
+	_, address := startTLS(
+		t,
+		config.Connections{Streams: 250},
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			for i := range 20 {
+				w.Header().
+					Set(fmt.Sprintf("X-Header-%d", i), fmt.Sprint(value.Add(1)))
+				// new entries of the table
+			}
+		}),
+	)
 	c, err := newHTTP2Client(t.Context(), "127.0.0.1", address)
 	if err != nil {
 		t.Fatal(err)

@@ -65,14 +65,22 @@ func (m *httpMetrics) measure(api string, h http.Handler) http.Handler {
 		if m.traces.On() {
 			traced, span := m.traces.StartRequest(r)
 			defer func() {
-				tracing.EndRequest(span, r.Method, "/"+api+rec.route, rec.status, rec.Header().Get("X-Openstack-Request-Id"))
+				tracing.EndRequest(
+					span,
+					r.Method,
+					"/"+api+rec.route,
+					rec.status,
+					rec.Header().Get("X-Openstack-Request-Id"),
+				)
 			}()
 			r = traced
 		}
 		h.ServeHTTP(rec, r)
 		took, method, code := time.Since(begin).Seconds(), methodLabel(r.Method), strconv.Itoa(rec.status)
 		m.requests.WithLabelValues(api, method, rec.route, code).Inc()
-		if rec.Header().Get("Content-Type") != "text/event-stream" { // a stream lasts as long as its client reads
+		if rec.Header().
+			Get("Content-Type") !=
+			"text/event-stream" { // a stream lasts as long as its client reads
 			m.durations.WithLabelValues(api, method, code).Observe(took)
 			m.routes.WithLabelValues(api, method, rec.route).Observe(took)
 		}
@@ -109,11 +117,17 @@ func (w *requestRecorder) RecordError(e *osapi.Error) {
 // Unwrap returns the underlying http.ResponseWriter, so that http.ResponseController finds it.
 func (w *requestRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// methodLabel returns the HTTP method as the value of a metric's label, or "other" for an unknown method. Without the value "other", the
-// label of the metric could have any number of values, because a client can send any word as the HTTP method.
+// methodLabel returns the HTTP method as the value of a metric's label, or "other" for an unknown method.
+// Without the value "other", the label of the metric could have any number of values, because a client can
+// send any word as the HTTP method.
 func methodLabel(m string) string {
 	switch m {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+	case http.MethodGet,
+		http.MethodHead,
+		http.MethodPost,
+		http.MethodPut,
+		http.MethodPatch,
+		http.MethodDelete:
 		return m
 	default:
 		return "other"

@@ -26,16 +26,31 @@ func newLeaseCollector(s *leasestore.Store) *leaseCollector {
 		return leaseGauge{prometheus.NewDesc(name, help, nil, nil), value}
 	}
 	return &leaseCollector{s, []leaseGauge{
-		gauge("berth_hosts_quarantined", "Hosts that a lease keeps because its end has failed. `starter host list` names the lease and the failed call.",
-			func(u leasestore.Unfinished) int64 { return u.Quarantined }),
-		gauge("berth_host_pool_changes", "Hosts that wait until Nova has added them to the aggregate freepool or removed them from it.",
-			func(u leasestore.Unfinished) int64 { return u.PoolChanges }),
-		gauge("berth_reservation_leftovers", "Reservations of deleted leases whose removal from Nova and Neutron is due, or has failed.",
-			func(u leasestore.Unfinished) int64 { return u.Leftovers }),
-		gauge("berth_lease_steps_interrupted", "Steps of leases that a process has begun and not finished in time, and that no other process has taken over.",
-			func(u leasestore.Unfinished) int64 { return u.Interrupted }),
-		gauge("berth_reservations_failing", "Reservations whose last call to Nova, Neutron, Keystone or Placement failed. `starter why lease/ID` names the call.",
-			func(u leasestore.Unfinished) int64 { return u.FailingCalls }),
+		gauge(
+			"berth_hosts_quarantined",
+			"Hosts that a lease keeps because its end has failed. `starter host list` names the lease and the failed call.",
+			func(u leasestore.Unfinished) int64 { return u.Quarantined },
+		),
+		gauge(
+			"berth_host_pool_changes",
+			"Hosts that wait until Nova has added them to the aggregate freepool or removed them from it.",
+			func(u leasestore.Unfinished) int64 { return u.PoolChanges },
+		),
+		gauge(
+			"berth_reservation_leftovers",
+			"Reservations of deleted leases whose removal from Nova and Neutron is due, or has failed.",
+			func(u leasestore.Unfinished) int64 { return u.Leftovers },
+		),
+		gauge(
+			"berth_lease_steps_interrupted",
+			"Steps of leases that a process has begun and not finished in time, and that no other process has taken over.",
+			func(u leasestore.Unfinished) int64 { return u.Interrupted },
+		),
+		gauge(
+			"berth_reservations_failing",
+			"Reservations whose last call to Nova, Neutron, Keystone or Placement failed. `starter why lease/ID` names the call.",
+			func(u leasestore.Unfinished) int64 { return u.FailingCalls },
+		),
 	}}
 }
 
@@ -46,8 +61,8 @@ func (c *leaseCollector) Describe(all chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. If the database does not answer, the metrics of leaseCollector are missing from the response to
-// the scrape.
+// Collect implements prometheus.Collector. If the database does not answer, the metrics of leaseCollector are
+// missing from the response to the scrape.
 func (c *leaseCollector) Collect(all chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(db.WithReserve(context.Background()), checkTimeout)
 	defer cancel()

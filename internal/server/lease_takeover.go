@@ -9,12 +9,14 @@ import (
 	"berth/internal/config"
 )
 
-// takeoverInterval is how often a process searches for lease steps that a killed process has begun and not finished.
+// takeoverInterval is how often a process searches for lease steps that a killed process has begun and not
+// finished.
 const takeoverInterval = 500 * time.Millisecond
 
-// startLeaseTakeover runs a loop that finishes the lease steps that a killed process has begun; the loop ends when stop is called. A step
-// is, for example, the start of a lease's reservations at Nova and Neutron. The loop does not wait for Temporal, because Temporal notices
-// the death of a process only after five to ten seconds. If the process does not have the role temporal, startLeaseTakeover does nothing.
+// startLeaseTakeover runs a loop that finishes the lease steps that a killed process has begun; the loop ends
+// when stop is called. A step is, for example, the start of a lease's reservations at Nova and Neutron. The
+// loop does not wait for Temporal, because Temporal notices the death of a process only after five to ten
+// seconds. If the process does not have the role temporal, startLeaseTakeover does nothing.
 func (a *App) startLeaseTakeover(ctx context.Context) (stop func()) {
 	if !a.hasRole(config.Temporal) {
 		return func() {}

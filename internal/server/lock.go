@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// lockFolder locks the data folder of a development run, so that a second run cannot use it. The kernel releases the lock on the data
-// folder when the process ends.
+// lockFolder locks the data folder of a development run, so that a second run cannot use it. The kernel
+// releases the lock on the data folder when the process ends.
 func lockFolder(data string) (unlock func(), err error) {
 	if err := os.MkdirAll(data, 0o755); err != nil {
 		return nil, fmt.Errorf("BERTH_DATA: %w", err)
@@ -23,8 +23,11 @@ func lockFolder(data string) (unlock func(), err error) {
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		holder, _ := os.ReadFile(f.Name())
 		_ = f.Close()
-		return nil, fmt.Errorf("another run (process %s) uses %s: stop that run, or set BERTH_DATA to another folder",
-			strings.TrimSpace(string(holder)), data)
+		return nil, fmt.Errorf(
+			"another run (process %s) uses %s: stop that run, or set BERTH_DATA to another folder",
+			strings.TrimSpace(string(holder)),
+			data,
+		)
 	}
 	if err == nil {
 		err = f.Truncate(0)

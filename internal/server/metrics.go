@@ -19,7 +19,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// registerRefusalMetric registers the metric that counts refused reports: those that agents have sent to the workflows of ports.
+// registerRefusalMetric registers the metric that counts refused reports: those that agents have sent to the
+// workflows of ports.
 func registerRefusalMetric(o *activities.Options, registry *prometheus.Registry) {
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "berth_agent_reports_refused_total",
@@ -32,8 +33,8 @@ func registerRefusalMetric(o *activities.Options, registry *prometheus.Registry)
 	o.OnRefusal = func(reason contract.Refusal) { refused.WithLabelValues(string(reason)).Inc() }
 }
 
-// registerJournalMetrics registers the metrics that count the attempts to send journal entries to the controller, and sets the callback
-// that updates these metrics.
+// registerJournalMetrics registers the metrics that count the attempts to send journal entries to the
+// controller, and sets the callback that updates these metrics.
 func registerJournalMetrics(o *activities.Options, controller *odl.Client, registry *prometheus.Registry) {
 	attempts := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "berth_journal_attempts_total",
@@ -106,10 +107,25 @@ type journalCollector struct {
 
 func newJournalCollector(s *store.Store) *journalCollector {
 	return &journalCollector{
-		store:   s,
-		entries: prometheus.NewDesc("berth_journal_entries", "Journal entries that are not completed, by state.", []string{"state"}, nil),
-		oldest:  prometheus.NewDesc("berth_journal_oldest_seconds", "Age of the oldest journal entry that is neither completed nor failed, in seconds.", nil, nil),
-		paused:  prometheus.NewDesc("berth_journal_paused", "1 while the journal is paused, otherwise 0.", nil, nil),
+		store: s,
+		entries: prometheus.NewDesc(
+			"berth_journal_entries",
+			"Journal entries that are not completed, by state.",
+			[]string{"state"},
+			nil,
+		),
+		oldest: prometheus.NewDesc(
+			"berth_journal_oldest_seconds",
+			"Age of the oldest journal entry that is neither completed nor failed, in seconds.",
+			nil,
+			nil,
+		),
+		paused: prometheus.NewDesc(
+			"berth_journal_paused",
+			"1 while the journal is paused, otherwise 0.",
+			nil,
+			nil,
+		),
 	}
 }
 
@@ -120,8 +136,8 @@ func (c *journalCollector) Describe(all chan<- *prometheus.Desc) {
 	all <- c.paused
 }
 
-// Collect implements prometheus.Collector. If the database does not answer, only the metrics of journalCollector are missing from the
-// response to the scrape.
+// Collect implements prometheus.Collector. If the database does not answer, only the metrics of
+// journalCollector are missing from the response to the scrape.
 func (c *journalCollector) Collect(all chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(db.WithReserve(context.Background()), checkTimeout)
 	defer cancel()
@@ -148,26 +164,40 @@ func (c *journalCollector) Collect(all chan<- prometheus.Metric) {
 
 // newNoteCollector returns the collector of the metrics of the notes in the outbox.
 func newNoteCollector(s *outbox.Store) prometheus.Collector {
-	setAside := newGauge("berth_notes_set_aside", "Outbox notes that are set aside because Temporal refuses them; `starter note list` shows the reasons.")
-	pending := newGauge("berth_notes_pending", "Outbox notes that are due, or whose delivery to Temporal has failed, without those that are set aside.")
-	oldest := newGauge("berth_note_oldest_seconds", "Age of the oldest of the notes that berth_notes_pending counts, in seconds; 0 without a note.")
-	return &queryCollector{"outbox notes", []*prometheus.Desc{setAside, pending, oldest}, func(ctx context.Context, send func(*prometheus.Desc, float64, ...string)) error {
-		n, err := s.CountSetAside(ctx)
-		if err != nil {
-			return err
-		}
-		send(setAside, float64(n))
-		backlog, err := s.Backlog(ctx)
-		if err != nil {
-			return err
-		}
-		send(pending, float64(backlog.Notes))
-		send(oldest, backlog.Oldest.Seconds())
-		return nil
-	}}
+	setAside := newGauge(
+		"berth_notes_set_aside",
+		"Outbox notes that are set aside because Temporal refuses them; `starter note list` shows the reasons.",
+	)
+	pending := newGauge(
+		"berth_notes_pending",
+		"Outbox notes that are due, or whose delivery to Temporal has failed, without those that are set aside.",
+	)
+	oldest := newGauge(
+		"berth_note_oldest_seconds",
+		"Age of the oldest of the notes that berth_notes_pending counts, in seconds; 0 without a note.",
+	)
+	return &queryCollector{
+		"outbox notes",
+		[]*prometheus.Desc{setAside, pending, oldest},
+		func(ctx context.Context, send func(*prometheus.Desc, float64, ...string)) error {
+			n, err := s.CountSetAside(ctx)
+			if err != nil {
+				return err
+			}
+			send(setAside, float64(n))
+			backlog, err := s.Backlog(ctx)
+			if err != nil {
+				return err
+			}
+			send(pending, float64(backlog.Notes))
+			send(oldest, backlog.Oldest.Seconds())
+			return nil
+		},
+	}
 }
 
-// registerLatenessMetric registers the metric of the lateness of leases, and returns the callback that updates the metric.
+// registerLatenessMetric registers the metric of the lateness of leases, and returns the callback that
+// updates the metric.
 func registerLatenessMetric(registry prometheus.Registerer) func(lease.Step, time.Duration) {
 	late := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "berth_lease_lateness_seconds",

@@ -34,7 +34,12 @@ func scrape(t *testing.T, a *server.App) string {
 // send sends a request as an administrator and returns the status.
 func send(t *testing.T, a *server.App, method, path, body string, headers ...string) int {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+a.Address()+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(
+		t.Context(),
+		method,
+		"http://"+a.Address()+path,
+		strings.NewReader(body),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +56,8 @@ func send(t *testing.T, a *server.App, method, path, body string, headers ...str
 	return answer.StatusCode
 }
 
-// TestMetrics_FollowConventionsAndCoverEveryPart scrapes a process that has done some work, and passes the text to `promtool check
-// metrics`.
+// TestMetrics_FollowConventionsAndCoverEveryPart scrapes a process that has done some work, and passes the
+// text to `promtool check metrics`.
 func TestMetrics_FollowConventionsAndCoverEveryPart(t *testing.T) {
 	t.Parallel()
 	a := servertest.StartApp(t, "api,relay,temporal")
@@ -86,7 +91,8 @@ func TestMetrics_FollowConventionsAndCoverEveryPart(t *testing.T) {
 	}
 }
 
-// TestMetrics_RoutesAndConflictsHaveNoUnboundedLabels sends requests with values in the path and with an unknown method.
+// TestMetrics_RoutesAndConflictsHaveNoUnboundedLabels sends requests with values in the path and with an
+// unknown method.
 func TestMetrics_RoutesAndConflictsHaveNoUnboundedLabels(t *testing.T) {
 	t.Parallel()
 	a := servertest.StartApp(t, "api")
@@ -127,7 +133,8 @@ func TestMetrics_RoutesAndConflictsHaveNoUnboundedLabels(t *testing.T) {
 	}
 	if t.Failed() {
 		for line := range strings.Lines(text) {
-			if strings.HasPrefix(line, "berth_http_route_requests") || strings.HasPrefix(line, "berth_http_conf") {
+			if strings.HasPrefix(line, "berth_http_route_requests") ||
+				strings.HasPrefix(line, "berth_http_conf") {
 				t.Log(line)
 			}
 		}
@@ -163,7 +170,10 @@ func TestCachedCollector_ReadsOnceWithinTheCacheTime(t *testing.T) {
 func TestServiceMetrics_CountRequestsByServiceAndStatus(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	url := servertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }))
+	url := servertest.Serve(
+		t,
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }),
+	)
 	c := http.Client{Transport: server.MeasureService(registry, "nova")(http.DefaultTransport)}
 	for _, to := range []string{url, url, "http://127.0.0.1:1"} {
 		if r, err := c.Post(to, "", nil); err == nil {

@@ -20,7 +20,8 @@ var (
 	tableMetric  = regexp.MustCompile("(?m)^\\| `(berth_[a-z_]+)` \\|")
 )
 
-// namedMetrics returns the metrics in the expressions of the alert rules and of the dashboard, and in the tables of docs/monitoring.md.
+// namedMetrics returns the metrics in the expressions of the alert rules and of the dashboard, and in the
+// tables of docs/monitoring.md.
 func namedMetrics(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -49,14 +50,28 @@ func namedMetrics(t *testing.T) []string {
 	return all
 }
 
-// TestMonitoring_NamedMetricsExistInAScrape starts processes with every role, lets them do some work, and searches their scrapes for the
-// metrics that the alerts, the dashboard and docs/monitoring.md name.
+// TestMonitoring_NamedMetricsExistInAScrape starts processes with every role, lets them do some work, and
+// searches their scrapes for the metrics that the alerts, the dashboard and docs/monitoring.md name.
 func TestMonitoring_NamedMetricsExistInAScrape(t *testing.T) {
 	t.Parallel()
 	ca, keystone := newAuthority(t), keystonetest.New(t)
-	secured := servertest.StartApp(t, "api,rpc", append(newTLSFiles(t, ca, "server").settings(), "BERTH_AUTH=keystone", "OS_AUTH_URL="+keystone.URL,
-		"OS_USERNAME=berth", "OS_PASSWORD=secret", "OS_PROJECT_NAME=service", "BERTH_RABBITMQ_URL=amqp://berth:secret@127.0.0.1:1/")...)
-	a := servertest.StartApp(t, "api,relay,temporal", "BERTH_ODL_URL="+servertest.Serve(t, odltest.New())+odltest.BasePath)
+	secured := servertest.StartApp(
+		t,
+		"api,rpc",
+		append(
+			newTLSFiles(t, ca, "server").settings(),
+			"BERTH_AUTH=keystone",
+			"OS_AUTH_URL="+keystone.URL,
+			"OS_USERNAME=berth",
+			"OS_PASSWORD=secret",
+			"OS_PROJECT_NAME=service",
+			"BERTH_RABBITMQ_URL=amqp://berth:secret@127.0.0.1:1/",
+		)...)
+	a := servertest.StartApp(
+		t,
+		"api,relay,temporal",
+		"BERTH_ODL_URL="+servertest.Serve(t, odltest.New())+odltest.BasePath,
+	)
 	if code := send(t, a, http.MethodPost, "/networking/v2.0/networks", `{"network": {"name": "blue"}}`); code != 201 {
 		t.Fatalf("create a network: got the status %d, want 201", code)
 	}
@@ -75,13 +90,19 @@ func TestMonitoring_NamedMetricsExistInAScrape(t *testing.T) {
 	named := namedMetrics(t)
 	defer func() {
 		for _, name := range named {
-			t.Errorf("the alerts, the dashboard or docs/monitoring.md name the metric %s, but no process exports it", name)
+			t.Errorf(
+				"the alerts, the dashboard or docs/monitoring.md name the metric %s, but no process exports it",
+				name,
+			)
 		}
 	}()
 	servertest.Await(t, "the processes export every named metric", func() bool {
 		_, other := get(t, ca.client(), secured.URL()+"/metrics")
 		text := scrape(t, a) + other
-		named = slices.DeleteFunc(named, func(name string) bool { return strings.Contains(text, "\n# TYPE "+name+" ") })
+		named = slices.DeleteFunc(
+			named,
+			func(name string) bool { return strings.Contains(text, "\n# TYPE "+name+" ") },
+		)
 		return len(named) == 0
 	})
 }

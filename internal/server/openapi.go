@@ -16,7 +16,8 @@ import (
 	"berth/internal/api/placement"
 )
 
-// explainPath is the path, below the prefix of the operators' API, of the explanation of a query for allocation candidates.
+// explainPath is the path, below the prefix of the operators' API, of the explanation of a query for
+// allocation candidates.
 const explainPath = "/candidates/explain"
 
 // descriptions returns the descriptions of the APIs by the prefix of the API.
@@ -33,13 +34,14 @@ func descriptions() map[string]openapi.API {
 
 func anyDocument(string) bool { return true }
 
-// isOperatorDocument reports whether only the address of operators serves the API with the prefix, and therefore its document.
+// isOperatorDocument reports whether only the address of operators serves the API with the prefix, and
+// therefore its document.
 func isOperatorDocument(prefix string) bool {
 	return slices.Contains(operatorPrefixes, strings.TrimPrefix(prefix, "/"))
 }
 
-// addDocuments adds the handlers of the OpenAPI documents of those APIs whose prefix the function `include` accepts. It returns an error if a
-// document does not describe exactly the routes of its API.
+// addDocuments adds the handlers of the OpenAPI documents of those APIs whose prefix the function `include`
+// accepts. It returns an error if a document does not describe exactly the routes of its API.
 func addDocuments(paths map[string]http.Handler, apis []*osapi.API, include func(prefix string) bool) error {
 	if len(apis) == 0 {
 		return nil
@@ -58,7 +60,10 @@ func addDocuments(paths map[string]http.Handler, apis []*osapi.API, include func
 		if err != nil {
 			return err
 		}
-		documents = append(documents, openapi.Document{Name: description.Name, Title: description.Title, JSON: raw})
+		documents = append(
+			documents,
+			openapi.Document{Name: description.Name, Title: description.Title, JSON: raw},
+		)
 	}
 	for path, h := range openapi.Handlers(documents) {
 		paths[path] = getOnly(h)

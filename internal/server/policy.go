@@ -15,7 +15,8 @@ type Policies struct {
 	Placement, Networking, Reservation *policy.Policy
 }
 
-// OpenPolicies returns the access rules of each API: the default rules, which the operator's policy file of the API may override.
+// OpenPolicies returns the access rules of each API: the default rules, which the operator's policy file of
+// the API may override.
 func OpenPolicies(cfg config.Config) (p Policies, err error) {
 	if p.Placement, err = OpenPolicy(cfg); err != nil {
 		return p, err
@@ -23,13 +24,21 @@ func OpenPolicies(cfg config.Config) (p Policies, err error) {
 	if p.Networking, err = openPolicy("BERTH_NETWORKING_POLICY_FILE", policy.Options{File: cfg.Policy.NetworkingFile}, neutron.Policy); err != nil {
 		return p, err
 	}
-	p.Reservation, err = openPolicy("BERTH_RESERVATION_POLICY_FILE", policy.Options{File: cfg.Policy.ReservationFile}, blazar.Policy)
+	p.Reservation, err = openPolicy(
+		"BERTH_RESERVATION_POLICY_FILE",
+		policy.Options{File: cfg.Policy.ReservationFile},
+		blazar.Policy,
+	)
 	return p, err
 }
 
 // OpenPolicy returns the access rules of the Placement API.
 func OpenPolicy(cfg config.Config) (*policy.Policy, error) {
-	return openPolicy("BERTH_POLICY_FILE", policy.Options{File: cfg.Policy.File, Old: !cfg.Policy.EnforceNewDefaults}, placement.Policy)
+	return openPolicy(
+		"BERTH_POLICY_FILE",
+		policy.Options{File: cfg.Policy.File, Old: !cfg.Policy.EnforceNewDefaults},
+		placement.Policy,
+	)
 }
 
 func openPolicy(setting string, o policy.Options, defaults []policy.Default) (*policy.Policy, error) {
@@ -42,5 +51,9 @@ func openPolicy(setting string, o policy.Options, defaults []policy.Default) (*p
 
 // byAPI returns the rules by the name of the API, as in the path of the API's routes.
 func (p Policies) byAPI() map[string]*policy.Policy {
-	return map[string]*policy.Policy{"placement": p.Placement, "networking": p.Networking, "reservation": p.Reservation}
+	return map[string]*policy.Policy{
+		"placement":   p.Placement,
+		"networking":  p.Networking,
+		"reservation": p.Reservation,
+	}
 }

@@ -21,8 +21,8 @@ const (
 	policyMarker = "-run PolicyPage -update. Do not edit. -->\n"
 )
 
-// TestPolicyPage_EqualsRules fails when docs/policy.md has other rules than the APIs. To update docs/policy.md, run `go test
-// ./internal/server -run PolicyPage -update`.
+// TestPolicyPage_EqualsRules fails when docs/policy.md has other rules than the APIs. To update
+// docs/policy.md, run `go test ./internal/server -run PolicyPage -update`.
 func TestPolicyPage_EqualsRules(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(policyPage)
@@ -37,7 +37,16 @@ func TestPolicyPage_EqualsRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := policyTable("Placement", rules.Placement) + policyTable("Networking", rules.Networking) + policyTable("Reservation", rules.Reservation)
+	want := policyTable(
+		"Placement",
+		rules.Placement,
+	) + policyTable(
+		"Networking",
+		rules.Networking,
+	) + policyTable(
+		"Reservation",
+		rules.Reservation,
+	)
 	if *update {
 		if err := os.WriteFile(policyPage, []byte(head+policyMarker+want), 0o644); err != nil {
 			t.Fatal(err)
@@ -45,7 +54,10 @@ func TestPolicyPage_EqualsRules(t *testing.T) {
 		return
 	}
 	if d := cmp.Diff(got, want); d != "" {
-		t.Errorf("docs/policy.md: got other rules than the APIs have; to update the page, run go test ./internal/server -run PolicyPage -update (-page +rules):\n%s", d)
+		t.Errorf(
+			"docs/policy.md: got other rules than the APIs have; to update the page, run go test ./internal/server -run PolicyPage -update (-page +rules):\n%s",
+			d,
+		)
 	}
 }
 

@@ -31,7 +31,8 @@ func TestOpenPolicies_InvalidFileIsRefusedWithSettingAndLine(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = server.OpenPolicies(cfg)
-			if want := setting + ": " + path + ": line 2: " + rule; err == nil || !strings.HasPrefix(err.Error(), want) {
+			if want := setting + ": " + path + ": line 2: " + rule; err == nil ||
+				!strings.HasPrefix(err.Error(), want) {
 				t.Errorf("open an invalid policy file: got error %v, want one that begins with %q", err, want)
 			}
 		})
@@ -42,7 +43,10 @@ func TestPolicySettings_EachFileIsTested(t *testing.T) {
 	t.Parallel()
 	for _, name := range config.Variables() {
 		if strings.HasSuffix(name, "POLICY_FILE") && policySettings[name] == "" {
-			t.Errorf("the setting %s is not in the table policySettings, want each setting of a policy file", name)
+			t.Errorf(
+				"the setting %s is not in the table policySettings, want each setting of a policy file",
+				name,
+			)
 		}
 	}
 	for name := range policySettings {

@@ -10,8 +10,9 @@ import (
 	"berth/internal/config"
 )
 
-// newRates returns the limits for the requests of each project and of the agents of each host, and registers their metric. A limit is nil if
-// its setting is 0, and with BERTH_AUTH=noauth, because then a caller chooses the project of each request, and agents have no tokens.
+// newRates returns the limits for the requests of each project and of the agents of each host, and registers
+// their metric. A limit is nil if its setting is 0, and with BERTH_AUTH=noauth, because then a caller chooses
+// the project of each request, and agents have no tokens.
 func (a *App) newRates() (*osapi.ProjectRate, *osapi.HostRate) {
 	projects, hosts := a.cfg.ProjectRate, a.cfg.AgentRate
 	if a.cfg.Auth == config.Noauth || projects.PerSecond == 0 && hosts.PerSecond == 0 {
@@ -25,11 +26,21 @@ func (a *App) newRates() (*osapi.ProjectRate, *osapi.HostRate) {
 	refused := func(prefix string) { throttled.WithLabelValues(strings.TrimPrefix(prefix, "/")).Inc() }
 	var perProject *osapi.ProjectRate
 	if projects.PerSecond > 0 {
-		perProject = &osapi.ProjectRate{PerSecond: projects.PerSecond, Burst: projects.Burst, Now: time.Now, Refused: refused}
+		perProject = &osapi.ProjectRate{
+			PerSecond: projects.PerSecond,
+			Burst:     projects.Burst,
+			Now:       time.Now,
+			Refused:   refused,
+		}
 	}
 	var perHost *osapi.HostRate
 	if hosts.PerSecond > 0 {
-		perHost = &osapi.HostRate{PerSecond: hosts.PerSecond, Burst: hosts.Burst, Now: time.Now, Refused: refused}
+		perHost = &osapi.HostRate{
+			PerSecond: hosts.PerSecond,
+			Burst:     hosts.Burst,
+			Now:       time.Now,
+			Refused:   refused,
+		}
 	}
 	return perProject, perHost
 }

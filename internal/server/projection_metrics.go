@@ -10,8 +10,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// projectionCollector reads from the database, at each scrape, how many workflow executions and search attributes in Temporal, and how many
-// usages of inventories, differ from the rows of the database.
+// projectionCollector reads from the database, at each scrape, how many workflow executions and search
+// attributes in Temporal, and how many usages of inventories, differ from the rows of the database.
 type projectionCollector struct {
 	store                                *outbox.Store
 	unattended, orphans, different, late *prometheus.Desc
@@ -23,13 +23,32 @@ func newProjectionCollector(s *outbox.Store) *projectionCollector {
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
 	return &projectionCollector{
-		store:      s,
-		unattended: gauge("berth_unattended_rows", "Rows without an open workflow execution that the last comparison found. berth has restarted them."),
-		orphans:    gauge("berth_orphan_executions", "Open workflow executions without a row that the last comparison found. berth has nudged them, so that they look for their row and end."),
-		different:  gauge("berth_search_attribute_drift", "Open workflow executions whose search attributes differed from the row at the last comparison. berth has nudged them to read their row."),
-		usage:      gauge("berth_inventory_usage_drift", "Inventories whose usage differed from the sum of their allocations at the last comparison. berth has corrected them."),
-		late:       gauge("berth_due_late_seconds", "How long the most overdue start or end of a lease has been due, in seconds; 0 if none is overdue."),
-		comparedAt: gauge("berth_projection_compared_timestamp_seconds", "Unix time at which the last comparison of the rows with a projection ended, by projection (executions, search attributes, usage).", "projection"),
+		store: s,
+		unattended: gauge(
+			"berth_unattended_rows",
+			"Rows without an open workflow execution that the last comparison found. berth has restarted them.",
+		),
+		orphans: gauge(
+			"berth_orphan_executions",
+			"Open workflow executions without a row that the last comparison found. berth has nudged them, so that they look for their row and end.",
+		),
+		different: gauge(
+			"berth_search_attribute_drift",
+			"Open workflow executions whose search attributes differed from the row at the last comparison. berth has nudged them to read their row.",
+		),
+		usage: gauge(
+			"berth_inventory_usage_drift",
+			"Inventories whose usage differed from the sum of their allocations at the last comparison. berth has corrected them.",
+		),
+		late: gauge(
+			"berth_due_late_seconds",
+			"How long the most overdue start or end of a lease has been due, in seconds; 0 if none is overdue.",
+		),
+		comparedAt: gauge(
+			"berth_projection_compared_timestamp_seconds",
+			"Unix time at which the last comparison of the rows with a projection ended, by projection (executions, search attributes, usage).",
+			"projection",
+		),
 	}
 }
 
@@ -40,8 +59,8 @@ func (c *projectionCollector) Describe(all chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. If the database does not answer, only the metrics of projectionCollector are missing from the
-// response to the scrape.
+// Collect implements prometheus.Collector. If the database does not answer, only the metrics of
+// projectionCollector are missing from the response to the scrape.
 func (c *projectionCollector) Collect(all chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(db.WithReserve(context.Background()), checkTimeout)
 	defer cancel()

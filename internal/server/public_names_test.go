@@ -125,7 +125,15 @@ func routeNames(t *testing.T) (names []string) {
 		read(d.Href, &document)
 		for path, operations := range document.Paths {
 			for method := range operations {
-				names = append(names, "route "+strings.ToUpper(method)+" "+strings.TrimSuffix(document.Servers[0].URL, "/")+path)
+				names = append(
+					names,
+					"route "+strings.ToUpper(
+						method,
+					)+" "+strings.TrimSuffix(
+						document.Servers[0].URL,
+						"/",
+					)+path,
+				)
 			}
 		}
 	}

@@ -68,7 +68,8 @@ func TestReadiness_ConcurrentRequestsShareOneCheck(t *testing.T) {
 	const clients = 100
 	var requests sync.WaitGroup
 	request := func() {
-		if code, body := readProbe(t, url); code != http.StatusOK || body.Checks["scripted"] != "ok" || body.Checks["process"] != "ok" {
+		if code, body := readProbe(t, url); code != http.StatusOK || body.Checks["scripted"] != "ok" ||
+			body.Checks["process"] != "ok" {
 			t.Errorf("one of many concurrent requests: got %d %+v, want 200", code, body)
 		}
 	}
@@ -77,7 +78,11 @@ func TestReadiness_ConcurrentRequestsShareOneCheck(t *testing.T) {
 	for range clients - 1 {
 		requests.Go(request)
 	}
-	servertest.Await(t, "all other requests wait", func() bool { return check.begun.Load() > 1 || waiting() == clients-1 })
+	servertest.Await(
+		t,
+		"all other requests wait",
+		func() bool { return check.begun.Load() > 1 || waiting() == clients-1 },
+	)
 
 	close(check.release)
 	requests.Wait()
@@ -119,7 +124,11 @@ func TestReadiness_CheckWhoseRequestsHaveLeftServesTheNextRequest(t *testing.T) 
 		code, _ := readProbe(t, url)
 		next <- code
 	}()
-	servertest.Await(t, "the next request waits, or begins another check", func() bool { return waiting() > 0 || check.begun.Load() > 1 })
+	servertest.Await(
+		t,
+		"the next request waits, or begins another check",
+		func() bool { return waiting() > 0 || check.begun.Load() > 1 },
+	)
 
 	close(check.release)
 
@@ -148,7 +157,11 @@ func TestReadiness_ResultIsKeptForALimitedTime(t *testing.T) {
 func TestReadiness_StoppingProcessIsNotReadyAtOnce(t *testing.T) {
 	t.Parallel()
 	var stopping atomic.Bool
-	probe, _ := server.NewReadinessProbe(unreachable, func(context.Context) string { return "ok" }, stopping.Load)
+	probe, _ := server.NewReadinessProbe(
+		unreachable,
+		func(context.Context) string { return "ok" },
+		stopping.Load,
+	)
 	url := serveProbe(t, probe)
 	if code, body := readProbe(t, url); code != http.StatusOK {
 		t.Errorf("request to a running process: got %d %+v, want 200", code, body)
@@ -156,7 +169,9 @@ func TestReadiness_StoppingProcessIsNotReadyAtOnce(t *testing.T) {
 
 	stopping.Store(true)
 
-	if code, body := readProbe(t, url); code != http.StatusServiceUnavailable || !strings.Contains(body.Checks["process"], "stopping") || body.Status != "not ready" {
+	if code, body := readProbe(t, url); code != http.StatusServiceUnavailable ||
+		!strings.Contains(body.Checks["process"], "stopping") ||
+		body.Status != "not ready" {
 		t.Errorf("request to a process that is stopping: got %d %+v, want 503 with the reason", code, body)
 	}
 }
@@ -171,7 +186,8 @@ func TestReadiness_ProcessKeepsTheResult(t *testing.T) {
 
 	storetest.Exec(t, url, `alter table port rename to moved`)
 
-	if code, body := servertest.ReadReadiness(t, a); code != http.StatusOK || body.Checks["database"] != "ok" {
+	if code, body := servertest.ReadReadiness(t, a); code != http.StatusOK ||
+		body.Checks["database"] != "ok" {
 		t.Errorf("/readyz while the result of the last check is kept: got %d %+v, want 200", code, body)
 	}
 }

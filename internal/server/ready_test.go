@@ -14,15 +14,20 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// awaitReadiness waits until /readyz answers the given status, and the result of the given check contains the text `result`.
+// awaitReadiness waits until /readyz answers the given status, and the result of the given check contains the
+// text `result`.
 func awaitReadiness(t *testing.T, a *server.App, code int, check, result string) servertest.Readiness {
 	t.Helper()
 	var last servertest.Readiness
-	servertest.Await(t, fmt.Sprintf("/readyz answers %d with the result %q of the check %s", code, result, check), func() bool {
-		got, body := servertest.ReadReadiness(t, a)
-		last = body
-		return got == code && strings.Contains(body.Checks[check], result)
-	})
+	servertest.Await(
+		t,
+		fmt.Sprintf("/readyz answers %d with the result %q of the check %s", code, result, check),
+		func() bool {
+			got, body := servertest.ReadReadiness(t, a)
+			last = body
+			return got == code && strings.Contains(body.Checks[check], result)
+		},
+	)
 	return last
 }
 
@@ -44,7 +49,8 @@ func TestReadiness_LateNotesMakeOnlyRelaysUnready(t *testing.T) {
 	relay := servertest.StartApp(t, config.Relay, "BERTH_DATABASE_URL="+url)
 	api := servertest.StartApp(t, config.API, "BERTH_DATABASE_URL="+url)
 	servertest.AwaitReady(t, relay)
-	insertNote := func(id string, age string) { // the note is old, but due only after the end of the test, so the relay does not deliver it
+	// the note is old, but due only after the end of the test, so the relay does not deliver it
+	insertNote := func(id string, age string) {
 		storetest.Exec(t, url, `
 			insert into note (workflow_id, workflow, fresh, summary, attributes, attempts, due_at, created_at)
 			values ($1, 'Port', true, '', '{}', 1, now() + interval '1 day', now() - $2::interval)
@@ -60,12 +66,19 @@ func TestReadiness_LateNotesMakeOnlyRelaysUnready(t *testing.T) {
 	insertNote("port/old", "11 seconds")
 
 	body := awaitReadiness(t, relay, http.StatusServiceUnavailable, "notes", "2 notes wait for delivery")
-	if got := failures(body); !slices.Equal(got, []string{"notes"}) || slices.Contains(body.Informational, "notes") {
-		t.Errorf("/readyz of a relay with late notes: got %+v, want only the check notes to fail, and to count", body)
+	if got := failures(body); !slices.Equal(got, []string{"notes"}) ||
+		slices.Contains(body.Informational, "notes") {
+		t.Errorf(
+			"/readyz of a relay with late notes: got %+v, want only the check notes to fail, and to count",
+			body,
+		)
 	}
 	body = awaitReadiness(t, api, http.StatusOK, "notes", "2 notes wait for delivery")
 	if !slices.Contains(body.Informational, "notes") || body.Status != "ready" {
-		t.Errorf("/readyz of an API process with late notes: got %+v, want ready, and notes among the informational checks", body)
+		t.Errorf(
+			"/readyz of an API process with late notes: got %+v, want ready, and notes among the informational checks",
+			body,
+		)
 	}
 }
 
@@ -76,9 +89,17 @@ func TestReadiness_APIProcessIsReadyWithoutTemporal(t *testing.T) {
 	body := awaitReadiness(t, a, http.StatusOK, "temporal", "")
 
 	if body.Checks["temporal"] == "ok" || !slices.Contains(body.Informational, "temporal") {
-		t.Errorf("/readyz of an API process without Temporal: got %+v, want temporal as a failed informational check", body)
+		t.Errorf(
+			"/readyz of an API process without Temporal: got %+v, want temporal as a failed informational check",
+			body,
+		)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+a.Address()+"/networking/v2.0/networks", strings.NewReader(`{"network":{"name":"blue"}}`))
+	r, err := http.NewRequestWithContext(
+		t.Context(),
+		http.MethodPost,
+		"http://"+a.Address()+"/networking/v2.0/networks",
+		strings.NewReader(`{"network":{"name":"blue"}}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +125,10 @@ func TestReadiness_RelayAndWorkersNeedTheNamespace(t *testing.T) {
 			body := awaitReadiness(t, a, http.StatusServiceUnavailable, "temporal", "absent")
 
 			if slices.Contains(body.Informational, "temporal") {
-				t.Errorf("/readyz while Temporal runs without the namespace: got %+v, want the check temporal to count", body)
+				t.Errorf(
+					"/readyz while Temporal runs without the namespace: got %+v, want the check temporal to count",
+					body,
+				)
 			}
 		})
 	}
@@ -156,9 +180,14 @@ func TestReadiness_NamesUnreachableServer(t *testing.T) {
 
 			code, body := servertest.ReadReadiness(t, a)
 
-			if code != http.StatusServiceUnavailable || body.Checks[neighbour] == "ok" || body.Checks["process"] != "ok" {
-				t.Errorf("/readyz while %s is unreachable: got %d %v, want 503 with this check failed and the check of the process ok",
-					neighbour, code, body)
+			if code != http.StatusServiceUnavailable || body.Checks[neighbour] == "ok" ||
+				body.Checks["process"] != "ok" {
+				t.Errorf(
+					"/readyz while %s is unreachable: got %d %v, want 503 with this check failed and the check of the process ok",
+					neighbour,
+					code,
+					body,
+				)
 			}
 			if got := getStatus(t, a, "/healthz"); got != http.StatusOK {
 				t.Errorf("/healthz while %s is unreachable: got %d, want 200", neighbour, got)
@@ -184,9 +213,20 @@ func TestHealthPaths_MatchOnlyThemselves(t *testing.T) {
 	a := servertest.StartApp(t, config.API)
 	servertest.AwaitReady(t, a)
 	for path, want := range map[string]int{
-		"/healthz": 200, "/readyz": 200, "/metrics": 200, "/healthz?verbose": 200,
-		"/healthz/": 404, "/healthz/x": 404, "/healthzx": 404, "//healthz": 404, "/readyz/": 404, "/readyz/database": 404,
-		"/metrics/": 404, "/metrics/x": 404, "/metricsfoo": 404, "/networking/healthz": 401,
+		"/healthz":            200,
+		"/readyz":             200,
+		"/metrics":            200,
+		"/healthz?verbose":    200,
+		"/healthz/":           404,
+		"/healthz/x":          404,
+		"/healthzx":           404,
+		"//healthz":           404,
+		"/readyz/":            404,
+		"/readyz/database":    404,
+		"/metrics/":           404,
+		"/metrics/x":          404,
+		"/metricsfoo":         404,
+		"/networking/healthz": 401,
 	} {
 		if got := getStatus(t, a, path); got != want {
 			t.Errorf("GET %s: got %d, want %d", path, got, want)
@@ -201,16 +241,36 @@ func TestReadiness_RelayBindsARestoredDatabaseAgain(t *testing.T) {
 	servertest.AwaitReady(t, relay)
 
 	var body servertest.Readiness
-	servertest.Await(t, "/readyz answers 503 because the database is bound to another Temporal namespace", func() bool {
-		storetest.Exec(t, url, `update temporal_namespace set id = 'other', adopted_at = now() + interval '1 hour'`) // has no effect before the relay has bound the database
-		var code int
-		code, body = servertest.ReadReadiness(t, relay)
-		return code == http.StatusServiceUnavailable && strings.Contains(body.Checks["temporal"], "the database is bound to another Temporal namespace (ID other)")
-	})
-	if got := failures(body); !slices.Contains(got, "temporal") || slices.Contains(body.Informational, "temporal") {
-		t.Errorf("/readyz of a relay while another process has bound the database: got %+v, want the check temporal to fail, and to count", body)
+	servertest.Await(
+		t,
+		"/readyz answers 503 because the database is bound to another Temporal namespace",
+		func() bool {
+			storetest.Exec(
+				t,
+				url,
+				`update temporal_namespace set id = 'other', adopted_at = now() + interval '1 hour'`,
+			) // has no effect before the relay has bound the database
+			var code int
+			code, body = servertest.ReadReadiness(t, relay)
+			return code == http.StatusServiceUnavailable &&
+				strings.Contains(
+					body.Checks["temporal"],
+					"the database is bound to another Temporal namespace (ID other)",
+				)
+		},
+	)
+	if got := failures(body); !slices.Contains(got, "temporal") ||
+		slices.Contains(body.Informational, "temporal") {
+		t.Errorf(
+			"/readyz of a relay while another process has bound the database: got %+v, want the check temporal to fail, and to count",
+			body,
+		)
 	}
 
-	storetest.Exec(t, url, `update temporal_namespace set id = 'earlier', adopted_at = now() - interval '1 hour'`)
+	storetest.Exec(
+		t,
+		url,
+		`update temporal_namespace set id = 'earlier', adopted_at = now() - interval '1 hour'`,
+	)
 	servertest.AwaitReady(t, relay)
 }

@@ -9,8 +9,8 @@ import (
 	"berth/internal/config"
 )
 
-// startHTTP answers requests on every endpoint until stop is called. stop waits for the answers to running requests, until the context of
-// stop ends.
+// startHTTP answers requests on every endpoint until stop is called. stop waits for the answers to running
+// requests, until the context of stop ends.
 func (a *App) startHTTP(ctx context.Context, fail func(error)) (stop func(context.Context)) {
 	slog.InfoContext(ctx, "serving", "address", a.Address(), "roles", a.cfg.Roles)
 	if a.operators != nil {
@@ -34,7 +34,8 @@ func (a *App) startHTTP(ctx context.Context, fail func(error)) (stop func(contex
 	}
 }
 
-// startRelay runs the relay until stop is called. If the process does not have the role relay, startRelay does nothing.
+// startRelay runs the relay until stop is called. If the process does not have the role relay, startRelay
+// does nothing.
 func (a *App) startRelay(ctx context.Context, fail func(error)) (stop func()) {
 	if !a.hasRole(config.Relay) {
 		return func() {}
@@ -53,9 +54,10 @@ func (a *App) startRelay(ctx context.Context, fail func(error)) (stop func()) {
 	}
 }
 
-// startReconciler runs two loops until stop is called. One loop compares the rows of the database with Temporal, and repairs the
-// differences in Temporal. The other loop delivers overdue Nova events and overdue notifications to agents without Temporal. If the process
-// does not have the role relay, startReconciler does nothing.
+// startReconciler runs two loops until stop is called. One loop compares the rows of the database with
+// Temporal, and repairs the differences in Temporal. The other loop delivers overdue Nova events and overdue
+// notifications to agents without Temporal. If the process does not have the role relay, startReconciler does
+// nothing.
 func (a *App) startReconciler(ctx context.Context) (stop func()) {
 	if !a.hasRole(config.Relay) {
 		return func() {}
@@ -70,8 +72,8 @@ func (a *App) startReconciler(ctx context.Context) (stop func()) {
 	}
 }
 
-// startFeedback reads the controller's reports until stop is called. If the process does not have the role temporal or if no controller is
-// configured, startFeedback does nothing.
+// startFeedback reads the controller's reports until stop is called. If the process does not have the role
+// temporal or if no controller is configured, startFeedback does nothing.
 func (a *App) startFeedback(ctx context.Context) (stop func()) {
 	if a.feedback == nil || !a.hasRole(config.Temporal) {
 		return func() {}
@@ -85,8 +87,9 @@ func (a *App) startFeedback(ctx context.Context) (stop func()) {
 	}
 }
 
-// startRPC runs the parts of the process that use RabbitMQ until stop is called. If the process has the role rpc, startRPC runs the server
-// that answers agents; if the process has the role temporal or relay, startRPC runs the publisher of notifications to agents.
+// startRPC runs the parts of the process that use RabbitMQ until stop is called. If the process has the role
+// rpc, startRPC runs the server that answers agents; if the process has the role temporal or relay, startRPC
+// runs the publisher of notifications to agents.
 func (a *App) startRPC(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup

@@ -18,12 +18,13 @@ import (
 	"berth/internal/contract"
 )
 
-// scheduleDefinition is what a version of berth defines about the Temporal Schedule of the sweep. A sweep restarts the workflow of each
-// database row that needs a workflow but has none running in Temporal.
+// scheduleDefinition is what a version of berth defines about the Temporal Schedule of the sweep. A sweep
+// restarts the workflow of each database row that needs a workflow but has none running in Temporal.
 type scheduleDefinition struct {
-	interval      time.Duration // time between two sweeps
-	overlap       enums.ScheduleOverlapPolicy
-	catchUpWindow time.Duration // a sweep that Temporal could not start on time is started late by at most this duration
+	interval time.Duration // time between two sweeps
+	overlap  enums.ScheduleOverlapPolicy
+	// a sweep that Temporal could not start on time is started late by at most this duration
+	catchUpWindow time.Duration
 	summary       string
 }
 
@@ -35,8 +36,8 @@ var sweepSchedule = scheduleDefinition{
 	summary:       "restart the workflow of each row whose workflow was lost",
 }
 
-// memoDefinition is the key of the memo in which the Schedule's action records its definition. The record tells a change of the definition
-// from a change that an operator has made.
+// memoDefinition is the key of the memo in which the Schedule's action records its definition. The record
+// tells a change of the definition from a change that an operator has made.
 const memoDefinition = "definition"
 
 // digest identifies the definition.
@@ -75,38 +76,51 @@ func (d scheduleDefinition) create(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// apply creates the Schedule, or changes a Schedule that another definition has made. A paused Schedule stays paused. If this definition has
-// made the Schedule, apply does not change it, because an operator may have changed it since.
+// apply creates the Schedule, or changes a Schedule that another definition has made. A paused Schedule stays
+// paused. If this definition has made the Schedule, apply does not change it, because an operator may have
+// changed it since.
 func (d scheduleDefinition) apply(ctx context.Context, c client.Client) error {
 	if err := d.create(ctx, c); err != nil {
 		return err
 	}
 	handle := c.ScheduleClient().GetHandle(ctx, contract.MaintenanceID(contract.KeySweep))
-	err := handle.Update(ctx, client.ScheduleUpdateOptions{DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
-		schedule := in.Description.Schedule
-		if recordedDefinition(schedule.Action) == d.digest() {
-			return nil, temporal.ErrSkipScheduleUpdate
-		}
-		slog.InfoContext(ctx, "changing the schedule of the sweep to the definition of this version", "interval", d.interval)
-		spec := d.spec()
-		schedule.Spec, schedule.Action = &spec, d.action()
-		schedule.Policy = &client.SchedulePolicies{Overlap: d.overlap, CatchupWindow: d.catchUpWindow}
-		return &client.ScheduleUpdate{Schedule: &schedule}, nil
-	}})
+	err := handle.Update(
+		ctx,
+		client.ScheduleUpdateOptions{
+			DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
+				schedule := in.Description.Schedule
+				if recordedDefinition(schedule.Action) == d.digest() {
+					return nil, temporal.ErrSkipScheduleUpdate
+				}
+				slog.InfoContext(
+					ctx,
+					"changing the schedule of the sweep to the definition of this version",
+					"interval",
+					d.interval,
+				)
+				spec := d.spec()
+				schedule.Spec, schedule.Action = &spec, d.action()
+				schedule.Policy = &client.SchedulePolicies{Overlap: d.overlap, CatchupWindow: d.catchUpWindow}
+				return &client.ScheduleUpdate{Schedule: &schedule}, nil
+			},
+		},
+	)
 	if err != nil {
 		return fmt.Errorf("update the schedule of the sweep: %w", err)
 	}
 	return nil
 }
 
-// recordedDefinition returns the digest of the definition that has made the action of a Schedule, or "" if the action records none.
+// recordedDefinition returns the digest of the definition that has made the action of a Schedule, or "" if
+// the action records none.
 func recordedDefinition(action client.ScheduleAction) string {
 	workflow, ok := action.(*client.ScheduleWorkflowAction)
 	if !ok {
 		return ""
 	}
 	var digest string
-	if payload, ok := workflow.Memo[memoDefinition].(*common.Payload); !ok || converter.GetDefaultDataConverter().FromPayload(payload, &digest) != nil {
+	if payload, ok := workflow.Memo[memoDefinition].(*common.Payload); !ok ||
+		converter.GetDefaultDataConverter().FromPayload(payload, &digest) != nil {
 		return ""
 	}
 	return digest

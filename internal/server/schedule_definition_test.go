@@ -28,9 +28,20 @@ func TestSchedule_FollowsItsDefinitionAndKeepsChangesOfOperators(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := got.Schedule
-		if s.Spec.Intervals[0].Every != interval || s.Policy.CatchupWindow != catchUp || s.Policy.Overlap != overlap || s.State.Paused != paused {
-			t.Errorf("%s: got the intervals %v, the policy %+v, paused %t; want the interval %s, the catch-up window %s, the overlap %s, paused %t",
-				when, s.Spec.Intervals, *s.Policy, s.State.Paused, interval, catchUp, overlap, paused)
+		if s.Spec.Intervals[0].Every != interval || s.Policy.CatchupWindow != catchUp ||
+			s.Policy.Overlap != overlap ||
+			s.State.Paused != paused {
+			t.Errorf(
+				"%s: got the intervals %v, the policy %+v, paused %t; want the interval %s, the catch-up window %s, the overlap %s, paused %t",
+				when,
+				s.Spec.Intervals,
+				*s.Policy,
+				s.State.Paused,
+				interval,
+				catchUp,
+				overlap,
+				paused,
+			)
 		}
 	}
 	const skip, buffer = enums.SCHEDULE_OVERLAP_POLICY_SKIP, enums.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE
@@ -41,17 +52,24 @@ func TestSchedule_FollowsItsDefinitionAndKeepsChangesOfOperators(t *testing.T) {
 	if err := handle.Pause(t.Context(), client.SchedulePauseOptions{Note: "by an operator"}); err != nil {
 		t.Fatal(err)
 	}
-	setInterval := client.ScheduleUpdateOptions{DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
-		in.Description.Schedule.Spec.Intervals[0].Every = time.Hour
-		return &client.ScheduleUpdate{Schedule: &in.Description.Schedule}, nil
-	}}
+	setInterval := client.ScheduleUpdateOptions{
+		DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
+			in.Description.Schedule.Spec.Intervals[0].Every = time.Hour
+			return &client.ScheduleUpdate{Schedule: &in.Description.Schedule}, nil
+		},
+	}
 	if err := handle.Update(t.Context(), setInterval); err != nil {
 		t.Fatal(err)
 	}
 	apply(sweepSchedule)
 	expect("changed by an operator, then a restart of the same version", time.Hour, time.Minute, skip, true)
 
-	next := scheduleDefinition{interval: 2 * time.Minute, overlap: buffer, catchUpWindow: 3 * time.Minute, summary: "the next version"}
+	next := scheduleDefinition{
+		interval:      2 * time.Minute,
+		overlap:       buffer,
+		catchUpWindow: 3 * time.Minute,
+		summary:       "the next version",
+	}
 	apply(next)
 	expect("next version", 2*time.Minute, 3*time.Minute, buffer, true)
 
@@ -59,14 +77,16 @@ func TestSchedule_FollowsItsDefinitionAndKeepsChangesOfOperators(t *testing.T) {
 	expect("previous version again", time.Minute, time.Minute, skip, true)
 }
 
-// TestSchedule_WithoutRecordedDefinitionIsUpdated starts with the Schedule of a version that did not record its definition.
+// TestSchedule_WithoutRecordedDefinitionIsUpdated starts with the Schedule of a version that did not record
+// its definition.
 func TestSchedule_WithoutRecordedDefinitionIsUpdated(t *testing.T) {
 	t.Parallel()
 	c := temporaltest.New(t).Client
 	action := sweepSchedule.action()
 	action.Memo = nil
-	_, err := c.ScheduleClient().Create(t.Context(), client.ScheduleOptions{ID: contract.MaintenanceID(contract.KeySweep), Action: action,
-		Spec: client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: time.Hour}}}})
+	_, err := c.ScheduleClient().
+		Create(t.Context(), client.ScheduleOptions{ID: contract.MaintenanceID(contract.KeySweep), Action: action,
+			Spec: client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: time.Hour}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,8 +95,15 @@ func TestSchedule_WithoutRecordedDefinitionIsUpdated(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	got, err := c.ScheduleClient().GetHandle(t.Context(), contract.MaintenanceID(contract.KeySweep)).Describe(t.Context())
+	got, err := c.ScheduleClient().
+		GetHandle(t.Context(), contract.MaintenanceID(contract.KeySweep)).
+		Describe(t.Context())
 	if err != nil || got.Schedule.Spec.Intervals[0].Every != sweepSchedule.interval {
-		t.Errorf("schedule after the update: got %+v, error %v; want the interval %s", got, err, sweepSchedule.interval)
+		t.Errorf(
+			"schedule after the update: got %+v, error %v; want the interval %s",
+			got,
+			err,
+			sweepSchedule.interval,
+		)
 	}
 }

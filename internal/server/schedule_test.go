@@ -18,8 +18,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestSweep_RestartsWorkflowsThatEndedAbnormally runs a process without the role relay, so that no relay delivers the notes and the
-// reconciler does not run.
+// TestSweep_RestartsWorkflowsThatEndedAbnormally runs a process without the role relay, so that no relay
+// delivers the notes and the reconciler does not run.
 func TestSweep_RestartsWorkflowsThatEndedAbnormally(t *testing.T) {
 	t.Parallel()
 	a := servertest.StartApp(t, "api,temporal")
@@ -33,7 +33,12 @@ func TestSweep_RestartsWorkflowsThatEndedAbnormally(t *testing.T) {
 		return port.Port.ID, contract.PortID(port.Port.ID)
 	}
 	start := func(id, key string) client.WorkflowRun {
-		run, err := a.Temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: contract.TaskQueue(contract.Port)}, contract.Port, contract.Input{Key: key})
+		run, err := a.Temporal.ExecuteWorkflow(
+			t.Context(),
+			client.StartWorkflowOptions{ID: id, TaskQueue: contract.TaskQueue(contract.Port)},
+			contract.Port,
+			contract.Input{Key: key},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +64,11 @@ func TestSweep_RestartsWorkflowsThatEndedAbnormally(t *testing.T) {
 		if err := sweep.Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
 			t.Error(err)
 		}
-		got = queryTexts(t, a.DatabaseURL(), `select workflow_id from note where restart order by workflow_id`)
+		got = queryTexts(
+			t,
+			a.DatabaseURL(),
+			`select workflow_id from note where restart order by workflow_id`,
+		)
 		return len(got) >= len(want)
 	})
 	if d := cmp.Diff(want, got); d != "" {
@@ -109,7 +118,12 @@ func post(t *testing.T, url string, body, answer any) {
 		t.Fatalf("POST %s: got %s %s, error %v; want a success", url, resp.Status, text, err)
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
-		t.Fatalf("decode the response to POST %s as JSON: got error %v for the body %s, want no error", url, err, text)
+		t.Fatalf(
+			"decode the response to POST %s as JSON: got error %v for the body %s, want no error",
+			url,
+			err,
+			text,
+		)
 	}
 }
 

@@ -13,27 +13,36 @@ import (
 // databaseStartTimeout is how long a starting process waits until the database answers.
 const databaseStartTimeout = 30 * time.Second
 
-// checkSchema returns an error if this program does not work with the schema of the database: the schema is too old or too new.
+// checkSchema returns an error if this program does not work with the schema of the database: the schema is
+// too old or too new.
 func checkSchema(ctx context.Context, url string) error {
 	return awaitDatabase(ctx, func(ctx context.Context) error { return db.CheckSchema(ctx, url) })
 }
 
-// checkAuthentication returns an error if BERTH_AUTH is not set, or if the processes of the database use another value. A process with the
-// role temporal that has no authentication beside an API with Keystone would accept the unsigned reports of any client of Temporal.
+// checkAuthentication returns an error if BERTH_AUTH is not set, or if the processes of the database use
+// another value. A process with the role temporal that has no authentication beside an API with Keystone
+// would accept the unsigned reports of any client of Temporal.
 func checkAuthentication(ctx context.Context, url, mode string) error {
 	if mode == "" {
-		return errors.New("BERTH_AUTH is not set: set BERTH_AUTH=keystone, or BERTH_AUTH=noauth to accept every token on loopback; all processes of a database need the same value")
+		return errors.New(
+			"BERTH_AUTH is not set: set BERTH_AUTH=keystone, or BERTH_AUTH=noauth to accept every token on loopback; all processes of a database need the same value",
+		)
 	}
-	return awaitDatabase(ctx, func(ctx context.Context) error { return db.BindAuthentication(ctx, url, mode) })
+	return awaitDatabase(
+		ctx,
+		func(ctx context.Context) error { return db.BindAuthentication(ctx, url, mode) },
+	)
 }
 
-// awaitDatabase repeats a check of the database until the database answers, for the time databaseStartTimeout.
+// awaitDatabase repeats a check of the database until the database answers, for the time
+// databaseStartTimeout.
 func awaitDatabase(ctx context.Context, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, databaseStartTimeout)
 	defer cancel()
 	for logged := false; ; logged = true {
 		err := check(ctx)
-		if err == nil || errors.Is(err, db.ErrSchemaTooOld) || errors.Is(err, db.ErrSchemaTooNew) || errors.Is(err, db.ErrOtherAuthentication) {
+		if err == nil || errors.Is(err, db.ErrSchemaTooOld) || errors.Is(err, db.ErrSchemaTooNew) ||
+			errors.Is(err, db.ErrOtherAuthentication) {
 			return err
 		}
 		if !logged {

@@ -16,12 +16,20 @@ func TestCheckSchema_RejectsMissingMigration(t *testing.T) {
 	if err := checkSchema(t.Context(), url); err != nil {
 		t.Errorf("checkSchema with all migrations: got error %v, want none", err)
 	}
-	storetest.Exec(t, url, `delete from goose_db_version where version_id = (select max(version_id) from goose_db_version)`)
+	storetest.Exec(
+		t,
+		url,
+		`delete from goose_db_version where version_id = (select max(version_id) from goose_db_version)`,
+	)
 
 	err := checkSchema(t.Context(), url)
 
-	if err == nil || !strings.Contains(err.Error(), "lacks 1 of") || !strings.Contains(err.Error(), "`starter migrate`") {
-		t.Errorf("checkSchema with one missing migration: got %v, want an error that names `starter migrate`", err)
+	if err == nil || !strings.Contains(err.Error(), "lacks 1 of") ||
+		!strings.Contains(err.Error(), "`starter migrate`") {
+		t.Errorf(
+			"checkSchema with one missing migration: got %v, want an error that names `starter migrate`",
+			err,
+		)
 	}
 }
 
@@ -41,10 +49,17 @@ func TestCheckSchema_RejectsSchemaThatNoLongerSupportsTheProgram(t *testing.T) {
 	}
 }
 
-// TestAuthentication_ProcessNeedsTheModeOfItsDatabase starts processes with the role temporal, which serve no API.
+// TestAuthentication_ProcessNeedsTheModeOfItsDatabase starts processes with the role temporal, which serve no
+// API.
 func TestAuthentication_ProcessNeedsTheModeOfItsDatabase(t *testing.T) {
 	t.Parallel()
-	keystone := []string{"BERTH_AUTH=keystone", "OS_AUTH_URL=http://127.0.0.1:1/v3", "OS_USERNAME=berth", "OS_PASSWORD=secret", "OS_PROJECT_NAME=service"}
+	keystone := []string{
+		"BERTH_AUTH=keystone",
+		"OS_AUTH_URL=http://127.0.0.1:1/v3",
+		"OS_USERNAME=berth",
+		"OS_PASSWORD=secret",
+		"OS_PROJECT_NAME=service",
+	}
 	noauth := []string{"BERTH_AUTH=noauth"}
 	for name, c := range map[string]struct {
 		database string // mode of the database
@@ -68,16 +83,32 @@ func TestAuthentication_ProcessNeedsTheModeOfItsDatabase(t *testing.T) {
 				}
 			}
 			// A process that passes the check ends, because its policy file does not exist.
-			environ := append([]string{"BERTH_DATABASE_URL=" + url, "BERTH_LISTEN=127.0.0.1:0", "BERTH_POLICY_FILE=/nonexistent"}, c.settings...)
+			environ := append(
+				[]string{
+					"BERTH_DATABASE_URL=" + url,
+					"BERTH_LISTEN=127.0.0.1:0",
+					"BERTH_POLICY_FILE=/nonexistent",
+				},
+				c.settings...)
 
 			err := run(t.Context(), []string{"-roles", "temporal"}, environ, io.Discard, io.Discard)
 
 			started := err != nil && strings.Contains(err.Error(), "/nonexistent")
-			if c.want == "" && !started || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("start a process: got error %v, want one that contains %q, or none about BERTH_AUTH", err, c.want)
+			if c.want == "" && !started ||
+				c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf(
+					"start a process: got error %v, want one that contains %q, or none about BERTH_AUTH",
+					err,
+					c.want,
+				)
 			}
 			if found, err := db.ReadAuthentication(t.Context(), url); err != nil || found.Mode != c.after {
-				t.Errorf("mode of the database after the start: got %q, error %v, want %q", found.Mode, err, c.after)
+				t.Errorf(
+					"mode of the database after the start: got %q, error %v, want %q",
+					found.Mode,
+					err,
+					c.after,
+				)
 			}
 		})
 	}

@@ -21,11 +21,27 @@ func TestSecurityHeaders_OnEveryAnswer(t *testing.T) {
 			if settings != nil {
 				strict = "max-age=31536000"
 			}
-			for path, status := range map[string]int{"/healthz": 200, "/metrics": 200, "/placement/": 200, "/networking/v2.0/ports": 401, "/nonexistent": 404} {
+			for path, status := range map[string]int{
+				"/healthz":               200,
+				"/metrics":               200,
+				"/placement/":            200,
+				"/networking/v2.0/ports": 401,
+				"/nonexistent":           404,
+			} {
 				r, _ := get(t, ca.client(), a.URL()+path)
-				got := [2]string{r.Header.Get("X-Content-Type-Options"), r.Header.Get("Strict-Transport-Security")}
+				got := [2]string{
+					r.Header.Get("X-Content-Type-Options"),
+					r.Header.Get("Strict-Transport-Security"),
+				}
 				if r.StatusCode != status || got != [2]string{"nosniff", strict} {
-					t.Errorf("GET %s: got %s with the headers %q, want %d with nosniff and Strict-Transport-Security %q", path, r.Status, got, status, strict)
+					t.Errorf(
+						"GET %s: got %s with the headers %q, want %d with nosniff and Strict-Transport-Security %q",
+						path,
+						r.Status,
+						got,
+						status,
+						strict,
+					)
 				}
 			}
 		})
@@ -35,7 +51,12 @@ func TestSecurityHeaders_OnEveryAnswer(t *testing.T) {
 func TestSecurityHeaders_NoStoreForAnAnswerWithAToken(t *testing.T) {
 	t.Parallel()
 	a := servertest.StartApp(t, config.API)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.URL()+"/operator/v1/agent-tokens", strings.NewReader(`{"host":"cmp-1"}`))
+	r, err := http.NewRequestWithContext(
+		t.Context(),
+		http.MethodPost,
+		a.URL()+"/operator/v1/agent-tokens",
+		strings.NewReader(`{"host":"cmp-1"}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,6 +68,10 @@ func TestSecurityHeaders_NoStoreForAnAnswerWithAToken(t *testing.T) {
 	}
 	_ = w.Body.Close()
 	if w.StatusCode != http.StatusCreated || w.Header.Get("Cache-Control") != "no-store" {
-		t.Errorf("create an agent token: got %s with Cache-Control %q, want 201 with no-store", w.Status, w.Header.Get("Cache-Control"))
+		t.Errorf(
+			"create an agent token: got %s with Cache-Control %q, want 201 with no-store",
+			w.Status,
+			w.Header.Get("Cache-Control"),
+		)
 	}
 }

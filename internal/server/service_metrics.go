@@ -37,8 +37,11 @@ func (m *serviceMetrics) measure(service string) func(http.RoundTripper) http.Ro
 	return m.measureBy(func(*http.Request) string { return service })
 }
 
-// measureBy does the same as measure for a transport to several services; serviceOf returns the service of a request.
-func (m *serviceMetrics) measureBy(serviceOf func(*http.Request) string) func(http.RoundTripper) http.RoundTripper {
+// measureBy does the same as measure for a transport to several services; serviceOf returns the service of a
+// request.
+func (m *serviceMetrics) measureBy(
+	serviceOf func(*http.Request) string,
+) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		next = tracing.Transport(next, serviceOf)
 		return roundTripper(func(r *http.Request) (*http.Response, error) {

@@ -18,9 +18,10 @@ import (
 // sdkChecked is the version of Temporal's Go SDK for which takeOverStickyQueue was last checked.
 const sdkChecked = "v1.50.0"
 
-// TestStickyQueueTakeover_CheckedWithThisSDK fails when the version of Temporal's Go SDK is not sdkChecked. If the test fails, look in the
-// SDK's files internal_task_pollers.go and internal_worker.go for each use of getWorkerTaskQueue, and compare the uses with
-// takeOverStickyQueue. After the comparison, run TestAcknowledgedWrites_SurviveKillOfProcess of internal/torture, and set sdkChecked.
+// TestStickyQueueTakeover_CheckedWithThisSDK fails when the version of Temporal's Go SDK is not sdkChecked.
+// If the test fails, look in the SDK's files internal_task_pollers.go and internal_worker.go for each use of
+// getWorkerTaskQueue, and compare the uses with takeOverStickyQueue. After the comparison, run
+// TestAcknowledgedWrites_SurviveKillOfProcess of internal/torture, and set sdkChecked.
 func TestStickyQueueTakeover_CheckedWithThisSDK(t *testing.T) {
 	t.Parallel()
 	modules, err := os.ReadFile("../../go.mod")
@@ -30,8 +31,11 @@ func TestStickyQueueTakeover_CheckedWithThisSDK(t *testing.T) {
 	for line := range strings.Lines(string(modules)) {
 		if version, ok := strings.CutPrefix(strings.TrimSpace(line), "go.temporal.io/sdk "); ok {
 			if version != sdkChecked {
-				t.Errorf("sticky_task_queue.go was checked with go.temporal.io/sdk %s, but go.mod has %s: check the names of sticky task queues and set sdkChecked",
-					sdkChecked, version)
+				t.Errorf(
+					"sticky_task_queue.go was checked with go.temporal.io/sdk %s, but go.mod has %s: check the names of sticky task queues and set sdkChecked",
+					sdkChecked,
+					version,
+				)
 			}
 			return
 		}
@@ -45,7 +49,9 @@ func TestStickyQueueTakeover_NamesQueueAfterSlot(t *testing.T) {
 		return &taskqueue.TaskQueue{Name: name, Kind: enums.TASK_QUEUE_KIND_STICKY, NormalName: "ports"}
 	}
 	completed := func(name string) *workflowservice.RespondWorkflowTaskCompletedRequest {
-		return &workflowservice.RespondWorkflowTaskCompletedRequest{StickyAttributes: &taskqueue.StickyExecutionAttributes{WorkerTaskQueue: sticky(name)}}
+		return &workflowservice.RespondWorkflowTaskCompletedRequest{
+			StickyAttributes: &taskqueue.StickyExecutionAttributes{WorkerTaskQueue: sticky(name)},
+		}
 	}
 	normal := &taskqueue.TaskQueue{Name: "ports", Kind: enums.TASK_QUEUE_KIND_NORMAL}
 	for name, c := range map[string]struct{ sent, want proto.Message }{
@@ -59,13 +65,23 @@ func TestStickyQueueTakeover_NamesQueueAfterSlot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got proto.Message
-			err := takeOverStickyQueue("h/:8778")(t.Context(), "", proto.Clone(c.sent), nil, nil,
+			err := takeOverStickyQueue("h/:8778")(
+				t.Context(),
+				"",
+				proto.Clone(c.sent),
+				nil,
+				nil,
 				func(_ context.Context, _ string, req, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
 					got = req.(proto.Message)
 					return nil
-				})
+				},
+			)
 			if d := cmp.Diff(c.want, got, protocmp.Transform()); err != nil || d != "" {
-				t.Errorf("intercept a request of the SDK: error %v, forwarded request (-want +got): %s", err, d)
+				t.Errorf(
+					"intercept a request of the SDK: error %v, forwarded request (-want +got): %s",
+					err,
+					d,
+				)
 			}
 		})
 	}
@@ -73,7 +89,8 @@ func TestStickyQueueTakeover_NamesQueueAfterSlot(t *testing.T) {
 
 func TestWorkerSlot_EmptyIfKernelChoosesPort(t *testing.T) {
 	t.Parallel()
-	if a, b := workerSlot("127.0.0.1:8778"), workerSlot("127.0.0.1:8779"); a == "" || a == b || a != workerSlot("127.0.0.1:8778") {
+	if a, b := workerSlot("127.0.0.1:8778"), workerSlot("127.0.0.1:8779"); a == "" || a == b ||
+		a != workerSlot("127.0.0.1:8778") {
 		t.Errorf("slots of two addresses: got %q and %q, want two different names that do not change", a, b)
 	}
 	if got := workerSlot("127.0.0.1:0"); got != "" {

@@ -19,8 +19,8 @@ import (
 	"berth/internal/tracing/temporaltrace"
 )
 
-// environment contains the variables of the process as NAME=value pairs. environment implements envconfig.EnvLookup. If a name occurs in
-// two pairs, the first pair counts.
+// environment contains the variables of the process as NAME=value pairs. environment implements
+// envconfig.EnvLookup. If a name occurs in two pairs, the first pair counts.
 type environment []string
 
 // Environ returns all NAME=value pairs of the environment.
@@ -36,10 +36,16 @@ func (e environment) LookupEnv(name string) (string, bool) {
 	return "", false
 }
 
-// dialTemporal returns the only Temporal client of the process, and the namespace of the client. The relay and the Temporal workers share
-// one client, because Temporal's eager start of a workflow works only on a worker of the client that starts the workflow. The client
-// connects at its first call, so that the process may start before the Temporal server. The parameter `slot` is the result of workerSlot.
-func dialTemporal(env environment, registry prometheus.Registerer, slot string, traces *tracing.Traces) (c client.Client, namespace string, err error) {
+// dialTemporal returns the only Temporal client of the process, and the namespace of the client. The relay
+// and the Temporal workers share one client, because Temporal's eager start of a workflow works only on a
+// worker of the client that starts the workflow. The client connects at its first call, so that the process
+// may start before the Temporal server. The parameter `slot` is the result of workerSlot.
+func dialTemporal(
+	env environment,
+	registry prometheus.Registerer,
+	slot string,
+	traces *tracing.Traces,
+) (c client.Client, namespace string, err error) {
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: env})
 	if err != nil {
 		return nil, "", fmt.Errorf("load the settings of Temporal's client: %w", err)
@@ -68,16 +74,23 @@ func dialTemporal(env environment, registry prometheus.Registerer, slot string, 
 		// On the loopback interface, compression costs more CPU time than the smaller messages save.
 		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	}
-	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(relay.SingleAttempts))
+	options.ConnectionOptions.DialOptions = append(
+		options.ConnectionOptions.DialOptions,
+		grpc.WithChainUnaryInterceptor(relay.SingleAttempts),
+	)
 	if slot != "" {
-		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(takeOverStickyQueue(slot)))
+		options.ConnectionOptions.DialOptions = append(
+			options.ConnectionOptions.DialOptions,
+			grpc.WithChainUnaryInterceptor(takeOverStickyQueue(slot)),
+		)
 	}
 	c, err = client.NewLazyClient(options)
 	return c, options.Namespace, err
 }
 
 func isLoopback(address string) bool {
-	return address == "" || strings.HasPrefix(address, "127.") || strings.HasPrefix(address, "localhost:") || strings.HasPrefix(address, "[::1]:")
+	return address == "" || strings.HasPrefix(address, "127.") || strings.HasPrefix(address, "localhost:") ||
+		strings.HasPrefix(address, "[::1]:")
 }
 
 // awaitTemporal waits until Temporal answers.

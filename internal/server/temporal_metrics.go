@@ -13,20 +13,25 @@ import (
 	"go.temporal.io/sdk/contrib/opentelemetry"
 )
 
-// sdkBuckets are the upper limits of the buckets of the SDK's durations, in seconds. The defaults of OpenTelemetry are made for
-// milliseconds.
+// sdkBuckets are the upper limits of the buckets of the SDK's durations, in seconds. The defaults of
+// OpenTelemetry are made for milliseconds.
 var sdkBuckets = []float64{0.001, 0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 30, 60}
 
 // newSDKMetrics registers the metrics of Temporal's SDK.
 func newSDKMetrics(registry prometheus.Registerer) (client.MetricsHandler, error) {
-	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo(), otelprometheus.WithoutTargetInfo())
+	exporter, err := otelprometheus.New(
+		otelprometheus.WithRegisterer(registry),
+		otelprometheus.WithoutScopeInfo(),
+		otelprometheus.WithoutTargetInfo(),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("create the metrics of Temporal's SDK: %w", err)
 	}
 	buckets := metric.NewView(metric.Instrument{Kind: metric.InstrumentKindHistogram},
 		metric.Stream{Aggregation: metric.AggregationExplicitBucketHistogram{Boundaries: sdkBuckets}})
 	return opentelemetry.NewMetricsHandler(opentelemetry.MetricsHandlerOptions{
-		Meter:                metric.NewMeterProvider(metric.WithReader(exporter), metric.WithView(buckets)).Meter("temporal-sdk-go"),
+		Meter: metric.NewMeterProvider(metric.WithReader(exporter), metric.WithView(buckets)).
+			Meter("temporal-sdk-go"),
 		UseMonotonicCounters: true,
 		OnError:              func(err error) { slog.Warn("recording a metric of Temporal's SDK failed", "error", err) },
 	}), nil
@@ -40,7 +45,11 @@ func (g withHelp) Gather() ([]*dto.MetricFamily, error) {
 	families, err := g.Gatherer.Gather()
 	for _, f := range families {
 		if f.GetHelp() == "" {
-			text := "Metric of Temporal's Go SDK: " + strings.ReplaceAll(strings.TrimPrefix(f.GetName(), "temporal_"), "_", " ") + "."
+			text := "Metric of Temporal's Go SDK: " + strings.ReplaceAll(
+				strings.TrimPrefix(f.GetName(), "temporal_"),
+				"_",
+				" ",
+			) + "."
 			f.Help = &text
 		}
 	}

@@ -19,18 +19,20 @@ import (
 // taskQueues are the task queues that every process with the role temporal polls.
 var taskQueues = []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue}
 
-// cachedWorkflows is the maximum number of workflow executions, of all task queues together, that a process keeps in memory. At about 45
-// KiB each, the cached executions take at most 250 MiB. If the cache is full, the SDK evicts the least recently used execution. When the
-// next task of an evicted execution arrives, the SDK replays the execution from its history.
+// cachedWorkflows is the maximum number of workflow executions, of all task queues together, that a process
+// keeps in memory. At about 45 KiB each, the cached executions take at most 250 MiB. If the cache is full,
+// the SDK evicts the least recently used execution. When the next task of an evicted execution arrives, the
+// SDK replays the execution from its history.
 const cachedWorkflows = 5000
 
-// deadlockTimeout is the time that a workflow may compute before the SDK reports a deadlock. deadlockTimeout equals the time that
-// the Temporal server waits for a workflow task to be completed. The SDK's default for the deadlock timeout, one second, is too short on a
-// busy machine.
+// deadlockTimeout is the time that a workflow may compute before the SDK reports a deadlock. deadlockTimeout
+// equals the time that the Temporal server waits for a workflow task to be completed. The SDK's default for
+// the deadlock timeout, one second, is too short on a busy machine.
 const deadlockTimeout = 10 * time.Second
 
-// startTemporalWorkers starts a worker for each task queue as soon as Temporal and its namespace answer, so that the process may start
-// before the Temporal server. If the process does not have the role temporal, startTemporalWorkers does nothing.
+// startTemporalWorkers starts a worker for each task queue as soon as Temporal and its namespace answer, so
+// that the process may start before the Temporal server. If the process does not have the role temporal,
+// startTemporalWorkers does nothing.
 func (a *App) startTemporalWorkers(ctx context.Context, fail func(error)) (stop func()) {
 	if !a.hasRole(config.Temporal) {
 		a.workersStarted.Store(true)
@@ -61,8 +63,8 @@ func (a *App) startTemporalWorkers(ctx context.Context, fail func(error)) (stop 
 	}
 }
 
-// startWorkers starts all Temporal workers of the process. If one worker does not start, startWorkers stops the workers that have already
-// started.
+// startWorkers starts all Temporal workers of the process. If one worker does not start, startWorkers stops
+// the workers that have already started.
 func (a *App) startWorkers(ctx context.Context, fail func(error)) ([]worker.Worker, error) {
 	c := a.Temporal
 	if err := awaitTemporal(ctx, c); err != nil {
@@ -75,10 +77,14 @@ func (a *App) startWorkers(ctx context.Context, fail func(error)) ([]worker.Work
 	var started []worker.Worker
 	for _, queue := range taskQueues {
 		w := worker.New(c, queue, worker.Options{
-			WorkerStopTimeout:            shutdownTimeout,
-			DeadlockDetectionTimeout:     deadlockTimeout,
-			WorkflowTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
-			ActivityTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
+			WorkerStopTimeout:        shutdownTimeout,
+			DeadlockDetectionTimeout: deadlockTimeout,
+			WorkflowTaskPollerBehavior: worker.NewPollerBehaviorAutoscaling(
+				worker.PollerBehaviorAutoscalingOptions{},
+			),
+			ActivityTaskPollerBehavior: worker.NewPollerBehaviorAutoscaling(
+				worker.PollerBehaviorAutoscalingOptions{},
+			),
 			MaxHeartbeatThrottleInterval: activities.HeartbeatInterval,
 			Interceptors:                 []interceptor.WorkerInterceptor{a.activityMetrics},
 			OnFatalError:                 func(err error) { fail(fmt.Errorf("the worker of task queue %s failed: %w", queue, err)) },
@@ -94,7 +100,8 @@ func (a *App) startWorkers(ctx context.Context, fail func(error)) ([]worker.Work
 	return started, nil
 }
 
-// stopWorkers stops all Temporal workers of the process concurrently. Before a worker stops, it waits until its running tasks have ended.
+// stopWorkers stops all Temporal workers of the process concurrently. Before a worker stops, it waits until
+// its running tasks have ended.
 func stopWorkers(ws []worker.Worker) {
 	var wait sync.WaitGroup
 	for _, w := range ws {

@@ -14,8 +14,9 @@ import (
 	"berth/internal/config"
 )
 
-// certificateFiles are the TLS settings of the HTTP listeners, read from PEM files: the certificate with its key, and the certificate
-// authorities of clients. certificateFiles reads the files again when they have changed.
+// certificateFiles are the TLS settings of the HTTP listeners, read from PEM files: the certificate with its
+// key, and the certificate authorities of clients. certificateFiles reads the files again when they have
+// changed.
 type certificateFiles struct {
 	files   config.TLS
 	reloads *prometheus.CounterVec
@@ -26,8 +27,9 @@ type certificateFiles struct {
 	problem string        // error of the last attempt to read the files; empty after a success
 }
 
-// openCertificateFiles reads the files, and registers the metrics of the certificate. openCertificateFiles returns nil if the settings name
-// no certificate, and an error that names the setting if a file cannot be used.
+// openCertificateFiles reads the files, and registers the metrics of the certificate. openCertificateFiles
+// returns nil if the settings name no certificate, and an error that names the setting if a file cannot be
+// used.
 func openCertificateFiles(files config.TLS, registry *prometheus.Registry) (*certificateFiles, error) {
 	if files.CertFile == "" {
 		return nil, nil
@@ -51,15 +53,17 @@ func openCertificateFiles(files config.TLS, registry *prometheus.Registry) (*cer
 	return c, nil
 }
 
-// serverConfig returns the settings for http.Server.ServeTLS. Each handshake uses the certificate that current returns.
+// serverConfig returns the settings for http.Server.ServeTLS. Each handshake uses the certificate that
+// current returns.
 func (c *certificateFiles) serverConfig() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current(), nil }}
 }
 
-// current returns the TLS settings from the files as they are now. If the files have changed and cannot be used, current logs and counts
-// the failure and returns the previous settings. After a failure, current reads the files at every call, because a change of the
-// permissions of a file does not change the time of its modification.
+// current returns the TLS settings from the files as they are now. If the files have changed and cannot be
+// used, current logs and counts the failure and returns the previous settings. After a failure, current reads
+// the files at every call, because a change of the permissions of a file does not change the time of its
+// modification.
 func (c *certificateFiles) current() *tls.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,13 +77,23 @@ func (c *certificateFiles) current() *tls.Config {
 	if err == nil {
 		c.loaded, c.problem = next, ""
 		c.reloads.WithLabelValues("success").Inc()
-		slog.Info("TLS certificate reloaded", "file", c.files.CertFile, "expires", next.Certificates[0].Leaf.NotAfter)
+		slog.Info(
+			"TLS certificate reloaded",
+			"file",
+			c.files.CertFile,
+			"expires",
+			next.Certificates[0].Leaf.NotAfter,
+		)
 		return c.loaded
 	}
 	if changed || err.Error() != c.problem {
 		c.problem = err.Error()
 		c.reloads.WithLabelValues("failure").Inc()
-		slog.Error("TLS certificate files cannot be used; the previous certificate stays in use", "error", err)
+		slog.Error(
+			"TLS certificate files cannot be used; the previous certificate stays in use",
+			"error",
+			err,
+		)
 	}
 	return c.loaded
 }
@@ -109,7 +123,11 @@ func (c *certificateFiles) read() (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("BERTH_TLS_CERT_FILE, BERTH_TLS_KEY_FILE: %w", err)
 	}
-	next := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own}, NextProtos: []string{"h2", "http/1.1"}}
+	next := &tls.Config{
+		MinVersion:   tls.VersionTLS12,
+		Certificates: []tls.Certificate{own},
+		NextProtos:   []string{"h2", "http/1.1"},
+	}
 	if c.files.ClientCAFile == "" {
 		return next, nil
 	}

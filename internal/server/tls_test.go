@@ -38,7 +38,8 @@ func newAuthority(t *testing.T) authority {
 	return authority{cert, key}
 }
 
-// sign returns a certificate for 127.0.0.1 and its key. With the zero authority, the certificate is signed by its own key.
+// sign returns a certificate for 127.0.0.1 and its key. With the zero authority, the certificate is signed by
+// its own key.
 func sign(t *testing.T, name string, isCA bool, by authority) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -49,10 +50,18 @@ func sign(t *testing.T, name string, isCA bool, by authority) (*x509.Certificate
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(24 * time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: isCA, BasicConstraintsValid: true,
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+	c := &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: name},
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter: time.Now().
+			Add(24 * time.Hour),
+		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA:                  isCA,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
 	if by.cert == nil {
 		by = authority{c, key}
 	}
@@ -75,7 +84,11 @@ func (a authority) issue(t *testing.T, name string) (cert, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	return pem.EncodeToMemory(
+			&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw},
+		), pem.EncodeToMemory(
+			&pem.Block{Type: "PRIVATE KEY", Bytes: der},
+		)
 }
 
 func (a authority) pem() []byte {
@@ -86,7 +99,12 @@ func (a authority) pem() []byte {
 func (a authority) client(own ...tls.Certificate) *http.Client {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: own}, DisableKeepAlives: true}}
+	return &http.Client{
+		Transport: &http.Transport{
+			TLSClientConfig:   &tls.Config{RootCAs: pool, Certificates: own},
+			DisableKeepAlives: true,
+		},
+	}
 }
 
 // tlsFiles are the certificate files of a server.
@@ -155,9 +173,18 @@ func TestTLS_Version12OrNewerWithHTTP1AndHTTP2(t *testing.T) {
 		}
 	}
 	for version, accepted := range map[uint16]bool{tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
-		conn, err := tls.Dial("tcp", a.Address(), &tls.Config{InsecureSkipVerify: true, MinVersion: version, MaxVersion: version})
+		conn, err := tls.Dial(
+			"tcp",
+			a.Address(),
+			&tls.Config{InsecureSkipVerify: true, MinVersion: version, MaxVersion: version},
+		)
 		if (err == nil) != accepted {
-			t.Errorf("handshake with %s: got error %v, want accepted: %v", tls.VersionName(version), err, accepted)
+			t.Errorf(
+				"handshake with %s: got error %v, want accepted: %v",
+				tls.VersionName(version),
+				err,
+				accepted,
+			)
 		}
 		if err == nil {
 			_ = conn.Close()
@@ -185,11 +212,22 @@ func TestTLS_RequestWithoutTLSGetsJSON(t *testing.T) {
 	}
 	err = json.Unmarshal([]byte(text), &body)
 	const message = "The request could not be read: Client sent an HTTP request to an HTTPS server."
-	if r.StatusCode != http.StatusBadRequest || r.Header.Get("Content-Type") != "application/json" || err != nil || body.NeutronError.Message != message {
-		t.Errorf("request without TLS: got %s, Content-Type %q, body %q; want 400 with the message %q as JSON", r.Status, r.Header.Get("Content-Type"), text, message)
+	if r.StatusCode != http.StatusBadRequest || r.Header.Get("Content-Type") != "application/json" ||
+		err != nil ||
+		body.NeutronError.Message != message {
+		t.Errorf(
+			"request without TLS: got %s, Content-Type %q, body %q; want 400 with the message %q as JSON",
+			r.Status,
+			r.Header.Get("Content-Type"),
+			text,
+			message,
+		)
 	}
 	for name := range r.Header {
-		if !slices.Contains([]string{"Connection", "Content-Length", "Content-Type", "X-Content-Type-Options"}, name) {
+		if !slices.Contains(
+			[]string{"Connection", "Content-Length", "Content-Type", "X-Content-Type-Options"},
+			name,
+		) {
 			t.Errorf("request without TLS: got the header %s, want no header about the server", name)
 		}
 	}
@@ -229,8 +267,8 @@ func TestTLS_ChangedCertificateIsUsedAndBrokenOneIsNot(t *testing.T) {
 	expect("second", succeeded+"2")
 }
 
-// TestTLS_FailedReloadIsRepeated repairs a file such that neither its size nor the time of its modification changes. The same happens when
-// an administrator corrects the permissions of a file.
+// TestTLS_FailedReloadIsRepeated repairs a file such that neither its size nor the time of its modification
+// changes. The same happens when an administrator corrects the permissions of a file.
 func TestTLS_FailedReloadIsRepeated(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
@@ -265,7 +303,10 @@ func TestTLS_ClientsNeedACertificateOfTheClientAuthority(t *testing.T) {
 	ca, clients, strangers := newAuthority(t), newAuthority(t), newAuthority(t)
 	clientCA := filepath.Join(t.TempDir(), "clients.pem")
 	write(t, clientCA, clients.pem())
-	a := servertest.StartApp(t, config.API, append(newTLSFiles(t, ca, "server").settings(), "BERTH_TLS_CLIENT_CA_FILE="+clientCA)...)
+	a := servertest.StartApp(
+		t,
+		config.API,
+		append(newTLSFiles(t, ca, "server").settings(), "BERTH_TLS_CLIENT_CA_FILE="+clientCA)...)
 	own := func(by authority) tls.Certificate {
 		t.Helper()
 		pair, err := tls.X509KeyPair(by.issue(t, "client"))
@@ -290,7 +331,9 @@ func TestTLS_ClientsNeedACertificateOfTheClientAuthority(t *testing.T) {
 	check("a client without a certificate", false, ca.client())
 	check("a client with the certificate of a stranger", false, ca.client(strange))
 	remembering := ca.client(known)
-	remembering.Transport.(*http.Transport).TLSClientConfig.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+	remembering.Transport.(*http.Transport).TLSClientConfig.ClientSessionCache = tls.NewLRUClientSessionCache(
+		1,
+	)
 	check("a client that remembers its session", true, remembering)
 
 	write(t, clientCA, strangers.pem())
