@@ -14,8 +14,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// StartApp runs a server.App with the given roles inside the test process until the test ends. The App has its own database and Temporal
-// namespace. The parameter `settings` overrides the default settings of the App.
+// StartApp runs a server.App with the given roles inside the test process until the test ends. The App has
+// its own database and Temporal namespace. The parameter `settings` overrides the default settings of the
+// App.
 func StartApp(t *testing.T, roles string, settings ...string) *server.App {
 	t.Helper()
 	a, err := open(t, roles, settings)
@@ -34,8 +35,8 @@ func StartApp(t *testing.T, roles string, settings ...string) *server.App {
 	return a
 }
 
-// OpenError opens a server.App with the role api, as StartApp does, and returns the error. If the App opens without an error, OpenError
-// returns nil.
+// OpenError opens a server.App with the role api, as StartApp does, and returns the error. If the App opens
+// without an error, OpenError returns nil.
 func OpenError(t *testing.T, settings ...string) error {
 	t.Helper()
 	_, err := open(t, config.API, settings)
@@ -46,8 +47,18 @@ func OpenError(t *testing.T, settings ...string) error {
 func open(t *testing.T, roles string, settings []string) (*server.App, error) {
 	t.Helper()
 	n := temporaltest.New(t)
-	environ := append([]string{"BERTH_AUTH=noauth", "BERTH_LISTEN=127.0.0.1:0", answersUnwatched, "BERTH_DATABASE_URL=" + storetest.URL(t), "BERTH_ROLES=" + roles,
-		"TEMPORAL_NAMESPACE=" + n.Name, "TEMPORAL_ADDRESS=" + n.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}, settings...)
+	environ := append(
+		[]string{
+			"BERTH_AUTH=noauth",
+			"BERTH_LISTEN=127.0.0.1:0",
+			answersUnwatched,
+			"BERTH_DATABASE_URL=" + storetest.URL(t),
+			"BERTH_ROLES=" + roles,
+			"TEMPORAL_NAMESPACE=" + n.Name,
+			"TEMPORAL_ADDRESS=" + n.Address,
+			"TEMPORAL_CONFIG_FILE=" + os.DevNull,
+		},
+		settings...)
 	cfg, err := config.Load(environ)
 	if err != nil {
 		t.Fatal(err)
@@ -81,8 +92,8 @@ func ReadReadiness(t *testing.T, a *server.App) (int, Readiness) {
 	return r.StatusCode, body
 }
 
-// AwaitReady waits until the App is ready. If the App is not ready after ten minutes, AwaitReady fails the test and prints the result of
-// each readiness check.
+// AwaitReady waits until the App is ready. If the App is not ready after ten minutes, AwaitReady fails the
+// test and prints the result of each readiness check.
 func AwaitReady(t *testing.T, a *server.App) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -96,7 +107,8 @@ func AwaitReady(t *testing.T, a *server.App) {
 	}
 }
 
-// Await waits until the condition is true. If the condition is still false after ten minutes, Await fails the test.
+// Await waits until the condition is true. If the condition is still false after ten minutes, Await fails the
+// test.
 func Await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Minute); !condition(); time.Sleep(100 * time.Millisecond) {

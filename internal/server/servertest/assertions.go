@@ -32,8 +32,9 @@ func (s *Deployment) AwaitActive(c *Worker, ports []string) {
 }
 
 // Rows runs a query whose result has one text column, and returns the values of that column. Rows keeps its
-// connection for the next call, because opening a connection costs PostgreSQL more CPU time than most queries. If
-// the query fails on the kept connection, which a fault may have ended, Rows runs the query again on a new one.
+// connection for the next call, because opening a connection costs PostgreSQL more CPU time than most
+// queries. If the query fails on the kept connection, which a fault may have ended, Rows runs the query again
+// on a new one.
 func (s *Deployment) Rows(sql string, args ...any) []string {
 	s.Helper()
 	s.connMu.Lock()
@@ -80,19 +81,21 @@ func (s *Deployment) AwaitNone(what, sql string) {
 // UnfinishedEntries is a query for the journal entries that are not completed.
 const UnfinishedEntries = `select format('entry %s (%s %s) is %s: %s', seq, operation, object_type, state, last_error) from journal_entry where state <> 'completed' order by seq limit 5`
 
-// Canary is the ID of the check network. The check network exists only in the controller; if it is missing, the controller has lost its
-// data. The constant journal.Canary is the same ID.
+// Canary is the ID of the check network. The check network exists only in the controller; if it is missing,
+// the controller has lost its data. The constant journal.Canary is the same ID.
 const Canary = "bd8db3a8-2b30-4083-a8b3-b3fd46401142"
 
-// AwaitMirroredAndAudited does the same as AwaitMirrored. It then checks that an audit through the worker `api` finds no difference.
+// AwaitMirroredAndAudited does the same as AwaitMirrored. It then checks that an audit through the worker
+// `api` finds no difference.
 func (s *Deployment) AwaitMirroredAndAudited(api *Worker) {
 	s.Helper()
 	s.AwaitMirrored()
 	s.CheckAudit(api, "all journal entries were completed")
 }
 
-// AwaitMirrored waits until all journal entries are completed. AwaitMirrored then checks that the controller applied each change once and
-// in the order of the journal, and that the controller has the same objects as berth.
+// AwaitMirrored waits until all journal entries are completed. AwaitMirrored then checks that the controller
+// applied each change once and in the order of the journal, and that the controller has the same objects as
+// berth.
 func (s *Deployment) AwaitMirrored() {
 	s.Helper()
 	s.AwaitNone("all journal entries are completed", UnfinishedEntries)

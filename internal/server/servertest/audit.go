@@ -8,12 +8,19 @@ import (
 	"os/exec"
 )
 
-// Audit runs an audit and returns its findings: the objects that are missing, different or extra at the controller. If an audit is open
-// already, Audit waits for its end first, because that audit may have begun before the latest changes.
+// Audit runs an audit and returns its findings: the objects that are missing, different or extra at the
+// controller. If an audit is open already, Audit waits for its end first, because that audit may have begun
+// before the latest changes.
 func (s *Deployment) Audit(api *Worker) []Object {
 	s.Helper()
-	s.AwaitNone("no audit is open", `select 'audit ' || id || ' is open' from mirror_run where kind = 'audit' and finished_at is null`)
-	path := fmt.Sprintf("/journal/v1/runs/%v", api.Must("POST", "/journal/v1/runs", Object{"kind": "audit"})["run"].(Object)["id"])
+	s.AwaitNone(
+		"no audit is open",
+		`select 'audit ' || id || ' is open' from mirror_run where kind = 'audit' and finished_at is null`,
+	)
+	path := fmt.Sprintf(
+		"/journal/v1/runs/%v",
+		api.Must("POST", "/journal/v1/runs", Object{"kind": "audit"})["run"].(Object)["id"],
+	)
 	s.Await("the audit has ended", func() string {
 		_, answer, err := api.Do("GET", path, nil)
 		run, _ := answer["run"].(Object)
@@ -39,7 +46,8 @@ func (s *Deployment) Audit(api *Worker) []Object {
 	}
 }
 
-// CheckAudit runs an audit, and fails the test if the audit finds a difference between berth's rows and the controller.
+// CheckAudit runs an audit, and fails the test if the audit finds a difference between berth's rows and the
+// controller.
 func (s *Deployment) CheckAudit(api *Worker, after string) {
 	s.Helper()
 	found := s.Audit(api)
@@ -48,8 +56,8 @@ func (s *Deployment) CheckAudit(api *Worker, after string) {
 	}
 }
 
-// Starter runs the program starter against the API of the worker, and returns what it prints to stdout. If starter fails, Starter fails
-// the test.
+// Starter runs the program starter against the API of the worker, and returns what it prints to stdout. If
+// starter fails, Starter fails the test.
 func (c *Worker) Starter(args ...string) string {
 	c.T.Helper()
 	cmd := exec.CommandContext(c.T.Context(), Program(c.T, "starter"), args...)

@@ -14,16 +14,16 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// mainVariable is the environment variable that makes the test binary run the worker. Because the worker runs in the test binary, the race
-// detector of the test binary also covers the worker.
+// mainVariable is the environment variable that makes the test binary run the worker. Because the worker runs
+// in the test binary, the race detector of the test binary also covers the worker.
 const mainVariable = "BERTH_TEST_WORKER_MAIN"
 
-// built returns the folder of the programs worker and starter. The first call to built builds both programs, unless `make` has already
-// built them.
+// built returns the folder of the programs worker and starter. The first call to built builds both programs,
+// unless `make` has already built them.
 var built func() (string, error)
 
-// Main runs the tests of a package with a PostgreSQL server and a Temporal server. If mainVariable is set, Main runs the worker instead of
-// the tests.
+// Main runs the tests of a package with a PostgreSQL server and a Temporal server. If mainVariable is set,
+// Main runs the worker instead of the tests.
 func Main(m *testing.M) int {
 	if os.Getenv(mainVariable) != "" {
 		server.Main()

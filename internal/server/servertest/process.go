@@ -41,7 +41,11 @@ func (r *Process) Output() string {
 // StartDev starts `worker --dev` without the demo.
 func StartDev(t *testing.T, settings ...string) *Process {
 	t.Helper()
-	return StartProgram(t, os.Args[0], []string{"--dev"}, append([]string{answersUnwatched}, append(settings, "BERTH_DEMO=off", mainVariable+"=yes")...)...)
+	return StartProgram(
+		t,
+		os.Args[0],
+		[]string{"--dev"},
+		append([]string{answersUnwatched}, append(settings, "BERTH_DEMO=off", mainVariable+"=yes")...)...)
 }
 
 // answersUnwatched is a setting for tests on machines that may be so slow that the database seems to hang.
@@ -55,8 +59,9 @@ func StartProgram(t *testing.T, program string, args []string, settings ...strin
 	return StartCommand(t, cmd)
 }
 
-// StartCommand starts a command that ends with the test at the latest, even if the test process is killed. The kernel kills the command's
-// process when the thread that forked the process ends, so StartCommand keeps that thread until the process ends.
+// StartCommand starts a command that ends with the test at the latest, even if the test process is killed.
+// The kernel kills the command's process when the thread that forked the process ends, so StartCommand keeps
+// that thread until the process ends.
 func StartCommand(t *testing.T, cmd *exec.Cmd) *Process {
 	t.Helper()
 	r := &Process{Cmd: cmd, Done: make(chan struct{})}
@@ -95,7 +100,8 @@ func (r *Process) Stop(t *testing.T, sig os.Signal) {
 	}
 }
 
-// Addresses waits until a `worker --dev` is ready. Addresses returns the addresses that the worker wrote into its data folder.
+// Addresses waits until a `worker --dev` is ready. Addresses returns the addresses that the worker wrote into
+// its data folder.
 func (r *Process) Addresses(t *testing.T, data string) map[string]string {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); {
@@ -116,8 +122,8 @@ func (r *Process) Addresses(t *testing.T, data string) map[string]string {
 	return nil
 }
 
-// DataFolder returns the path for a new data folder that unprivileged users, such as the users of PostgreSQL and dnsmasq, can enter.
-// DataFolder does not create the data folder.
+// DataFolder returns the path for a new data folder that unprivileged users, such as the users of PostgreSQL
+// and dnsmasq, can enter. DataFolder does not create the data folder.
 func DataFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := devstack.Scratch()
@@ -129,4 +135,10 @@ func DataFolder(t *testing.T) string {
 }
 
 // FreePorts are the settings that let `worker --dev` choose free ports.
-var FreePorts = []string{"BERTH_LISTEN=127.0.0.1:0", "BERTH_DEV_DATABASE_PORT=0", "BERTH_DEV_TEMPORAL_PORT=0", "BERTH_DEV_UI_PORT=0", "BERTH_DEV_ODL_PORT=0"}
+var FreePorts = []string{
+	"BERTH_LISTEN=127.0.0.1:0",
+	"BERTH_DEV_DATABASE_PORT=0",
+	"BERTH_DEV_TEMPORAL_PORT=0",
+	"BERTH_DEV_UI_PORT=0",
+	"BERTH_DEV_ODL_PORT=0",
+}

@@ -22,11 +22,15 @@ type Worker struct {
 
 var serving = regexp.MustCompile(`msg=serving address=(\S+)`)
 
-// StartWorker starts a worker process with the given roles and waits until the process serves HTTP. StartWorker kills the process at the
-// end of the test.
+// StartWorker starts a worker process with the given roles and waits until the process serves HTTP.
+// StartWorker kills the process at the end of the test.
 func (s *Deployment) StartWorker(roles string) *Worker {
 	s.Helper()
-	c := &Worker{Process: StartProgram(s.T, Program(s.T, "worker"), []string{"-roles", roles}, s.Settings...), T: s.T, Token: "admin"}
+	c := &Worker{
+		Process: StartProgram(s.T, Program(s.T, "worker"), []string{"-roles", roles}, s.Settings...),
+		T:       s.T,
+		Token:   "admin",
+	}
 	s.Cleanup(func() {
 		c.Kill()
 		if s.Failed() {
@@ -71,7 +75,8 @@ func (c *Worker) Kill() {
 // Object is a JSON object.
 type Object = map[string]any
 
-// Do sends a request as an administrator. Do returns an error if no response came or if the body of the response was not JSON.
+// Do sends a request as an administrator. Do returns an error if no response came or if the body of the
+// response was not JSON.
 func (c *Worker) Do(method, path string, body any) (int, Object, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -132,10 +137,15 @@ func SubnetBody(network string) Object {
 	return Object{"network_id": network, "ip_version": 4, "cidr": "10.20.0.0/24"}
 }
 
-// PortBody returns the request body that creates a server's port on host cmp-1. A port with this body becomes ACTIVE only after the reports
-// of the DHCP agent and the L2 agent.
+// PortBody returns the request body that creates a server's port on host cmp-1. A port with this body becomes
+// ACTIVE only after the reports of the DHCP agent and the L2 agent.
 func PortBody(network string) Object {
-	return Object{"network_id": network, "binding:host_id": "cmp-1", "device_owner": "compute:nova", "device_id": uuid.NewString()}
+	return Object{
+		"network_id":      network,
+		"binding:host_id": "cmp-1",
+		"device_owner":    "compute:nova",
+		"device_id":       uuid.NewString(),
+	}
 }
 
 // RegisterAgents sends heartbeats of a DHCP agent on host net-1 and an Open vSwitch agent on host cmp-1.
@@ -147,5 +157,10 @@ func (c *Worker) RegisterAgents() {
 
 // ReportsBody returns the request body with the reports of the DHCP agent and the L2 agent about a port.
 func ReportsBody(port string) Object {
-	return Object{"reports": []Object{{"port": port, "entity": "L2", "host": "cmp-1"}, {"port": port, "entity": "DHCP", "host": "net-1"}}}
+	return Object{
+		"reports": []Object{
+			{"port": port, "entity": "L2", "host": "cmp-1"},
+			{"port": port, "entity": "DHCP", "host": "net-1"},
+		},
+	}
 }
