@@ -15,24 +15,72 @@ import (
 
 // tables lists the tables that each package owns. Only the package that owns a table may write the table.
 var tables = map[string][]string{
-	"db":           {"schema_support", "authentication"},
-	"outbox":       {"note", "temporal_namespace", "projection"},
-	"journalstore": {"journal_entry", "journal_dep", "journal_audit", "journal_pause", "journal_pause_audit", "mirror_breaker", "mirror_object"},
-	"inventorystore": {"provider", "inventory", "trait", "provider_trait", "resource_class", "provider_aggregate", "consumer",
-		"allocation", "generation_change"},
-	"networkstore": {"network", "subnet", "port", "port_address", "port_binding", "block", "agent", "dhcp_binding",
-		"trunk", "subport", "security_group", "security_group_rule", "quota", "tunnel_end", "router_mac"},
+	"db":     {"schema_support", "authentication"},
+	"outbox": {"note", "temporal_namespace", "projection"},
+	"journalstore": {
+		"journal_entry",
+		"journal_dep",
+		"journal_audit",
+		"journal_pause",
+		"journal_pause_audit",
+		"mirror_breaker",
+		"mirror_object",
+	},
+	"inventorystore": {
+		"provider",
+		"inventory",
+		"trait",
+		"provider_trait",
+		"resource_class",
+		"provider_aggregate",
+		"consumer",
+		"allocation",
+		"generation_change",
+	},
+	"networkstore": {
+		"network",
+		"subnet",
+		"port",
+		"port_address",
+		"port_binding",
+		"block",
+		"agent",
+		"dhcp_binding",
+		"trunk",
+		"subport",
+		"security_group",
+		"security_group_rule",
+		"quota",
+		"tunnel_end",
+		"router_mac",
+	},
 	"agentstore":        {"agent_credential", "agent_virtual_host"},
 	"auditstore":        {"audit_pending", "audit_record", "audit_chain"},
 	"notificationstore": {"agent_notification", "nova_event", "provisioning_notification"},
-	"leasestore": {"lease", "reservation", "event", "host", "host_property", "host_capability", "host_allocation", "host_pooling",
-		"floatingip", "floatingip_allocation", "reservable_resource", "reservable_resource_property", "resource_allocation",
-		"lease_combination", "lease_notification", "reservation_failure", "reservation_leftover"},
+	"leasestore": {
+		"lease",
+		"reservation",
+		"event",
+		"host",
+		"host_property",
+		"host_capability",
+		"host_allocation",
+		"host_pooling",
+		"floatingip",
+		"floatingip_allocation",
+		"reservable_resource",
+		"reservable_resource_property",
+		"resource_allocation",
+		"lease_combination",
+		"lease_notification",
+		"reservation_failure",
+		"reservation_leftover",
+	},
 	"mirrorstore": {"mirror_run", "mirror_finding", "mirror_run_entry"},
 }
 
-// allowedReads lists, for each package, the tables of other packages that the package may read in its own SQL, and the
-// reason for each table.
+// allowedReads lists, for each package, the tables of other packages that the package may read in its own
+// SQL, and the reason for each table.
 var allowedReads = map[string]map[string]string{
 	"networkstore": {
 		"journal_entry": "WiredPorts checks in the same statement that no change of the port is on its way to the controller",
@@ -112,9 +160,16 @@ func TestOwnership_EveryTableHasOneOwner(t *testing.T) {
 	if !slices.Equal(slices.Compact(slices.Clone(owned)), owned) {
 		t.Errorf("owned tables: got a table twice in %v, want one owner for each table", owned)
 	}
-	existing = slices.DeleteFunc(existing, func(table string) bool { return table == "goose_db_version" }) // the table of goose, the migration tool
+	existing = slices.DeleteFunc(
+		existing,
+		func(table string) bool { return table == "goose_db_version" },
+	) // the table of goose, the migration tool
 	if !slices.Equal(existing, owned) {
-		t.Errorf("tables of the schema:\n%v\ntables with an owner:\n%v\nwant both lists to be equal", existing, owned)
+		t.Errorf(
+			"tables of the schema:\n%v\ntables with an owner:\n%v\nwant both lists to be equal",
+			existing,
+			owned,
+		)
 	}
 }
 
@@ -127,7 +182,11 @@ func TestOwnership_OnlyTheOwnerWritesATable(t *testing.T) {
 	}
 	files, err := filepath.Glob("*/*.go")
 	if err != nil || len(files) < 50 {
-		t.Fatalf("list the Go files of the store packages: got %d files, error %v; want at least 50 files", len(files), err)
+		t.Fatalf(
+			"list the Go files of the store packages: got %d files, error %v; want at least 50 files",
+			len(files),
+			err,
+		)
 	}
 	seen := map[string]map[string]bool{}
 	for _, file := range files {
@@ -142,7 +201,13 @@ func TestOwnership_OnlyTheOwnerWritesATable(t *testing.T) {
 					continue
 				}
 				if u.write || allowedReads[pkg][u.table] == "" {
-					t.Errorf("%s: package %s %s, a table of package %s: want no write, and no read that allowedReads does not list", s.position, pkg, u, owner)
+					t.Errorf(
+						"%s: package %s %s, a table of package %s: want no write, and no read that allowedReads does not list",
+						s.position,
+						pkg,
+						u,
+						owner,
+					)
 					continue
 				}
 				if seen[pkg] == nil {
@@ -155,7 +220,11 @@ func TestOwnership_OnlyTheOwnerWritesATable(t *testing.T) {
 	for pkg, reads := range allowedReads {
 		for table := range reads {
 			if !seen[pkg][table] {
-				t.Errorf("package %s no longer reads table %s: want no exception for this table in allowedReads", pkg, table)
+				t.Errorf(
+					"package %s no longer reads table %s: want no exception for this table in allowedReads",
+					pkg,
+					table,
+				)
 			}
 		}
 	}
@@ -189,14 +258,14 @@ func TestOwnership_TableUsesAreFound(t *testing.T) {
 	}
 }
 
-// sqlText is a string expression of a Go file. In the field `text`, a question mark stands for each part of the
-// expression that is not a string literal.
+// sqlText is a string expression of a Go file. In the field `text`, a question mark stands for each part of
+// the expression that is not a string literal.
 type sqlText struct {
 	text, position string
 }
 
-// sqlTexts returns the string expressions of a file, except for error texts and struct tags. A concatenation of strings
-// counts as one string expression.
+// sqlTexts returns the string expressions of a file, except for error texts and struct tags. A concatenation
+// of strings counts as one string expression.
 func sqlTexts(t *testing.T, file string) []sqlText {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -243,14 +312,27 @@ func literalText(e ast.Expr) string {
 var sqlToken = regexp.MustCompile(`[A-Za-z_][A-Za-z_0-9]*|[(),?]`)
 
 // fromListEnds are the words that end the list of tables after `from` or `using`.
-var fromListEnds = []string{"where", "group", "order", "limit", "returning", "for", "set", "union", "on", "having", "when"}
+var fromListEnds = []string{
+	"where",
+	"group",
+	"order",
+	"limit",
+	"returning",
+	"for",
+	"set",
+	"union",
+	"on",
+	"having",
+	"when",
+}
 
-// tableUses returns the names that an SQL text uses as tables. tableUses does not check whether tables with these names
-// exist.
+// tableUses returns the names that an SQL text uses as tables. tableUses does not check whether tables with
+// these names exist.
 func tableUses(sql string) []use {
 	var uses []use
 	depth := 0
-	inList := map[int]bool{} // key: depth of parentheses; true inside a list of tables, in which a comma separates two tables
+	// key: depth of parentheses; true inside a list of tables, in which a comma separates two tables
+	inList := map[int]bool{}
 	var previous, beforeThat string
 	for _, word := range sqlToken.FindAllString(strings.ToLower(sql), -1) {
 		switch {

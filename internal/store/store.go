@@ -1,13 +1,14 @@
-// Package store opens berth's stores in PostgreSQL. Only the packages below internal/store contain SQL, and each table
-// belongs to one of these packages. The package outbox owns the notes (rows that name a workflow which must run),
-// journalstore the journal (the changes that must be sent to the SDN controller), and inventorystore the resource
-// providers and allocations. The package networkstore owns networks and ports, agentstore the credentials of agents,
-// notificationstore the notifications to agents and the events for Nova, leasestore leases and hosts, and mirrorstore the
-// runs (full syncs, audits, repairs and recoveries) that compare the controller with the database. The package metricstore
-// owns no table; it counts rows for metrics. The package reportstore owns no table; it reads the tables of several stores for
-// operators. The package auditstore owns the audit log. Each call to an exported
-// method of a Store is one transaction. A function of a store with a db.Tx parameter runs in its caller's transaction. No
-// store calls Temporal or another service.
+// Package store opens berth's stores in PostgreSQL. Only the packages below internal/store contain SQL, and
+// each table belongs to one of these packages. The package outbox owns the notes (rows that name a workflow
+// which must run), journalstore the journal (the changes that must be sent to the SDN controller), and
+// inventorystore the resource providers and allocations. The package networkstore owns networks and ports,
+// agentstore the credentials of agents, notificationstore the notifications to agents and the events for
+// Nova, leasestore leases and hosts, and mirrorstore the runs (full syncs, audits, repairs and recoveries)
+// that compare the controller with the database. The package metricstore owns no table; it counts rows for
+// metrics. The package reportstore owns no table; it reads the tables of several stores for operators. The
+// package auditstore owns the audit log. Each call to an exported method of a Store is one transaction. A
+// function of a store with a db.Tx parameter runs in its caller's transaction. No store calls Temporal or
+// another service.
 package store
 
 import (
@@ -51,15 +52,23 @@ type Config struct {
 	Lease   leasestore.Config
 }
 
-// Open connects to the database with the given URL. Open does not migrate the schema of the database; db.Migrate does.
+// Open connects to the database with the given URL. Open does not migrate the schema of the database;
+// db.Migrate does.
 func Open(ctx context.Context, url string, c Config) (*Store, error) {
 	d, err := db.Open(ctx, url, c.Answers)
 	if err != nil {
 		return nil, err
 	}
 	return &Store{
-		DB:            d,
-		Outbox:        outbox.New(d, journalstore.Workflows, networkstore.Workflows, notificationstore.Workflows, leasestore.Workflows, mirrorstore.Workflows),
+		DB: d,
+		Outbox: outbox.New(
+			d,
+			journalstore.Workflows,
+			networkstore.Workflows,
+			notificationstore.Workflows,
+			leasestore.Workflows,
+			mirrorstore.Workflows,
+		),
 		Journal:       journalstore.New(d, c.Journal),
 		Inventory:     inventorystore.New(d),
 		Network:       networkstore.New(d, c.Network),
