@@ -11,17 +11,17 @@ import (
 	"berth/internal/store/db"
 )
 
-// maxKeys is the maximum number of keys of a host. A wrong signature is compared with every key of the host, so maxKeys
-// limits the time that this takes.
+// maxKeys is the maximum number of keys of a host. A wrong signature is compared with every key of the host,
+// so maxKeys limits the time that this takes.
 const maxKeys = 8
 
-// AddKey registers a public key of a host's agents. AddKey returns db.ErrConflict if the key is already registered, for this or another host,
-// or if the host has maxKeys keys.
+// AddKey registers a public key of a host's agents. AddKey returns db.ErrConflict if the key is already
+// registered, for this or another host, or if the host has maxKeys keys.
 func (s *Store) AddKey(ctx context.Context, host string, key ed25519.PublicKey) (Credential, error) {
 	var c Credential
 	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {
-		// Without this lock, concurrent calls would not count the keys that the other calls insert, and the host could
-		// get more than maxKeys keys.
+		// Without this lock, concurrent calls would not count the keys that the other calls insert, and the
+		// host could get more than maxKeys keys.
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('keys of agents ' || $1::text, 0))`, host); err != nil {
 			return err
 		}
@@ -36,7 +36,12 @@ func (s *Store) AddKey(ctx context.Context, host string, key ed25519.PublicKey) 
 	})
 	switch {
 	case errors.Is(err, db.ErrConflict):
-		return Credential{}, fmt.Errorf("%w: the key is already registered, or the host %s has %d keys", err, host, maxKeys)
+		return Credential{}, fmt.Errorf(
+			"%w: the key is already registered, or the host %s has %d keys",
+			err,
+			host,
+			maxKeys,
+		)
 	case err != nil:
 		return Credential{}, fmt.Errorf("register a key of the host %s: %w", host, err)
 	}
@@ -52,7 +57,13 @@ func (s *Store) PublicKeys(ctx context.Context, hosts []string) (map[string][]ed
 		Host  string
 		Value []byte
 	}
-	all, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[row], `select host, value from agent_credential where kind = 'key' and host = any($1)`, hosts)
+	all, err := db.QueryAll(
+		ctx,
+		s.db,
+		pgx.RowToStructByPos[row],
+		`select host, value from agent_credential where kind = 'key' and host = any($1)`,
+		hosts,
+	)
 	if err != nil {
 		return nil, fmt.Errorf("read the keys of agents: %w", err)
 	}

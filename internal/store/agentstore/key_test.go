@@ -45,7 +45,11 @@ func TestPublicKeys_OfTheHostUntilRevoked(t *testing.T) {
 	keys, err := s.PublicKeys(t.Context(), []string{"cmp-1", "cmp-3", "cmp-1"})
 
 	if err != nil || len(keys) != 1 || len(keys["cmp-1"]) != 1 || !keys["cmp-1"][0].Equal(publicKey("b")) {
-		t.Errorf("keys of cmp-1 and cmp-3: got %v, error %v, want only the key of cmp-1 that is not revoked", keys, err)
+		t.Errorf(
+			"keys of cmp-1 and cmp-3: got %v, error %v, want only the key of cmp-1 that is not revoked",
+			keys,
+			err,
+		)
 	}
 }
 

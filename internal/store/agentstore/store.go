@@ -1,5 +1,6 @@
-// Package agentstore stores what proves that a message comes from the agents of one host: the credentials of agents, and the virtual hosts
-// of RabbitMQ that only the agents of one host use. The package networkstore stores the agents themselves.
+// Package agentstore stores what proves that a message comes from the agents of one host: the credentials of
+// agents, and the virtual hosts of RabbitMQ that only the agents of one host use. The package networkstore
+// stores the agents themselves.
 package agentstore
 
 import (
@@ -17,8 +18,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// TokenPrefix is the beginning of every agent token. Keystone's tokens do not begin with TokenPrefix, and programs that look for published
-// secrets can recognize an agent token by it.
+// TokenPrefix is the beginning of every agent token. Keystone's tokens do not begin with TokenPrefix, and
+// programs that look for published secrets can recognize an agent token by it.
 const TokenPrefix = "berth_agent_"
 
 // secretBytes is the number of random bytes in a token. An attacker cannot guess
@@ -41,8 +42,8 @@ type Credential struct {
 
 const credentialColumns = `id, host, created_at, used_on`
 
-// CreateToken creates a token for the agents of a host. The returned token exists only in the result, because the row contains only the
-// token's SHA-256.
+// CreateToken creates a token for the agents of a host. The returned token exists only in the result, because
+// the row contains only the token's SHA-256.
 func (s *Store) CreateToken(ctx context.Context, host string) (c Credential, token string, err error) {
 	secret := make([]byte, secretBytes)
 	_, _ = rand.Read(secret) // never fails; see the documentation of rand.Read
@@ -62,11 +63,13 @@ func (s *Store) CreateToken(ctx context.Context, host string) (c Credential, tok
 	return c, token, nil
 }
 
-// TokenHost returns the host to which a token belongs, and records that the token is used today. TokenHost returns db.ErrNotFound for an
-// unknown or revoked token. The database compares hashes, and a caller cannot choose the hash of a token, so the duration of the comparison
-// tells a caller nothing about the tokens that exist.
+// TokenHost returns the host to which a token belongs, and records that the token is used today. TokenHost
+// returns db.ErrNotFound for an unknown or revoked token. The database compares hashes, and a caller cannot
+// choose the hash of a token, so the duration of the comparison tells a caller nothing about the tokens that
+// exist.
 func (s *Store) TokenHost(ctx context.Context, token string) (string, error) {
-	if !strings.HasPrefix(token, TokenPrefix) || len(token) != len(TokenPrefix)+base64.RawURLEncoding.EncodedLen(secretBytes) {
+	if !strings.HasPrefix(token, TokenPrefix) ||
+		len(token) != len(TokenPrefix)+base64.RawURLEncoding.EncodedLen(secretBytes) {
 		return "", fmt.Errorf("%w: no agent token has this form", db.ErrNotFound)
 	}
 	digest := sha256.Sum256([]byte(token))
@@ -98,7 +101,8 @@ const (
 // auditType returns the type of the credentials of a kind in the audit log.
 func (k Kind) auditType() string { return "agent_" + string(k) }
 
-// List lists the credentials of a kind and of a host, or of all hosts if the host is empty, ordered by host and age.
+// List lists the credentials of a kind and of a host, or of all hosts if the host is empty, ordered by host
+// and age.
 func (s *Store) List(ctx context.Context, kind Kind, host string) ([]Credential, error) {
 	all, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[Credential], `
 		select `+credentialColumns+`
@@ -111,11 +115,12 @@ func (s *Store) List(ctx context.Context, kind Kind, host string) ([]Credential,
 	return all, nil
 }
 
-// Revoke deletes a credential and returns its host. From then on, berth refuses requests and reports that this credential
-// authenticates. Revoke returns db.ErrNotFound if the credential does not exist.
+// Revoke deletes a credential and returns its host. From then on, berth refuses requests and reports that
+// this credential authenticates. Revoke returns db.ErrNotFound if the credential does not exist.
 func (s *Store) Revoke(ctx context.Context, kind Kind, id uuid.UUID) (host string, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
-		return tx.QueryRow(ctx, `delete from agent_credential where id = $1 and kind = $2 returning host`, id, kind).Scan(&host)
+		return tx.QueryRow(ctx, `delete from agent_credential where id = $1 and kind = $2 returning host`, id, kind).
+			Scan(&host)
 	})
 	return host, db.NotFoundOr(err, "the agents' %s %s does not exist", kind, id)
 }

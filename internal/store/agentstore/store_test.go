@@ -22,14 +22,23 @@ func TestTokenHost_KnowsOnlyTokensThatAreNotRevoked(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t).Agents
 	first, token, err := s.CreateToken(t.Context(), "cmp-1")
-	if err != nil || first.Host != "cmp-1" || first.UsedOn != nil || !strings.HasPrefix(token, agentstore.TokenPrefix) {
+	if err != nil || first.Host != "cmp-1" || first.UsedOn != nil ||
+		!strings.HasPrefix(token, agentstore.TokenPrefix) {
 		t.Fatalf("create a token of cmp-1: got %+v, token %q, error %v", first, token, err)
 	}
 	_, second, err := s.CreateToken(t.Context(), "cmp-1")
 	if err != nil || second == token {
-		t.Fatalf("create a second token of cmp-1: got %q, error %v, want another token than %q", second, err, token)
+		t.Fatalf(
+			"create a second token of cmp-1: got %q, error %v, want another token than %q",
+			second,
+			err,
+			token,
+		)
 	}
-	flipped := token[:len(token)-2] + strings.Map(func(r rune) rune { return r ^ 1 }, token[len(token)-2:len(token)-1]) + token[len(token)-1:]
+	flipped := token[:len(token)-2] + strings.Map(
+		func(r rune) rune { return r ^ 1 },
+		token[len(token)-2:len(token)-1],
+	) + token[len(token)-1:]
 	for _, wrong := range []string{"", agentstore.TokenPrefix, token + "x", token[:len(token)-1], strings.ToUpper(token), flipped} {
 		if host, err := s.TokenHost(t.Context(), wrong); !errors.Is(err, db.ErrNotFound) {
 			t.Errorf("host of the wrong token %q: got %q, error %v, want ErrNotFound", wrong, host, err)
@@ -78,13 +87,15 @@ func TestTokens_ListTheDayOfTheLastUse(t *testing.T) {
 
 	all, err := s.List(t.Context(), agentstore.Token, "")
 
-	if err != nil || len(all) != 2 || all[0].Host != "cmp-1" || all[1].Host != "net-1" || all[1].UsedOn != nil {
+	if err != nil || len(all) != 2 || all[0].Host != "cmp-1" || all[1].Host != "net-1" ||
+		all[1].UsedOn != nil {
 		t.Fatalf("list all tokens: got %+v, error %v, want cmp-1 and the unused token of net-1", all, err)
 	}
 	if used := all[0].UsedOn; used == nil || time.Since(*used) > 49*time.Hour {
 		t.Errorf("last use of the token of cmp-1: got %v, want today", used)
 	}
-	if one, err := s.List(t.Context(), agentstore.Token, "net-1"); err != nil || len(one) != 1 || one[0].Host != "net-1" {
+	if one, err := s.List(t.Context(), agentstore.Token, "net-1"); err != nil || len(one) != 1 ||
+		one[0].Host != "net-1" {
 		t.Errorf("list the tokens of net-1: got %+v, error %v, want one token", one, err)
 	}
 }

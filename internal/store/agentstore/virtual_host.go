@@ -11,8 +11,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// VirtualHost is a virtual host of RabbitMQ that only the agents of one host use, so a message in this virtual host certainly comes from the
-// agents of this host.
+// VirtualHost is a virtual host of RabbitMQ that only the agents of one host use, so a message in this
+// virtual host certainly comes from the agents of this host.
 type VirtualHost struct {
 	ID         uuid.UUID
 	Host       string   // of the agents
@@ -23,9 +23,13 @@ type VirtualHost struct {
 
 const virtualHostColumns = `id, host, name, agent_types, created_at`
 
-// AddVirtualHost registers a virtual host. AddVirtualHost returns db.ErrConflict if the host already has a virtual host, or if the virtual
-// host belongs to another host.
-func (s *Store) AddVirtualHost(ctx context.Context, host, name string, agentTypes []string) (VirtualHost, error) {
+// AddVirtualHost registers a virtual host. AddVirtualHost returns db.ErrConflict if the host already has a
+// virtual host, or if the virtual host belongs to another host.
+func (s *Store) AddVirtualHost(
+	ctx context.Context,
+	host, name string,
+	agentTypes []string,
+) (VirtualHost, error) {
 	if agentTypes == nil {
 		agentTypes = []string{}
 	}
@@ -40,12 +44,18 @@ func (s *Store) AddVirtualHost(ctx context.Context, host, name string, agentType
 		return err
 	})
 	if err != nil {
-		return VirtualHost{}, fmt.Errorf("%w: the host %s already has a virtual host, or the virtual host %s belongs to another host", err, host, name)
+		return VirtualHost{}, fmt.Errorf(
+			"%w: the host %s already has a virtual host, or the virtual host %s belongs to another host",
+			err,
+			host,
+			name,
+		)
 	}
 	return v, nil
 }
 
-// VirtualHosts lists the virtual hosts of a host, or of all hosts if the parameter `host` is empty, ordered by host.
+// VirtualHosts lists the virtual hosts of a host, or of all hosts if the parameter `host` is empty, ordered
+// by host.
 func (s *Store) VirtualHosts(ctx context.Context, host string) ([]VirtualHost, error) {
 	all, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[VirtualHost], `
 		select `+virtualHostColumns+`
@@ -58,8 +68,9 @@ func (s *Store) VirtualHosts(ctx context.Context, host string) ([]VirtualHost, e
 	return all, nil
 }
 
-// RemoveVirtualHost deletes the registration of a virtual host and returns the host to which it belonged. From then on, berth answers no
-// messages in this virtual host. RemoveVirtualHost returns db.ErrNotFound if the registration does not exist.
+// RemoveVirtualHost deletes the registration of a virtual host and returns the host to which it belonged.
+// From then on, berth answers no messages in this virtual host. RemoveVirtualHost returns db.ErrNotFound if
+// the registration does not exist.
 func (s *Store) RemoveVirtualHost(ctx context.Context, id uuid.UUID) (host string, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
 		return tx.QueryRow(ctx, `delete from agent_virtual_host where id = $1 returning host`, id).Scan(&host)

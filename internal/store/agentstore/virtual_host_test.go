@@ -15,12 +15,19 @@ func TestVirtualHosts_BelongToOneHostEach(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t).Agents
 	first, err := s.AddVirtualHost(t.Context(), "cmp-1", "agents-cmp-1", []string{"Open vSwitch agent"})
-	if err != nil || first.Host != "cmp-1" || first.Name != "agents-cmp-1" || !slices.Equal(first.AgentTypes, []string{"Open vSwitch agent"}) {
+	if err != nil || first.Host != "cmp-1" || first.Name != "agents-cmp-1" ||
+		!slices.Equal(first.AgentTypes, []string{"Open vSwitch agent"}) {
 		t.Fatalf("register a virtual host: got %+v, error %v", first, err)
 	}
 	for _, c := range []struct{ host, name string }{{"cmp-1", "other"}, {"cmp-2", "agents-cmp-1"}} {
 		if v, err := s.AddVirtualHost(t.Context(), c.host, c.name, nil); !errors.Is(err, db.ErrConflict) {
-			t.Errorf("register %s for the host %s: got %+v, error %v, want db.ErrConflict", c.name, c.host, v, err)
+			t.Errorf(
+				"register %s for the host %s: got %+v, error %v, want db.ErrConflict",
+				c.name,
+				c.host,
+				v,
+				err,
+			)
 		}
 	}
 	second, err := s.AddVirtualHost(t.Context(), "cmp-2", "agents-cmp-2", nil)
