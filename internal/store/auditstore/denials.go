@@ -18,8 +18,8 @@ const (
 	denialInterval       = time.Second // between two writes
 )
 
-// denials holds refused requests until they are written. A refused request has no transaction, and must not cost one: otherwise a caller
-// without any rights could keep the database busy.
+// denials holds refused requests until they are written. A refused request has no transaction, and must not
+// cost one: otherwise a caller without any rights could keep the database busy.
 type denials struct {
 	mu        sync.Mutex
 	waiting   []auditlog.Record
@@ -33,7 +33,8 @@ func newDenials() *denials {
 	return &denials{byAddress: map[string]int{}, arrived: make(chan struct{}, 1)}
 }
 
-// Deny records a refused request. Deny does not wait for the database. If too many refused requests wait, Deny only counts the request.
+// Deny records a refused request. Deny does not wait for the database. If too many refused requests wait,
+// Deny only counts the request.
 func (s *Store) Deny(r auditlog.Record) {
 	d := s.denials
 	d.mu.Lock()
@@ -85,7 +86,12 @@ func (s *Store) WriteDenials(ctx context.Context) {
 func (s *Store) tryFlush(ctx context.Context) {
 	if err := s.FlushDenials(ctx); err != nil {
 		s.denials.wake()
-		slog.WarnContext(ctx, "writing refused requests to the audit log failed; they are written later", "error", err)
+		slog.WarnContext(
+			ctx,
+			"writing refused requests to the audit log failed; they are written later",
+			"error",
+			err,
+		)
 	}
 }
 
@@ -103,7 +109,10 @@ func (s *Store) FlushDenials(ctx context.Context) error {
 		texts = append(texts, text(r))
 	}
 	if omitted > 0 {
-		texts = append(texts, text(auditlog.Record{At: time.Now(), Outcome: auditlog.Omitted, Omitted: omitted}))
+		texts = append(
+			texts,
+			text(auditlog.Record{At: time.Now(), Outcome: auditlog.Omitted, Omitted: omitted}),
+		)
 	}
 	err := s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		batch.Queue(insertAllPending, texts)

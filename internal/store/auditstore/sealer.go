@@ -25,10 +25,12 @@ const (
 // errLocked means that another process seals or deletes records now.
 var errLocked = errors.New("another process has locked the chain of the audit log")
 
-// lockChain locks the chain, so that only one process at a time changes the chain. If another process has the lock, it finds no row.
+// lockChain locks the chain, so that only one process at a time changes the chain. If another process has the
+// lock, it finds no row.
 const lockChain = ` for no key update skip locked`
 
-// Run seals waiting records and deletes records that are older than the retention, until ctx ends. A retention of 0 deletes no record.
+// Run seals waiting records and deletes records that are older than the retention, until ctx ends. A
+// retention of 0 deletes no record.
 func (s *Store) Run(ctx context.Context, retention time.Duration) {
 	ctx = db.WithClass(ctx, "audit")
 	var trimmed time.Time
@@ -57,13 +59,15 @@ func (s *Store) Run(ctx context.Context, retention time.Duration) {
 // sealWaiting does the same as Seal, but locks the chain only if records wait.
 func (s *Store) sealWaiting(ctx context.Context) (sealed int, err error) {
 	var waits bool
-	if err := s.db.QueryRow(ctx, `select exists (select from audit_pending)`).Scan(&waits); err != nil || !waits {
+	if err := s.db.QueryRow(ctx, `select exists (select from audit_pending)`).Scan(&waits); err != nil ||
+		!waits {
 		return 0, err
 	}
 	return s.Seal(ctx)
 }
 
-// Seal moves waiting records to the chain, and returns their number. If another process seals records now, Seal does nothing.
+// Seal moves waiting records to the chain, and returns their number. If another process seals records now,
+// Seal does nothing.
 func (s *Store) Seal(ctx context.Context) (sealed int, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
 		head, _, err := ends(ctx, tx, lockChain)
@@ -123,8 +127,8 @@ func appendRecords(ctx context.Context, tx db.Tx, head auditlog.Position, waitin
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// Trim deletes the oldest records of the chain that are older than the retention, at most trimBatch, and returns their number. The chain then
-// begins after its anchor, the newest deleted record.
+// Trim deletes the oldest records of the chain that are older than the retention, at most trimBatch, and
+// returns their number. The chain then begins after its anchor, the newest deleted record.
 func (s *Store) Trim(ctx context.Context, retention time.Duration) (deleted int64, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
 		if _, _, err := ends(ctx, tx, lockChain); err != nil {

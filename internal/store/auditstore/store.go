@@ -1,5 +1,6 @@
-// Package auditstore stores the audit log: who changed which object through which API, and which requests berth refused. A transaction of a
-// request writes its audit records together with its commit, without another round trip. The sealer moves the records to the hash chain.
+// Package auditstore stores the audit log: who changed which object through which API, and which requests
+// berth refused. A transaction of a request writes its audit records together with its commit, without
+// another round trip. The sealer moves the records to the hash chain.
 package auditstore
 
 import (
@@ -31,10 +32,12 @@ const (
 
 // Request writes the audit records of one HTTP request.
 type Request struct {
-	// Record returns a new record with everything that is known about the request. Record is called only for requests that write.
+	// Record returns a new record with everything that is known about the request. Record is called only for
+	// requests that write.
 	Record func() auditlog.Record
-	// OnlyNamed means that a record is written only for changes that a store names, and not for any transaction that writes. It is set for
-	// requests that read, because some of them create what they find missing.
+	// OnlyNamed means that a record is written only for changes that a store names, and not for any
+	// transaction that writes. It is set for requests that read, because some of them create what they find
+	// missing.
 	OnlyNamed bool
 }
 
@@ -84,8 +87,9 @@ func text(r auditlog.Record) string { return string(r.Encode()) }
 
 // Query selects records of the audit log. An empty field selects all records.
 type Query struct {
-	Newest     bool  // the newest records first, otherwise the oldest
-	Marker     int64 // sequence number of the last record on the previous page; 0: begin with the first record
+	Newest bool // the newest records first, otherwise the oldest
+	// sequence number of the last record on the previous page; 0: begin with the first record
+	Marker     int64
 	Limit      int
 	Project    string
 	User       string
@@ -183,7 +187,8 @@ type State struct {
 
 // State reads the state of the audit log.
 func (s *Store) State(ctx context.Context) (state State, err error) {
-	err = s.db.QueryRow(ctx, `select (select sequence from audit_chain), (select count(*) from audit_pending)`).Scan(&state.Sealed, &state.Waiting)
+	err = s.db.QueryRow(ctx, `select (select sequence from audit_chain), (select count(*) from audit_pending)`).
+		Scan(&state.Sealed, &state.Waiting)
 	if err != nil {
 		return state, fmt.Errorf("read the state of the audit log: %w", err)
 	}

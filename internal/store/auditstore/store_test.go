@@ -19,8 +19,17 @@ import (
 // request returns a context of a request whose writes are recorded at the time `at`.
 func request(ctx context.Context, at time.Time) context.Context {
 	return db.WithRecorder(ctx, &auditstore.Request{Record: func() auditlog.Record {
-		return auditlog.Record{At: at, Outcome: auditlog.Success, User: "ann", Project: "demo", Roles: []string{"member"}, RequestID: "req-1",
-			Address: "192.0.2.1", Method: "PUT", ObjectType: "default"}
+		return auditlog.Record{
+			At:         at,
+			Outcome:    auditlog.Success,
+			User:       "ann",
+			Project:    "demo",
+			Roles:      []string{"member"},
+			RequestID:  "req-1",
+			Address:    "192.0.2.1",
+			Method:     "PUT",
+			ObjectType: "default",
+		}
 	}})
 }
 
@@ -109,7 +118,11 @@ func TestAudit_ChangeAndRecordAreCommittedTogetherOrNotAtAll(t *testing.T) {
 				t.Fatal(err)
 			}
 			if p := page(t, s); classes != 0 || p.Waiting != 0 {
-				t.Errorf("after the failure: got %d resource classes and %d audit records, want none", classes, p.Waiting)
+				t.Errorf(
+					"after the failure: got %d resource classes and %d audit records, want none",
+					classes,
+					p.Waiting,
+				)
 			}
 		})
 	}
@@ -118,7 +131,20 @@ func TestAudit_ChangeAndRecordAreCommittedTogetherOrNotAtAll(t *testing.T) {
 func TestAudit_AllocationsLeaveOneRecordPerConsumer(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	host := storetest.AddHost(t, s, "host", map[string]inventory.Inventory{"VCPU": {Total: 8, MinUnit: 1, MaxUnit: 8, StepSize: 1, AllocationRatio: 1}})
+	host := storetest.AddHost(
+		t,
+		s,
+		"host",
+		map[string]inventory.Inventory{
+			"VCPU": {
+				Total:           8,
+				MinUnit:         1,
+				MaxUnit:         8,
+				StepSize:        1,
+				AllocationRatio: 1,
+			},
+		},
+	)
 	ctx, consumer := request(t.Context(), time.Now()), uuid.NewString()
 
 	for _, w := range []inventory.ConsumerWrite{
@@ -192,17 +218,31 @@ func TestAudit_VerifyFindsEveryManipulation(t *testing.T) {
 			addClasses(t, s, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), "CUSTOM_A", "CUSTOM_B", "CUSTOM_C")
 			before := seal(t, s)
 			if err := verify(before, &before.Head); err != nil || before.Head.Sequence != 3 {
-				t.Fatalf("untouched log: got the head %s and the error %v, want record 3 and no error", before.Head, err)
+				t.Fatalf(
+					"untouched log: got the head %s and the error %v, want record 3 and no error",
+					before.Head,
+					err,
+				)
 			}
 
 			storetest.ExecScript(t, url, test.statement)
 
 			var broken *auditlog.Break
-			if err := verify(page(t, s), nil); test.remembered != (err == nil) || err != nil && (!errors.As(err, &broken) || broken.Sequence != test.broken) {
-				t.Errorf("verify without a remembered head: got the error %v, want one about record %d unless only a remembered head shows the change", err, test.broken)
+			if err := verify(page(t, s), nil); test.remembered != (err == nil) ||
+				err != nil && (!errors.As(err, &broken) || broken.Sequence != test.broken) {
+				t.Errorf(
+					"verify without a remembered head: got the error %v, want one about record %d unless only a remembered head shows the change",
+					err,
+					test.broken,
+				)
 			}
-			if err := verify(page(t, s), &before.Head); !errors.As(err, &broken) || broken.Sequence != test.broken {
-				t.Errorf("verify with a remembered head: got the error %v, want one about record %d", err, test.broken)
+			if err := verify(page(t, s), &before.Head); !errors.As(err, &broken) ||
+				broken.Sequence != test.broken {
+				t.Errorf(
+					"verify with a remembered head: got the error %v, want one about record %d",
+					err,
+					test.broken,
+				)
 			}
 		})
 	}
@@ -219,7 +259,14 @@ func TestAudit_VerifyWorksAfterRetention(t *testing.T) {
 
 	after := page(t, s)
 	if err != nil || deleted != 2 || after.Anchor != before.Records[1].Position || len(after.Records) != 1 {
-		t.Fatalf("retention: got %d deleted, the anchor %s, %d records, error %v; want 2, %s, 1, no error", deleted, after.Anchor, len(after.Records), err, before.Records[1].Position)
+		t.Fatalf(
+			"retention: got %d deleted, the anchor %s, %d records, error %v; want 2, %s, 1, no error",
+			deleted,
+			after.Anchor,
+			len(after.Records),
+			err,
+			before.Records[1].Position,
+		)
 	}
 	if err := verify(after, &before.Head); err != nil {
 		t.Error(err)
@@ -239,7 +286,11 @@ func TestAudit_DenialsBeyondTheLimitAreCounted(t *testing.T) {
 	}
 
 	if p := page(t, s); p.Waiting != 502 || s.Audit.OmittedDenials() != 2 {
-		t.Errorf("got %d waiting records and %d omitted, want 500 + 1 denials, 1 record of the omission, and 2 omitted", p.Waiting, s.Audit.OmittedDenials())
+		t.Errorf(
+			"got %d waiting records and %d omitted, want 500 + 1 denials, 1 record of the omission, and 2 omitted",
+			p.Waiting,
+			s.Audit.OmittedDenials(),
+		)
 	}
 }
 
