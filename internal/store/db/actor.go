@@ -4,8 +4,8 @@ import "context"
 
 type actorKey struct{}
 
-// WithActor returns a context that names the actor (user or service) of all writes that use the context. The history of provider and
-// consumer generations records the actor of each write.
+// WithActor returns a context that names the actor (user or service) of all writes that use the context. The
+// history of provider and consumer generations records the actor of each write.
 func WithActor(ctx context.Context, actor string) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }

@@ -8,9 +8,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// admission decides which caller gets the next connection of a pool. Every caller belongs to a class, for example to the writes of one API
-// resource. A class gets another connection only while it holds fewer than twice the number of free connections. Therefore, even if one
-// class has many callers that all wait for a lock, about a third of the connections remains for the other classes.
+// admission decides which caller gets the next connection of a pool. Every caller belongs to a class, for
+// example to the writes of one API resource. A class gets another connection only while it holds fewer than
+// twice the number of free connections. Therefore, even if one class has many callers that all wait for a
+// lock, about a third of the connections remains for the other classes.
 type admission struct {
 	mu      sync.Mutex
 	free    int
@@ -31,7 +32,8 @@ func newAdmission(connections int32) *admission {
 	return &admission{free: int(connections), held: map[string]int{}}
 }
 
-// acquire waits until a caller of the class may use a connection. The caller must call `release` when it no longer uses the connection.
+// acquire waits until a caller of the class may use a connection. The caller must call `release` when it no
+// longer uses the connection.
 func (a *admission) acquire(ctx context.Context, class string) (release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, classify(err, false)
@@ -90,7 +92,8 @@ func (a *admission) admit(class string) {
 	a.held[class]++
 }
 
-// leave removes a caller that gives up from the waiting callers, and reports whether the caller has already been admitted.
+// leave removes a caller that gives up from the waiting callers, and reports whether the caller has already
+// been admitted.
 func (a *admission) leave(w *waiter) (admitted bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -131,14 +134,16 @@ const (
 	reservedKey
 )
 
-// WithClass returns a context whose transactions and statements belong to a class of callers. If all transactions of one class wait for a
-// lock, other classes still get connections. Callers without a class form a class of their own.
+// WithClass returns a context whose transactions and statements belong to a class of callers. If all
+// transactions of one class wait for a lock, other classes still get connections. Callers without a class
+// form a class of their own.
 func WithClass(ctx context.Context, class string) context.Context {
 	return context.WithValue(ctx, classKey, class)
 }
 
-// WithReserve returns a context whose statements and transactions use the reserved connections. The reserved connections are for readiness
-// checks, metrics and the APIs of operators, which must answer even while requests use all other connections.
+// WithReserve returns a context whose statements and transactions use the reserved connections. The reserved
+// connections are for readiness checks, metrics and the APIs of operators, which must answer even while
+// requests use all other connections.
 func WithReserve(ctx context.Context) context.Context {
 	return context.WithValue(ctx, reservedKey, true)
 }

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// acquireAll acquires connections for a class until the class must wait, and returns the number of acquired connections.
+// acquireAll acquires connections for a class until the class must wait, and returns the number of acquired
+// connections.
 func acquireAll(t *testing.T, a *admission, class string) (n int) {
 	t.Helper()
 	for a.allows(class) {
@@ -61,7 +62,12 @@ func TestAdmission_WaitersOfAClassAreAdmittedInTheOrderOfTheirArrival(t *testing
 			t.Errorf("order of the waiters: got %v, want [0 1 2]", order)
 		}
 		if a.free != 1 || len(a.held) != 0 || len(a.waiting) != 0 {
-			t.Errorf("after all releases: got %d free, %v held, %d waiting; want 1 free and nothing else", a.free, a.held, len(a.waiting))
+			t.Errorf(
+				"after all releases: got %d free, %v held, %d waiting; want 1 free and nothing else",
+				a.free,
+				a.held,
+				len(a.waiting),
+			)
 		}
 	})
 }
@@ -79,11 +85,16 @@ func TestAdmission_WaitEndsWithTheContext(t *testing.T) {
 		_, err = a.acquire(ctx, "x")
 		var unavailable *UnavailableError
 		if !errors.As(err, &unavailable) || unavailable.Reason != NoConnection || unavailable.Unknown {
-			t.Errorf("wait for a connection until the deadline: got error %v, want the reason %q and a known outcome", err, NoConnection)
+			t.Errorf(
+				"wait for a connection until the deadline: got error %v, want the reason %q and a known outcome",
+				err,
+				NoConnection,
+			)
 		}
 		gone, leave := context.WithCancel(t.Context())
 		go leave()
-		if _, err = a.acquire(gone, "x"); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnavailable) {
+		if _, err = a.acquire(gone, "x"); !errors.Is(err, context.Canceled) ||
+			errors.Is(err, ErrUnavailable) {
 			t.Errorf("wait of a caller that has gone: got error %v, want context.Canceled", err)
 		}
 		release()

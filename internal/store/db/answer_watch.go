@@ -14,9 +14,10 @@ import (
 
 // AnswerLimits define when the database counts as hung. The zero value means that it never does.
 //
-// A long statement and a statement that waits for a lock get no answer either, so a missing answer alone does not mean that the database
-// hangs. If an operation has waited for ProbeAfter, and no other operation got an answer in this time, the database is probed on a
-// connection of its own. The database hangs if the probe gets no answer within ProbeTimeout.
+// A long statement and a statement that waits for a lock get no answer either, so a missing answer alone does
+// not mean that the database hangs. If an operation has waited for ProbeAfter, and no other operation got an
+// answer in this time, the database is probed on a connection of its own. The database hangs if the probe
+// gets no answer within ProbeTimeout.
 type AnswerLimits struct {
 	ProbeAfter, ProbeTimeout time.Duration
 }
@@ -24,8 +25,8 @@ type AnswerLimits struct {
 // errHung is the cause of the end of operations that ran when the database hung.
 var errHung = errors.New("a probe got no answer")
 
-// answerWatch detects that the database hangs. Then answerWatch ends all running operations and refuses new ones, until the database
-// answers a probe again.
+// answerWatch detects that the database hangs. Then answerWatch ends all running operations and refuses new
+// ones, until the database answers a probe again.
 type answerWatch struct {
 	limits AnswerLimits
 	cfg    *pgx.ConnConfig
@@ -40,7 +41,9 @@ type answerWatch struct {
 
 func newAnswerWatch(limits AnswerLimits, cfg *pgx.ConnConfig) *answerWatch {
 	cfg = cfg.Copy()
-	cfg.Tracer, cfg.ConnectTimeout, cfg.DialFunc = nil, 0, dialer(0).DialContext // only ProbeTimeout limits the time to connect
+	cfg.Tracer, cfg.ConnectTimeout, cfg.DialFunc = nil, 0, dialer(
+		0,
+	).DialContext // only ProbeTimeout limits the time to connect
 	return &answerWatch{limits: limits, cfg: cfg}
 }
 
@@ -109,7 +112,8 @@ func (w *answerWatch) run(ctx context.Context) {
 	}
 }
 
-// needsProbe reports whether an operation has waited for ProbeAfter while no operation got an answer, or the database hangs.
+// needsProbe reports whether an operation has waited for ProbeAfter while no operation got an answer, or the
+// database hangs.
 func (w *answerWatch) needsProbe() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,11 +121,12 @@ func (w *answerWatch) needsProbe() bool {
 		return true
 	}
 	oldest := w.running.Front()
-	return oldest != nil && time.Since(oldest.Value.(*operation).begun) >= w.limits.ProbeAfter && time.Since(w.answered) >= w.limits.ProbeAfter
+	return oldest != nil && time.Since(oldest.Value.(*operation).begun) >= w.limits.ProbeAfter &&
+		time.Since(w.answered) >= w.limits.ProbeAfter
 }
 
-// probe reports whether the database answers within ProbeTimeout. A refused connection counts as an answer, because an operation gets the
-// same error at once.
+// probe reports whether the database answers within ProbeTimeout. A refused connection counts as an answer,
+// because an operation gets the same error at once.
 func (w *answerWatch) probe(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, w.limits.ProbeTimeout)
 	defer cancel()
@@ -136,7 +141,8 @@ func (w *answerWatch) probe(ctx context.Context) bool {
 	return err == nil || ctx.Err() == nil
 }
 
-// record stores the result of a probe that began at the time `begun`. A database that has meanwhile answered an operation does not hang.
+// record stores the result of a probe that began at the time `begun`. A database that has meanwhile answered
+// an operation does not hang.
 func (w *answerWatch) record(ctx context.Context, begun time.Time, answers bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,7 +155,14 @@ func (w *answerWatch) record(ctx context.Context, begun time.Time, answers bool)
 		}
 		w.hung = false
 	case !w.hung && w.answered.Before(begun):
-		slog.WarnContext(ctx, "the database hangs; operations fail until it answers", "operations", w.running.Len(), "probe_timeout", w.limits.ProbeTimeout)
+		slog.WarnContext(
+			ctx,
+			"the database hangs; operations fail until it answers",
+			"operations",
+			w.running.Len(),
+			"probe_timeout",
+			w.limits.ProbeTimeout,
+		)
 		w.hung = true
 		for e := w.running.Front(); e != nil; e = e.Next() {
 			e.Value.(*operation).interrupt(errHung)

@@ -22,7 +22,8 @@ func openWatched(t *testing.T, url string, limits db.AnswerLimits) *db.DB {
 	return d
 }
 
-// untilSuccess repeats an operation until it succeeds. Until then, each error must say that the database is unavailable.
+// untilSuccess repeats an operation until it succeeds. Until then, each error must say that the database is
+// unavailable.
 func untilSuccess(t *testing.T, name string, run func() error) {
 	t.Helper()
 	for err := error(db.ErrUnavailable); err != nil; {
@@ -35,7 +36,11 @@ func untilSuccess(t *testing.T, name string, run func() error) {
 func TestHungDatabase_FailsEveryOperationUntilTheDatabaseAnswers(t *testing.T) {
 	t.Parallel()
 	server := storetest.NewServer(t)
-	d := openWatched(t, server.URL, db.AnswerLimits{ProbeAfter: 10 * time.Millisecond, ProbeTimeout: 500 * time.Millisecond})
+	d := openWatched(
+		t,
+		server.URL,
+		db.AnswerLimits{ProbeAfter: 10 * time.Millisecond, ProbeTimeout: 500 * time.Millisecond},
+	)
 	hang := server.Outages()[0]
 	end := sync.OnceFunc(hang.End)
 	defer end()
@@ -45,10 +50,12 @@ func TestHungDatabase_FailsEveryOperationUntilTheDatabaseAnswers(t *testing.T) {
 
 	hang.Begin()
 	var waiting sync.WaitGroup
-	for name, run := range operations { // these operations wait for an answer, and have no deadline of their own
+	// these operations wait for an answer, and have no deadline of their own
+	for name, run := range operations {
 		waiting.Go(func() {
 			var unavailable *db.UnavailableError
-			if err := run(t.Context(), d, nothing, nothing); !errors.As(err, &unavailable) || unavailable.Reason != db.Hung {
+			if err := run(t.Context(), d, nothing, nothing); !errors.As(err, &unavailable) ||
+				unavailable.Reason != db.Hung {
 				t.Errorf("%s: got error %v, want the reason %q", name, err, db.Hung)
 			}
 		})
@@ -80,7 +87,11 @@ func TestHungDatabase_FailsEveryOperationUntilTheDatabaseAnswers(t *testing.T) {
 func TestHungDatabase_EndsATransactionBetweenItsStatements(t *testing.T) {
 	t.Parallel()
 	server := storetest.NewServer(t)
-	d := openWatched(t, server.URL, db.AnswerLimits{ProbeAfter: 10 * time.Millisecond, ProbeTimeout: 500 * time.Millisecond})
+	d := openWatched(
+		t,
+		server.URL,
+		db.AnswerLimits{ProbeAfter: 10 * time.Millisecond, ProbeTimeout: 500 * time.Millisecond},
+	)
 	hang := server.Outages()[0]
 	end := sync.OnceFunc(hang.End)
 	defer end()

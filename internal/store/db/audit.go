@@ -16,16 +16,19 @@ type Change struct {
 
 // Recorder queues the audit records of a request's transactions.
 type Recorder interface {
-	// QueueRecords queues one record for each change. Without a change, QueueRecords queues a record of the object that the request names.
+	// QueueRecords queues one record for each change. Without a change, QueueRecords queues a record of the
+	// object that the request names.
 	QueueRecords(batch *pgx.Batch, changes []Change)
-	// QueueRecordIfMarked queues a record of a change that is written only if an earlier statement of the batch has selected MarkWritten or
-	// MarkDeleted. After MarkDeleted, the generation before the change is that of the mark.
+	// QueueRecordIfMarked queues a record of a change that is written only if an earlier statement of the
+	// batch has selected MarkWritten or MarkDeleted. After MarkDeleted, the generation before the change is
+	// that of the mark.
 	QueueRecordIfMarked(batch *pgx.Batch, c Change)
 }
 
-// MarkWritten and MarkDeleted are SQL expressions for statements that write rows or not, in a batch without round trips in between. If one of
-// the expressions is evaluated, IsMarked is true until the end of the transaction. MarkDeleted is for statements that return the column
-// generation of a deleted row, and MarkedGeneration is this generation.
+// MarkWritten and MarkDeleted are SQL expressions for statements that write rows or not, in a batch without
+// round trips in between. If one of the expressions is evaluated, IsMarked is true until the end of the
+// transaction. MarkDeleted is for statements that return the column generation of a deleted row, and
+// MarkedGeneration is this generation.
 const (
 	MarkWritten      = `set_config('berth.written', 'on', true)`
 	MarkDeleted      = `set_config('berth.written', generation::text, true)`
@@ -35,8 +38,8 @@ const (
 
 type recorderKey struct{}
 
-// WithRecorder returns a context whose transactions write audit records: each transaction that writes rows sends its records together with
-// its commit. A nil recorder makes the transactions write no audit records.
+// WithRecorder returns a context whose transactions write audit records: each transaction that writes rows
+// sends its records together with its commit. A nil recorder makes the transactions write no audit records.
 func WithRecorder(ctx context.Context, r Recorder) context.Context {
 	return context.WithValue(ctx, recorderKey{}, r)
 }
@@ -54,7 +57,8 @@ type auditState struct {
 	wrote    bool
 }
 
-// records returns the batch with the transaction's audit records, or nil if the transaction needs no audit records.
+// records returns the batch with the transaction's audit records, or nil if the transaction needs no audit
+// records.
 func (a *auditState) records() *pgx.Batch {
 	if a.recorder == nil || !a.wrote {
 		return nil
@@ -73,7 +77,8 @@ func (a *auditState) note(sql string) {
 	}
 }
 
-// watch returns a callback of a batch that calls `callback` and records whether its statement has written rows.
+// watch returns a callback of a batch that calls `callback` and records whether its statement has written
+// rows.
 func (a *auditState) watch(sql string, callback func(pgx.BatchResults) error) func(pgx.BatchResults) error {
 	if a.recorder == nil || !isWrite(sql) {
 		return callback
@@ -81,7 +86,8 @@ func (a *auditState) watch(sql string, callback func(pgx.BatchResults) error) fu
 	return func(b pgx.BatchResults) error { return callback(watchedResults{b, a}) }
 }
 
-// watchedResults are the results of a batch, of which the next one belongs to a statement that may write rows.
+// watchedResults are the results of a batch, of which the next one belongs to a statement that may write
+// rows.
 type watchedResults struct {
 	pgx.BatchResults
 	audit *auditState
@@ -103,7 +109,8 @@ func (w watchedResults) QueryRow() pgx.Row {
 	return w.BatchResults.QueryRow()
 }
 
-// isWrite reports whether an SQL statement inserts, updates or deletes rows. A lock (`for update`) is not a write.
+// isWrite reports whether an SQL statement inserts, updates or deletes rows. A lock (`for update`) is not a
+// write.
 func isWrite(sql string) bool {
 	if strings.Contains(sql, "insert into ") || strings.Contains(sql, "delete from ") {
 		return true
@@ -113,14 +120,16 @@ func isWrite(sql string) bool {
 		if i < 0 {
 			return false
 		}
-		if before := strings.TrimRight(rest[:i], " "); !strings.HasSuffix(before, "for") && !strings.HasSuffix(before, "no key") {
+		if before := strings.TrimRight(rest[:i], " "); !strings.HasSuffix(before, "for") &&
+			!strings.HasSuffix(before, "no key") {
 			return true
 		}
 		rest = rest[i+len("update "):]
 	}
 }
 
-// Changed records a change of an object for the audit log. The audit log gets the change only if the transaction writes rows and commits.
+// Changed records a change of an object for the audit log. The audit log gets the change only if the
+// transaction writes rows and commits.
 func (t *transaction) Changed(c Change) {
 	if t.audit.recorder != nil {
 		t.audit.changes = append(t.audit.changes, c)

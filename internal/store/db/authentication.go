@@ -18,8 +18,8 @@ type Authentication struct {
 	SetAt time.Time
 }
 
-// ReadAuthentication returns how the processes of the database with the given URL authenticate callers. If no process has started yet,
-// ReadAuthentication returns the zero value.
+// ReadAuthentication returns how the processes of the database with the given URL authenticate callers. If no
+// process has started yet, ReadAuthentication returns the zero value.
 func ReadAuthentication(ctx context.Context, url string) (found Authentication, err error) {
 	err = withOneConn(ctx, url, func(conn *pgx.Conn) error {
 		found, err = readAuthentication(ctx, conn)
@@ -36,13 +36,15 @@ func readAuthentication(ctx context.Context, conn *pgx.Conn) (found Authenticati
 	return found, err
 }
 
-// BindAuthentication stores how the processes of the database with the given URL authenticate callers, unless the database has a value. If
-// the database has another value, BindAuthentication returns ErrOtherAuthentication.
+// BindAuthentication stores how the processes of the database with the given URL authenticate callers, unless
+// the database has a value. If the database has another value, BindAuthentication returns
+// ErrOtherAuthentication.
 func BindAuthentication(ctx context.Context, url, mode string) error {
 	return withOneConn(ctx, url, func(conn *pgx.Conn) error {
 		found, err := readAuthentication(ctx, conn)
 		if err == nil && found.Mode == "" {
-			// A concurrent process may have stored its value since the read. The update, which changes nothing, returns that value.
+			// A concurrent process may have stored its value since the read. The update, which changes
+			// nothing, returns that value.
 			err = conn.QueryRow(ctx, `
 				insert into authentication (mode)
 				values ($1)
@@ -54,15 +56,19 @@ func BindAuthentication(ctx context.Context, url, mode string) error {
 			return fmt.Errorf("read the authentication of the database: %w", err)
 		}
 		if found.Mode != mode {
-			return fmt.Errorf("%w: BERTH_AUTH=%s, but the database is for BERTH_AUTH=%s: set BERTH_AUTH=%[3]s, or change the database with `starter authentication set %[2]s` and restart all processes",
-				ErrOtherAuthentication, mode, found.Mode)
+			return fmt.Errorf(
+				"%w: BERTH_AUTH=%s, but the database is for BERTH_AUTH=%s: set BERTH_AUTH=%[3]s, or change the database with `starter authentication set %[2]s` and restart all processes",
+				ErrOtherAuthentication,
+				mode,
+				found.Mode,
+			)
 		}
 		return nil
 	})
 }
 
-// SetAuthentication changes how the processes of the database with the given URL authenticate callers, and returns the value before. Running
-// processes keep their own value until they are restarted.
+// SetAuthentication changes how the processes of the database with the given URL authenticate callers, and
+// returns the value before. Running processes keep their own value until they are restarted.
 func SetAuthentication(ctx context.Context, url, mode string) (before Authentication, err error) {
 	err = withOneConn(ctx, url, func(conn *pgx.Conn) error {
 		if before, err = readAuthentication(ctx, conn); err != nil || before.Mode == mode {

@@ -27,13 +27,21 @@ func TestAuthentication_FirstProcessBindsTheDatabase(t *testing.T) {
 			case errors.Is(err, db.ErrOtherAuthentication) && strings.Contains(err.Error(), "`starter authentication set "+mode+"`"):
 				refused.Add(1)
 			default:
-				t.Errorf("bind the database to %s: got error %v, want none or ErrOtherAuthentication with the command that changes the database", mode, err)
+				t.Errorf(
+					"bind the database to %s: got error %v, want none or ErrOtherAuthentication with the command that changes the database",
+					mode,
+					err,
+				)
 			}
 		})
 	}
 	processes.Wait()
 	if b, r := bound.Load(), refused.Load(); b != 3 || r != 3 {
-		t.Errorf("six processes with two modes start at the same time: got %d bound and %d refused, want 3 of one mode bound and 3 refused", b, r)
+		t.Errorf(
+			"six processes with two modes start at the same time: got %d bound and %d refused, want 3 of one mode bound and 3 refused",
+			b,
+			r,
+		)
 	}
 }
 
@@ -54,7 +62,12 @@ func TestAuthentication_ChangesOnPurpose(t *testing.T) {
 	}
 	changed, err := db.ReadAuthentication(t.Context(), url)
 	if err != nil || changed.Mode != "keystone" || !changed.SetAt.After(first.SetAt) {
-		t.Errorf("authentication after the change: got %+v, error %v, want keystone with a later time than %s", changed, err, first.SetAt)
+		t.Errorf(
+			"authentication after the change: got %+v, error %v, want keystone with a later time than %s",
+			changed,
+			err,
+			first.SetAt,
+		)
 	}
 	if _, err := db.SetAuthentication(t.Context(), url, "none"); err == nil {
 		t.Error("set an unknown mode: got no error, want one")

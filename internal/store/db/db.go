@@ -1,5 +1,6 @@
-// Package db opens berth's PostgreSQL database, runs transactions and contains the schema. Package db does not read berth's tables, because
-// each table belongs to one of the store packages, such as internal/store/leasestore.
+// Package db opens berth's PostgreSQL database, runs transactions and contains the schema. Package db does
+// not read berth's tables, because each table belongs to one of the store packages, such as
+// internal/store/leasestore.
 package db
 
 import (
@@ -13,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// DB contains three pools of connections to berth's database. The database URL sets the sizes of the pools `pool` and
-// `prepared`.
+// DB contains three pools of connections to berth's database. The database URL sets the sizes of the pools
+// `pool` and `prepared`.
 type DB struct {
 	pool       *pgxpool.Pool
 	prepared   *pgxpool.Pool // connections that use one generic plan for each prepared statement
@@ -30,7 +31,8 @@ type DB struct {
 // reservedConnections is the size of the pool for readiness checks, metrics and the APIs of operators.
 const reservedConnections = 2
 
-// minPoolSize is the smallest default size of a pool. In a smaller pool, two classes of callers could hold all connections.
+// minPoolSize is the smallest default size of a pool. In a smaller pool, two classes of callers could hold
+// all connections.
 const minPoolSize = 8
 
 // NoteChannel is the PostgreSQL channel on which relays are notified of due notes.
@@ -42,16 +44,22 @@ func Open(ctx context.Context, url string, limits AnswerLimits) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	// By default, PostgreSQL plans a statement with a list parameter again at each execution, and the planning takes longer than the
-	// execution itself. With the following settings, PostgreSQL makes one generic plan for the statement, and the plan uses indexes even if
-	// PostgreSQL makes the plan while a table is small.
+	// By default, PostgreSQL plans a statement with a list parameter again at each execution, and the
+	// planning takes longer than the execution itself. With the following settings, PostgreSQL makes one
+	// generic plan for the statement, and the plan uses indexes even if PostgreSQL makes the plan while a
+	// table is small.
 	generic := cfg.Copy()
 	generic.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	generic.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
 	reserve := cfg.Copy()
 	reserve.MaxConns, reserve.MinConns, reserve.MinIdleConns = reservedConnections, 1, 0
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	d := &DB{admissions: map[*pgxpool.Pool]*admission{}, answers: newAnswerWatch(limits, cfg.ConnConfig), hasNotes: make(chan struct{}, 1), stop: stop}
+	d := &DB{
+		admissions: map[*pgxpool.Pool]*admission{},
+		answers:    newAnswerWatch(limits, cfg.ConnConfig),
+		hasNotes:   make(chan struct{}, 1),
+		stop:       stop,
+	}
 	for _, p := range []struct {
 		pool **pgxpool.Pool
 		cfg  *pgxpool.Config
@@ -68,11 +76,12 @@ func Open(ctx context.Context, url string, limits AnswerLimits) (*DB, error) {
 	return d, nil
 }
 
-// closeTimeout is how long Close waits for connections that are still in use or whose database does not answer.
+// closeTimeout is how long Close waits for connections that are still in use or whose database does not
+// answer.
 const closeTimeout = 5 * time.Second
 
-// Close waits until the running methods of DB have returned, and closes every connection. If the database hangs, Close returns after the
-// time closeTimeout.
+// Close waits until the running methods of DB have returned, and closes every connection. If the database
+// hangs, Close returns after the time closeTimeout.
 func (d *DB) Close() {
 	d.stop()
 	closed := make(chan struct{})
@@ -106,8 +115,8 @@ func (d *DB) Acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	return conn, classify(err, false)
 }
 
-// NotifyRelays notifies the relays of every process that notes are due. If NotifyRelays is called several times while a notification is
-// being sent, DB sends only one further notification for all these calls.
+// NotifyRelays notifies the relays of every process that notes are due. If NotifyRelays is called several
+// times while a notification is being sent, DB sends only one further notification for all these calls.
 func (d *DB) NotifyRelays() {
 	select {
 	case d.hasNotes <- struct{}{}:
@@ -115,9 +124,9 @@ func (d *DB) NotifyRelays() {
 	}
 }
 
-// notifyRelays sends a NOTIFY after the commit of a transaction and not as part of the transaction, because PostgreSQL commits transactions
-// that contain a NOTIFY only one after another. If the process crashes between the commit and the NOTIFY, the relays find the notes when
-// they poll the outbox.
+// notifyRelays sends a NOTIFY after the commit of a transaction and not as part of the transaction, because
+// PostgreSQL commits transactions that contain a NOTIFY only one after another. If the process crashes
+// between the commit and the NOTIFY, the relays find the notes when they poll the outbox.
 func (d *DB) notifyRelays(ctx context.Context) {
 	for {
 		select {
@@ -125,7 +134,8 @@ func (d *DB) notifyRelays(ctx context.Context) {
 			return
 		case <-d.hasNotes:
 		}
-		if _, err := d.Exec(WithClass(ctx, "notify"), `select pg_notify($1, '')`, NoteChannel); err != nil && ctx.Err() == nil {
+		if _, err := d.Exec(WithClass(ctx, "notify"), `select pg_notify($1, '')`, NoteChannel); err != nil &&
+			ctx.Err() == nil {
 			slog.WarnContext(ctx, "notification of the relays failed; they poll the outbox", "error", err)
 		}
 	}

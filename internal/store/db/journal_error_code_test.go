@@ -30,7 +30,8 @@ func TestMigrateErrorCode_OpenEntriesGetTheCodeOfTheirSentence(t *testing.T) {
 
 	storetest.Exec(t, url, up)
 
-	rows, err := storetest.Connect(t, url).Query(t.Context(), `select error_code from journal_entry order by seq`)
+	rows, err := storetest.Connect(t, url).
+		Query(t.Context(), `select error_code from journal_entry order by seq`)
 	if err != nil {
 		t.Fatal(err)
 	}

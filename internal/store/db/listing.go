@@ -16,7 +16,8 @@ type Listing struct {
 	Marker  uuid.UUID   // the page begins after this item; Nil for the first page
 	Reverse bool        // the page ends before the marker instead of beginning after the marker
 	Project string      // list only items that this project may see; empty: all items
-	Fields  []string    // fields that the caller reads; empty: all fields. A store may leave the other fields empty
+	// fields that the caller reads; empty: all fields. A store may leave the other fields empty
+	Fields []string
 }
 
 // Needs reports whether the caller of the list request reads a field of the items.
@@ -24,7 +25,8 @@ func (l Listing) Needs(field string) bool {
 	return len(l.Fields) == 0 || slices.Contains(l.Fields, field)
 }
 
-// Condition requires that an item's field has one of the values. The Columns of a ListQuery define the fields that a Condition may name.
+// Condition requires that an item's field has one of the values. The Columns of a ListQuery define the fields
+// that a Condition may name.
 type Condition struct {
 	Field string
 	In    []string
@@ -40,8 +42,8 @@ type Order struct {
 type Column struct {
 	Expr string // SQL expression of the value
 	Cast string // SQL type of the values that the field is compared with
-	// Test is an SQL condition that replaces the comparison with Expr, for example if an item may have no or several values; %s stands for
-	// the values.
+	// Test is an SQL condition that replaces the comparison with Expr, for example if an item may have no or
+	// several values; %s stands for the values.
 	Test     string
 	Unsorted bool
 }
@@ -59,8 +61,9 @@ func (l *ListQuery) arg(v any) string {
 	return fmt.Sprintf("$%d", len(l.Args))
 }
 
-// Clauses returns the where, order by and limit clauses of the Listing. The parameter `visible` is the SQL condition for the objects that a
-// project sees, with one %s for the project. The SQL for a field comes only from Columns, so that no text from a client becomes SQL.
+// Clauses returns the where, order by and limit clauses of the Listing. The parameter `visible` is the SQL
+// condition for the objects that a project sees, with one %s for the project. The SQL for a field comes only
+// from Columns, so that no text from a client becomes SQL.
 func (l *ListQuery) Clauses(q Listing, visible string) (string, error) {
 	where := []string{"true"}
 	if q.Project != "" {
@@ -105,7 +108,8 @@ func (l *ListQuery) Clauses(q Listing, visible string) (string, error) {
 	return sql, nil
 }
 
-// after returns the SQL condition that selects the items that come after the marker in the order of the sort keys.
+// after returns the SQL condition that selects the items that come after the marker in the order of the sort
+// keys.
 func (l *ListQuery) after(keys []string, down []bool, marker uuid.UUID) string {
 	at := l.arg(marker)
 	var ways []string
@@ -122,7 +126,8 @@ func (l *ListQuery) after(keys []string, down []bool, marker uuid.UUID) string {
 	return "(" + strings.Join(ways, " or ") + ")"
 }
 
-// Page reverses the items if q.Reverse is set, because the items of such a page were read backwards from the marker.
+// Page reverses the items if q.Reverse is set, because the items of such a page were read backwards from the
+// marker.
 func Page[T any](items []T, q Listing) []T {
 	if q.Reverse {
 		slices.Reverse(items)
@@ -130,8 +135,8 @@ func Page[T any](items []T, q Listing) []T {
 	return items
 }
 
-// Tagged adds to `columns` the fields tags, tags_any, not_tags and not_tags_any, which filter the objects of the table
-// by their tags.
+// Tagged adds to `columns` the fields tags, tags_any, not_tags and not_tags_any, which filter the objects of
+// the table by their tags.
 func Tagged(table string, columns map[string]Column) map[string]Column {
 	for field, test := range map[string]string{
 		"tags":         table + ".tags @> %s",

@@ -23,10 +23,11 @@ type Migration struct {
 	Applied bool
 }
 
-// Migrate applies all pending migrations to the database with the given URL and returns these migrations. If another process is already
-// migrating the database, Migrate waits for that process, because a session lock allows only one migration at a time. No migration returns
-// to an older schema, because both the previous and the new version of berth work with the new schema. If the schema is too new for this
-// program, Migrate applies no migration and returns ErrSchemaTooNew.
+// Migrate applies all pending migrations to the database with the given URL and returns these migrations. If
+// another process is already migrating the database, Migrate waits for that process, because a session lock
+// allows only one migration at a time. No migration returns to an older schema, because both the previous and
+// the new version of berth work with the new schema. If the schema is too new for this program, Migrate
+// applies no migration and returns ErrSchemaTooNew.
 func Migrate(ctx context.Context, url string) ([]Migration, error) {
 	schema, err := ReadSchema(ctx, url)
 	if err != nil {
@@ -64,7 +65,10 @@ func Migrations(ctx context.Context, url string) ([]Migration, error) {
 	}
 	var all []Migration
 	for _, s := range status {
-		all = append(all, Migration{Version: s.Source.Version, Name: s.Source.Path, Applied: s.State == goose.StateApplied})
+		all = append(
+			all,
+			Migration{Version: s.Source.Version, Name: s.Source.Path, Applied: s.State == goose.StateApplied},
+		)
 	}
 	return all, nil
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// withOneConn calls a function with a new connection to the database with the given URL, which has no pool yet.
+// withOneConn calls a function with a new connection to the database with the given URL, which has no pool
+// yet.
 func withOneConn(ctx context.Context, url string, f func(*pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {

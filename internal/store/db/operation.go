@@ -9,8 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// maxDuration is the maximum duration of a transaction or statement whose context has no deadline. maxDuration ends a statement whose
-// connection is stalled, for example by a proxy: PostgreSQL's own time limits do not end the wait of the client.
+// maxDuration is the maximum duration of a transaction or statement whose context has no deadline.
+// maxDuration ends a statement whose connection is stalled, for example by a proxy: PostgreSQL's own time
+// limits do not end the wait of the client.
 const maxDuration = 2 * time.Minute
 
 // withDeadline returns a context that ends after maxDuration, unless ctx has a deadline already.
@@ -21,8 +22,8 @@ func withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, maxDuration)
 }
 
-// operation is a transaction, a batch or a statement that uses one connection. When the context of the operation ends, every call on the
-// connection fails.
+// operation is a transaction, a batch or a statement that uses one connection. When the context of the
+// operation ends, every call on the connection fails.
 type operation struct {
 	ctx     context.Context
 	conn    *pgxpool.Conn
@@ -35,8 +36,13 @@ type operation struct {
 	place     *list.Element // in answerWatch.running
 }
 
-// withConn calls f with a connection of the pool, as one operation. The result `committing` of f says whether f has sent a commit.
-func (d *DB) withConn(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, *pgxpool.Conn) (committing bool, err error)) error {
+// withConn calls f with a connection of the pool, as one operation. The result `committing` of f says whether
+// f has sent a commit.
+func (d *DB) withConn(
+	ctx context.Context,
+	pool *pgxpool.Pool,
+	f func(context.Context, *pgxpool.Conn) (committing bool, err error),
+) error {
 	o, err := d.begin(ctx, pool)
 	if err != nil {
 		return err
@@ -48,7 +54,8 @@ func (d *DB) withConn(ctx context.Context, pool *pgxpool.Pool, f func(context.Co
 	return err
 }
 
-// begin limits the duration of an operation and acquires a connection of the pool for it. The caller must call `end`.
+// begin limits the duration of an operation and acquires a connection of the pool for it. The caller must
+// call `end`.
 func (d *DB) begin(ctx context.Context, pool *pgxpool.Pool) (*operation, error) {
 	ctx, cancel := withDeadline(ctx)
 	o := &operation{ctx: ctx, answers: d.answers, release: []func(){cancel}}
@@ -88,8 +95,9 @@ func (o *operation) end(err error) {
 	o.answers.remove(o, err)
 }
 
-// classify does the same as the function classify, but also recognizes the errors of calls that failed because the context of the operation
-// ended: its deadline has passed, its caller has cancelled it, or the database hangs. classify must be called before `end`.
+// classify does the same as the function classify, but also recognizes the errors of calls that failed
+// because the context of the operation ended: its deadline has passed, its caller has cancelled it, or the
+// database hangs. classify must be called before `end`.
 func (o *operation) classify(err error, committing bool) error {
 	if err != nil && o.ctx.Err() != nil && reasonOf(err) == Unreachable {
 		err = o.ctx.Err()
@@ -100,10 +108,14 @@ func (o *operation) classify(err error, committing bool) error {
 	return classify(err, committing)
 }
 
-// failWhenDone ensures that, when ctx ends, every call that waits on the connection fails; the returned function `release` ends this
-// effect. With failWhenDone, pgx needs no goroutine that watches the context of each statement.
+// failWhenDone ensures that, when ctx ends, every call that waits on the connection fails; the returned
+// function `release` ends this effect. With failWhenDone, pgx needs no goroutine that watches the context of
+// each statement.
 func failWhenDone(ctx context.Context, conn *pgxpool.Conn) (release func()) {
-	socket := conn.Conn().PgConn().Conn() // read here, because the function below may run after the release of conn
+	socket := conn.Conn().
+		PgConn().
+		Conn()
+		// read here, because the function below may run after the release of conn
 	stop := context.AfterFunc(ctx, func() { _ = socket.SetDeadline(time.Unix(1, 0)) })
 	return func() {
 		if !stop() { // ctx has ended, so the connection cannot be used again

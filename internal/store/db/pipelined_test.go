@@ -10,8 +10,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// When the context ends, failWhenDone starts a goroutine. If the connection breaks at the same moment, the connection may be released
-// before this goroutine runs. The goroutine must not use the released connection.
+// When the context ends, failWhenDone starts a goroutine. If the connection breaks at the same moment, the
+// connection may be released before this goroutine runs. The goroutine must not use the released connection.
 func TestFailWhenDone_ContextEndsBeforeRelease(t *testing.T) {
 	t.Parallel()
 	pool, err := pgxpool.New(t.Context(), storetest.URL(t))

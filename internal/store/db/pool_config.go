@@ -14,17 +14,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Time limits of berth's SQL statements, lock waits and idle transactions. If a client of the database hangs or is lost, the time limits
-// make PostgreSQL release the locks of that client. The limit for lock waits is shorter than the other two, so that a session that waits
-// for another session's lock gets the error for a lock wait.
+// Time limits of berth's SQL statements, lock waits and idle transactions. If a client of the database hangs
+// or is lost, the time limits make PostgreSQL release the locks of that client. The limit for lock waits is
+// shorter than the other two, so that a session that waits for another session's lock gets the error for a
+// lock wait.
 const (
 	StatementTimeout = 30 * time.Second
 	lockTimeout      = 10 * time.Second
 	idleTimeout      = 15 * time.Second
 )
 
-// goneClientCheck is the interval at which PostgreSQL checks, while it runs a statement, whether the client is still there. A request to
-// cancel the statement may be lost, or may arrive before the statement begins; a process that was killed sends none.
+// goneClientCheck is the interval at which PostgreSQL checks, while it runs a statement, whether the client
+// is still there. A request to cancel the statement may be lost, or may arrive before the statement begins; a
+// process that was killed sends none.
 const goneClientCheck = time.Second
 
 // connectTimeout is the maximum time to connect to the database, including the authentication.
@@ -44,8 +46,9 @@ func poolConfig(url string) (*pgxpool.Config, error) {
 		"lock_timeout":                        milliseconds(lockTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(idleTimeout),
 		"client_connection_check_interval":    milliseconds(goneClientCheck),
-		// A connection keeps the plans of its statements. The default of random_page_cost is for rotating disks: with this default, a plan
-		// that PostgreSQL makes for a small table reads the table sequentially, even after the table has grown.
+		// A connection keeps the plans of its statements. The default of random_page_cost is for rotating
+		// disks: with this default, a plan that PostgreSQL makes for a small table reads the table
+		// sequentially, even after the table has grown.
 		"random_page_cost": "1.1",
 		// Compiling a plan (JIT) takes longer than any query of berth.
 		"jit": "off",
@@ -73,19 +76,30 @@ func poolConfig(url string) (*pgxpool.Config, error) {
 
 func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
 
-// dialer returns a dialer whose connections end within half a minute if the machine of the database no longer answers. With the kernel's
-// default settings, this takes a quarter of an hour for a connection with unacknowledged data, and two hours for an idle one.
+// dialer returns a dialer whose connections end within half a minute if the machine of the database no longer
+// answers. With the kernel's default settings, this takes a quarter of an hour for a connection with
+// unacknowledged data, and two hours for an idle one.
 func dialer(timeout time.Duration) *net.Dialer {
 	return &net.Dialer{
-		Timeout:         timeout,
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3},
+		Timeout: timeout,
+		KeepAliveConfig: net.KeepAliveConfig{
+			Enable:   true,
+			Idle:     10 * time.Second,
+			Interval: 5 * time.Second,
+			Count:    3,
+		},
 		Control: func(network, _ string, c syscall.RawConn) error {
 			if !strings.HasPrefix(network, "tcp") {
 				return nil
 			}
 			var failed error
 			err := c.Control(func(fd uintptr) {
-				failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(stallTimeout.Milliseconds()))
+				failed = unix.SetsockoptInt(
+					int(fd),
+					unix.IPPROTO_TCP,
+					unix.TCP_USER_TIMEOUT,
+					int(stallTimeout.Milliseconds()),
+				)
 			})
 			if err != nil {
 				return err

@@ -9,11 +9,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrUnusable means that the database answers, but that berth cannot work with it: it is read-only, or it does not have berth's schema.
+// ErrUnusable means that the database answers, but that berth cannot work with it: it is read-only, or it
+// does not have berth's schema.
 var ErrUnusable = errors.New("the database is not usable")
 
-// CheckWritable returns an error if no write can be committed now, or if the database lacks berth's schema or a migration of this program.
-// A newer schema is accepted if it supports this program. CheckWritable changes no table.
+// CheckWritable returns an error if no write can be committed now, or if the database lacks berth's schema or
+// a migration of this program. A newer schema is accepted if it supports this program. CheckWritable changes
+// no table.
 func (d *DB) CheckWritable(ctx context.Context) error {
 	_, err := probe(ctx, d)
 	return err
@@ -25,8 +27,8 @@ type ProbeResult struct {
 	Program int64 // newest migration that this program contains
 }
 
-// Probe does the same as CheckWritable on a new connection to the database with the given URL, and returns what it has read. If the
-// database cannot be reached, the error is not ErrUnusable.
+// Probe does the same as CheckWritable on a new connection to the database with the given URL, and returns
+// what it has read. If the database cannot be reached, the error is not ErrUnusable.
 func Probe(ctx context.Context, url string) (ProbeResult, error) {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -63,7 +65,10 @@ func probe(ctx context.Context, q rowQuerier) (ProbeResult, error) {
 	case readOnly:
 		return ProbeResult{}, fmt.Errorf("%w: it is read-only (default_transaction_read_only)", ErrUnusable)
 	case tables < len(probeTables):
-		return ProbeResult{}, fmt.Errorf("%w: it is not a database of berth, or the migrations have not run", ErrUnusable)
+		return ProbeResult{}, fmt.Errorf(
+			"%w: it is not a database of berth, or the migrations have not run",
+			ErrUnusable,
+		)
 	}
 	versions, err := programVersions()
 	if err != nil {
@@ -72,8 +77,8 @@ func probe(ctx context.Context, q rowQuerier) (ProbeResult, error) {
 	found := ProbeResult{Program: versions[len(versions)-1]}
 	var applied int
 	var schema Schema
-	// The message is a record in the write-ahead log that changes no table. Its commit proves that the server, and every synchronous
-	// standby, can store a commit.
+	// The message is a record in the write-ahead log that changes no table. Its commit proves that the
+	// server, and every synchronous standby, can store a commit.
 	err = q.QueryRow(ctx, `
 		select max(version_id), count(distinct version_id) filter (where version_id = any($1)), pg_logical_emit_message(true, 'berth', 'write probe')::text is null,
 			`+oldestProgram(restricted)+`

@@ -18,7 +18,13 @@ type Querier interface {
 }
 
 // QueryAll reads every row of a query.
-func QueryAll[T any](ctx context.Context, q Querier, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+func QueryAll[T any](
+	ctx context.Context,
+	q Querier,
+	scan pgx.RowToFunc[T],
+	sql string,
+	args ...any,
+) ([]T, error) {
 	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
@@ -26,8 +32,16 @@ func QueryAll[T any](ctx context.Context, q Querier, scan pgx.RowToFunc[T], sql 
 	return pgx.CollectRows(rows, scan)
 }
 
-// QueryOne reads the only row of a query. If the result of the query has no row, QueryOne returns the error `missing`, which may be nil.
-func QueryOne[T any](ctx context.Context, q Querier, scan pgx.RowToFunc[T], missing error, sql string, args ...any) (T, error) {
+// QueryOne reads the only row of a query. If the result of the query has no row, QueryOne returns the error
+// `missing`, which may be nil.
+func QueryOne[T any](
+	ctx context.Context,
+	q Querier,
+	scan pgx.RowToFunc[T],
+	missing error,
+	sql string,
+	args ...any,
+) (T, error) {
 	var zero T
 	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {
@@ -54,8 +68,8 @@ func OrEmpty[T any](list []T) []T {
 	return list
 }
 
-// CheckFence checks the result of a write that is conditional on a revision. CheckFence returns ErrConflict if no row was
-// updated.
+// CheckFence checks the result of a write that is conditional on a revision. CheckFence returns ErrConflict
+// if no row was updated.
 func CheckFence(tag pgconn.CommandTag, err error, what string, id uuid.UUID) error {
 	switch {
 	case err != nil:

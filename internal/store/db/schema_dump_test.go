@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// schemaQuery selects the statements that create a schema, each with a sort key. If the selected statements are executed in the order of
-// the sort keys, they create the same schema in an empty database. The statements do not create objects of extensions, nor the table in
-// which goose records the migrations.
+// schemaQuery selects the statements that create a schema, each with a sort key. If the selected statements
+// are executed in the order of the sort keys, they create the same schema in an empty database. The
+// statements do not create objects of extensions, nor the table in which goose records the migrations.
 const schemaQuery = `
 with relation as (
 	select c.oid, c.relname as name, c.relkind as kind, c.reloptions as options
@@ -87,8 +87,8 @@ select statement
 from object
 order by section, name collate "C"`
 
-// dumpSchema returns the statements that create the schema of a database. If two databases have the same migrations, dumpSchema returns the
-// same text for both.
+// dumpSchema returns the statements that create the schema of a database. If two databases have the same
+// migrations, dumpSchema returns the same text for both.
 func dumpSchema(ctx context.Context, t *testing.T, conn *pgx.Conn) string {
 	t.Helper()
 	rows, err := conn.Query(ctx, schemaQuery)

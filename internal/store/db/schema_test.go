@@ -36,7 +36,10 @@ func TestSchema_EqualsMigrations(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(got), want); d != "" {
-		t.Fatalf("schema.sql is outdated; run go test ./internal/store/db -run Schema -update (-schema.sql +schema after all migrations):\n%s", d)
+		t.Fatalf(
+			"schema.sql is outdated; run go test ./internal/store/db -run Schema -update (-schema.sql +schema after all migrations):\n%s",
+			d,
+		)
 	}
 
 	// The statements in schema.sql must create the same schema as the migrations.

@@ -12,19 +12,21 @@ import (
 var (
 	// ErrSchemaTooOld means that the database lacks migrations that this program contains.
 	ErrSchemaTooOld = errors.New("the schema of the database is too old")
-	// ErrSchemaTooNew means that the database has migrations after which programs as old as this program no longer work.
+	// ErrSchemaTooNew means that the database has migrations after which programs as old as this program no
+	// longer work.
 	ErrSchemaTooNew = errors.New("the schema of the database is too new")
 )
 
-// SchemaWindow says with which schemas a program works. The version of a schema is the number of its newest migration. The program also
-// works with a schema newer than Newest if this schema supports the program: the row of the table schema_support says so.
+// SchemaWindow says with which schemas a program works. The version of a schema is the number of its newest
+// migration. The program also works with a schema newer than Newest if this schema supports the program: the
+// row of the table schema_support says so.
 type SchemaWindow struct {
 	Minimum int64 `json:"minimum"` // oldest schema with which the program works
 	Newest  int64 `json:"newest"`  // newest schema that the program knows
 }
 
-// Window returns the schemas with which this program works. A program needs all migrations that it contains, because the schema is migrated
-// before the programs are replaced.
+// Window returns the schemas with which this program works. A program needs all migrations that it contains,
+// because the schema is migrated before the programs are replaced.
 func Window() SchemaWindow {
 	versions, err := programVersions()
 	if err != nil {
@@ -35,7 +37,11 @@ func Window() SchemaWindow {
 }
 
 func (w SchemaWindow) String() string {
-	return fmt.Sprintf("schema %d, or newer if the database supports programs of schema %d", w.Minimum, w.Newest)
+	return fmt.Sprintf(
+		"schema %d, or newer if the database supports programs of schema %d",
+		w.Minimum,
+		w.Newest,
+	)
 }
 
 // Schema describes the schema of a database.
@@ -50,23 +56,39 @@ func (s Schema) check() error {
 	w := Window()
 	switch {
 	case s.OldestProgram > w.Newest:
-		return fmt.Errorf("%w: it has version %d, which supports programs of schema %d and later, but the newest schema of this program is %d; use a newer version of berth",
-			ErrSchemaTooNew, s.Version, s.OldestProgram, w.Newest)
+		return fmt.Errorf(
+			"%w: it has version %d, which supports programs of schema %d and later, but the newest schema of this program is %d; use a newer version of berth",
+			ErrSchemaTooNew,
+			s.Version,
+			s.OldestProgram,
+			w.Newest,
+		)
 	case s.missing > 0:
 		versions, _ := programVersions()
-		return fmt.Errorf("%w: it has version %d, and this program works with version %d and later: it lacks %d of %d migrations; run `starter migrate` first",
-			ErrSchemaTooOld, s.Version, w.Minimum, s.missing, len(versions))
+		return fmt.Errorf(
+			"%w: it has version %d, and this program works with version %d and later: it lacks %d of %d migrations; run `starter migrate` first",
+			ErrSchemaTooOld,
+			s.Version,
+			w.Minimum,
+			s.missing,
+			len(versions),
+		)
 	}
 	return nil
 }
 
-// checkMigration returns an error if this program must not migrate the schema: a program whose migrations are older than the schema could
-// undo a part of what newer migrations have done.
+// checkMigration returns an error if this program must not migrate the schema: a program whose migrations are
+// older than the schema could undo a part of what newer migrations have done.
 func (s Schema) checkMigration() error {
 	err := s.check()
 	if newest := Window().Newest; errors.Is(err, ErrSchemaTooOld) && s.Version > newest {
-		return fmt.Errorf("%w: it has version %d, but lacks %d migrations of this program, whose newest schema is %d; migrate with the version of berth that has made this schema",
-			ErrSchemaTooNew, s.Version, s.missing, newest)
+		return fmt.Errorf(
+			"%w: it has version %d, but lacks %d migrations of this program, whose newest schema is %d; migrate with the version of berth that has made this schema",
+			ErrSchemaTooNew,
+			s.Version,
+			s.missing,
+			newest,
+		)
 	}
 	if errors.Is(err, ErrSchemaTooOld) {
 		return nil
@@ -74,8 +96,8 @@ func (s Schema) checkMigration() error {
 	return err
 }
 
-// CheckSchema returns an error if this program does not work with the schema of the database with the given URL: ErrSchemaTooOld,
-// ErrSchemaTooNew, or the error of the connection. CheckSchema changes nothing.
+// CheckSchema returns an error if this program does not work with the schema of the database with the given
+// URL: ErrSchemaTooOld, ErrSchemaTooNew, or the error of the connection. CheckSchema changes nothing.
 func CheckSchema(ctx context.Context, url string) error {
 	s, err := ReadSchema(ctx, url)
 	if err != nil {
@@ -88,7 +110,8 @@ func CheckSchema(ctx context.Context, url string) error {
 func ReadSchema(ctx context.Context, url string) (found Schema, err error) {
 	err = withOneConn(ctx, url, func(conn *pgx.Conn) error {
 		var migrated, restricted bool
-		err := conn.QueryRow(ctx, `select to_regclass('goose_db_version') is not null, to_regclass('schema_support') is not null`).Scan(&migrated, &restricted)
+		err := conn.QueryRow(ctx, `select to_regclass('goose_db_version') is not null, to_regclass('schema_support') is not null`).
+			Scan(&migrated, &restricted)
 		versions, _ := programVersions()
 		if err != nil || !migrated {
 			found.missing = len(versions)
@@ -105,7 +128,8 @@ func ReadSchema(ctx context.Context, url string) (found Schema, err error) {
 	return found, err
 }
 
-// oldestProgram returns the SQL expression of Schema.OldestProgram. Schemas before the table schema_support support all programs.
+// oldestProgram returns the SQL expression of Schema.OldestProgram. Schemas before the table schema_support
+// support all programs.
 func oldestProgram(restricted bool) string {
 	if restricted {
 		return `coalesce((select max(oldest_program) from schema_support), 0)`

@@ -15,12 +15,14 @@ import (
 )
 
 const (
-	// leaderDatabase is the environment variable that makes the test program run runLeader with the URL that the variable contains.
+	// leaderDatabase is the environment variable that makes the test program run runLeader with the URL that
+	// the variable contains.
 	leaderDatabase = "BERTH_TEST_LEADER_DATABASE"
 	leaderLock     = "test of a stopped leader"
 )
 
-// runLeader is the main function of a process that acquires the lock, writes "leads", and writes "stopped" when its context ends.
+// runLeader is the main function of a process that acquires the lock, writes "leads", and writes "stopped"
+// when its context ends.
 func runLeader(url string) int {
 	d, err := db.Open(context.Background(), url, db.AnswerLimits{})
 	if err != nil {
@@ -36,8 +38,8 @@ func runLeader(url string) int {
 	return 0
 }
 
-// TestInOneProcess_StoppedProcessLosesTheLock stops a process with SIGSTOP. The connection of the stopped process stays open, because
-// the kernel still answers TCP keepalives.
+// TestInOneProcess_StoppedProcessLosesTheLock stops a process with SIGSTOP. The connection of the stopped
+// process stays open, because the kernel still answers TCP keepalives.
 func TestInOneProcess_StoppedProcessLosesTheLock(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -58,7 +60,12 @@ func TestInOneProcess_StoppedProcessLosesTheLock(t *testing.T) {
 	awaitLine := func(want string) {
 		t.Helper()
 		if !lines.Scan() || lines.Text() != want {
-			t.Fatalf("output of the first process: got %q, error %v; want %q", lines.Text(), lines.Err(), want)
+			t.Fatalf(
+				"output of the first process: got %q, error %v; want %q",
+				lines.Text(),
+				lines.Err(),
+				want,
+			)
 		}
 	}
 	awaitLine("leads")
@@ -90,7 +97,10 @@ func TestInOneProcess_StoppedProcessLosesTheLock(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Logf("another process got the lock %s after the first process was stopped", time.Since(begin).Round(time.Millisecond))
+	t.Logf(
+		"another process got the lock %s after the first process was stopped",
+		time.Since(begin).Round(time.Millisecond),
+	)
 	if err := leader.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}

@@ -15,19 +15,29 @@ import (
 // maxTracedSQL is the maximum number of characters of an SQL statement in a span.
 const maxTracedSQL = 1000
 
-// sqlTracer makes a span of each SQL statement and of each batch that belongs to a sampled trace. The spans contain the text of a statement,
-// but not its arguments. Without a sampled trace, sqlTracer allocates nothing.
+// sqlTracer makes a span of each SQL statement and of each batch that belongs to a sampled trace. The spans
+// contain the text of a statement, but not its arguments. Without a sampled trace, sqlTracer allocates
+// nothing.
 type sqlTracer struct{}
 
 type sqlSpanKey struct{}
 
 // TraceQueryStart implements pgx.QueryTracer.
-func (sqlTracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+func (sqlTracer) TraceQueryStart(
+	ctx context.Context,
+	_ *pgx.Conn,
+	data pgx.TraceQueryStartData,
+) context.Context {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
 		return ctx
 	}
-	return startSQLSpan(ctx, parent, firstWord(data.SQL), attribute.String("db.query.text", shortSQL(data.SQL)))
+	return startSQLSpan(
+		ctx,
+		parent,
+		firstWord(data.SQL),
+		attribute.String("db.query.text", shortSQL(data.SQL)),
+	)
 }
 
 // TraceQueryEnd implements pgx.QueryTracer.
@@ -36,19 +46,31 @@ func (sqlTracer) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceQ
 }
 
 // TraceBatchStart implements pgx.BatchTracer.
-func (sqlTracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
+func (sqlTracer) TraceBatchStart(
+	ctx context.Context,
+	_ *pgx.Conn,
+	data pgx.TraceBatchStartData,
+) context.Context {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
 		return ctx
 	}
-	return startSQLSpan(ctx, parent, "batch", attribute.Int("db.operation.batch.size", len(data.Batch.QueuedQueries)))
+	return startSQLSpan(
+		ctx,
+		parent,
+		"batch",
+		attribute.Int("db.operation.batch.size", len(data.Batch.QueuedQueries)),
+	)
 }
 
-// TraceBatchQuery implements pgx.BatchTracer. Each statement of a batch is an event of the span of the batch, because PostgreSQL gets the
-// statements together.
+// TraceBatchQuery implements pgx.BatchTracer. Each statement of a batch is an event of the span of the batch,
+// because PostgreSQL gets the statements together.
 func (sqlTracer) TraceBatchQuery(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchQueryData) {
 	if span, ok := ctx.Value(sqlSpanKey{}).(trace.Span); ok {
-		span.AddEvent(firstWord(data.SQL), trace.WithAttributes(attribute.String("db.query.text", shortSQL(data.SQL))))
+		span.AddEvent(
+			firstWord(data.SQL),
+			trace.WithAttributes(attribute.String("db.query.text", shortSQL(data.SQL))),
+		)
 	}
 }
 
@@ -57,9 +79,16 @@ func (sqlTracer) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceB
 	endSQLSpan(ctx, data.Err)
 }
 
-func startSQLSpan(ctx context.Context, parent trace.Span, name string, about attribute.KeyValue) context.Context {
-	ctx, span := parent.TracerProvider().Tracer("berth").Start(ctx, "SQL "+name, trace.WithSpanKind(trace.SpanKindClient),
-		trace.WithAttributes(attribute.String("db.system.name", "postgresql"), about))
+func startSQLSpan(
+	ctx context.Context,
+	parent trace.Span,
+	name string,
+	about attribute.KeyValue,
+) context.Context {
+	ctx, span := parent.TracerProvider().
+		Tracer("berth").
+		Start(ctx, "SQL "+name, trace.WithSpanKind(trace.SpanKindClient),
+			trace.WithAttributes(attribute.String("db.system.name", "postgresql"), about))
 	return context.WithValue(ctx, sqlSpanKey{}, span)
 }
 
@@ -80,7 +109,8 @@ func firstWord(sql string) string {
 	return strings.TrimSpace(text.Excerpt(word, 20))
 }
 
-// shortSQL returns an SQL statement without line breaks and indentation, and at most maxTracedSQL characters of it.
+// shortSQL returns an SQL statement without line breaks and indentation, and at most maxTracedSQL characters
+// of it.
 func shortSQL(sql string) string {
 	return text.Excerpt(strings.Join(strings.Fields(sql), " "), maxTracedSQL)
 }

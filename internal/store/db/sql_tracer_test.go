@@ -6,8 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Without a sampled trace, the tracer of SQL statements allocates nothing. The test does not run in parallel, because it
-// counts allocations.
+// Without a sampled trace, the tracer of SQL statements allocates nothing. The test does not run in parallel,
+// because it counts allocations.
 func TestSQLTracer_CostsNothingWithoutSampledTrace(t *testing.T) {
 	ctx, tracer, batch := t.Context(), sqlTracer{}, &pgx.Batch{}
 	if n := testing.AllocsPerRun(100, func() {

@@ -23,8 +23,8 @@ func (d *DB) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, erro
 	return &rows{Rows: found, operation: o}, nil
 }
 
-// QueryRow runs one SQL statement that returns at most one row, in its own transaction. The caller must call the method Scan of the
-// result.
+// QueryRow runs one SQL statement that returns at most one row, in its own transaction. The caller must call
+// the method Scan of the result.
 func (d *DB) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	o, err := d.begin(ctx, d.poolFor(ctx))
 	if err != nil {
@@ -42,7 +42,8 @@ func (d *DB) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.Comm
 	return tag, err
 }
 
-// ExecInTx runs one SQL statement that writes rows of its condition, in a transaction that also writes the audit record of the request.
+// ExecInTx runs one SQL statement that writes rows of its condition, in a transaction that also writes the
+// audit record of the request.
 func (d *DB) ExecInTx(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
 	err = d.InTx(ctx, func(tx Tx) (err error) {
 		tag, err = tx.Exec(ctx, sql, args...)

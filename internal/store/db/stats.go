@@ -25,7 +25,12 @@ func (d *DB) Pools() []PoolStats {
 		pool *pgxpool.Pool
 	}{{"general", d.pool}, {"prepared", d.prepared}, {"reserve", d.reserve}} {
 		stat, a := p.pool.Stat(), d.admissions[p.pool]
-		s := PoolStats{Name: p.name, Used: stat.AcquiredConns(), Idle: stat.IdleConns(), Limit: stat.MaxConns()}
+		s := PoolStats{
+			Name:  p.name,
+			Used:  stat.AcquiredConns(),
+			Idle:  stat.IdleConns(),
+			Limit: stat.MaxConns(),
+		}
 		a.mu.Lock()
 		s.Waiting, s.Waits, s.WaitTime = len(a.waiting), a.waits, a.waitTime
 		a.mu.Unlock()
@@ -37,7 +42,8 @@ func (d *DB) Pools() []PoolStats {
 // retryReasons are the reasons for which transactions are repeated.
 var retryReasons = [...]string{"deadlock", "serialization", "overtaken"}
 
-// retryReason returns the index in retryReasons of the reason why a transaction with the error err is repeated.
+// retryReason returns the index in retryReasons of the reason why a transaction with the error err is
+// repeated.
 func retryReason(err error) int {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {

@@ -13,14 +13,16 @@ import (
 var (
 	// ErrNotFound means that the requested row does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict means that another writer has changed the row first, or that the row is not in the state that the writer expected.
+	// ErrConflict means that another writer has changed the row first, or that the row is not in the state
+	// that the writer expected.
 	ErrConflict = errors.New("conflict")
-	// ErrRetry means that another writer has created a row that the transaction did not see. If a transaction fails with ErrRetry, InTx and
-	// InPipelinedTx retry the transaction.
+	// ErrRetry means that another writer has created a row that the transaction did not see. If a transaction
+	// fails with ErrRetry, InTx and InPipelinedTx retry the transaction.
 	ErrRetry = errors.New("another writer was faster")
 )
 
-// Tx is a transaction of berth. A function with a parameter of type Tx runs as part of its caller's transaction.
+// Tx is a transaction of berth. A function with a parameter of type Tx runs as part of its caller's
+// transaction.
 type Tx interface {
 	pgx.Tx
 	// NotifyRelays requests that the relays are notified after the commit that notes are due.
@@ -32,14 +34,14 @@ type Tx interface {
 // retries is the maximum number of retries of a transaction after a deadlock or serialization failure.
 const retries = 5
 
-// InTx runs f in one read-committed transaction and commits it. After a deadlock or serialization failure, InTx runs f again; therefore f
-// must not have an effect outside the transaction.
+// InTx runs f in one read-committed transaction and commits it. After a deadlock or serialization failure,
+// InTx runs f again; therefore f must not have an effect outside the transaction.
 func (d *DB) InTx(ctx context.Context, f func(Tx) error) error {
 	return d.inTx(ctx, d.poolFor(ctx), f)
 }
 
-// InPreparedTx does the same as InTx, but on a connection that plans each statement only once. Each statement that f runs must be able to
-// use an index.
+// InPreparedTx does the same as InTx, but on a connection that plans each statement only once. Each statement
+// that f runs must be able to use an index.
 func (d *DB) InPreparedTx(ctx context.Context, f func(Tx) error) error {
 	return d.inTx(ctx, d.prepared, f)
 }
@@ -47,7 +49,13 @@ func (d *DB) InPreparedTx(ctx context.Context, f func(Tx) error) error {
 func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(Tx) error) error {
 	return d.retry(func() error {
 		hasNotes, audit := false, &auditState{recorder: RecorderOf(ctx)}
-		err := d.runTx(ctx, pool, pgx.TxOptions{}, audit, func(tx pgx.Tx) error { return f(&transaction{tx, &hasNotes, audit}) })
+		err := d.runTx(
+			ctx,
+			pool,
+			pgx.TxOptions{},
+			audit,
+			func(tx pgx.Tx) error { return f(&transaction{tx, &hasNotes, audit}) },
+		)
 		if err == nil && hasNotes {
 			d.NotifyRelays()
 		}
@@ -55,15 +63,29 @@ func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(Tx) error) err
 	})
 }
 
-// InSnapshot runs f in a read-only transaction; all queries of this transaction see the same snapshot of the database.
+// InSnapshot runs f in a read-only transaction; all queries of this transaction see the same snapshot of the
+// database.
 func (d *DB) InSnapshot(ctx context.Context, f func(Tx) error) error {
 	readOnly := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	audit := &auditState{}
-	return d.runTx(ctx, d.poolFor(ctx), readOnly, audit, func(tx pgx.Tx) error { return f(&transaction{tx, new(bool), audit}) })
+	return d.runTx(
+		ctx,
+		d.poolFor(ctx),
+		readOnly,
+		audit,
+		func(tx pgx.Tx) error { return f(&transaction{tx, new(bool), audit}) },
+	)
 }
 
-// runTx runs f in a transaction. If the answer to the commit is missing, runTx returns an *UnavailableError with an unknown outcome.
-func (d *DB) runTx(ctx context.Context, pool *pgxpool.Pool, options pgx.TxOptions, audit *auditState, f func(pgx.Tx) error) error {
+// runTx runs f in a transaction. If the answer to the commit is missing, runTx returns an *UnavailableError
+// with an unknown outcome.
+func (d *DB) runTx(
+	ctx context.Context,
+	pool *pgxpool.Pool,
+	options pgx.TxOptions,
+	audit *auditState,
+	f func(pgx.Tx) error,
+) error {
 	return d.withConn(ctx, pool, func(ctx context.Context, conn *pgxpool.Conn) (committing bool, err error) {
 		tx, err := conn.Conn().BeginTx(ctx, options)
 		if err != nil {
@@ -85,8 +107,8 @@ func (d *DB) runTx(ctx context.Context, pool *pgxpool.Pool, options pgx.TxOption
 	})
 }
 
-// Savepoint runs f in a savepoint. If f returns an error, Savepoint rolls the writes of f back, and the caller can continue the
-// transaction.
+// Savepoint runs f in a savepoint. If f returns an error, Savepoint rolls the writes of f back, and the
+// caller can continue the transaction.
 func Savepoint(ctx context.Context, tx Tx, f func(Tx) error) error {
 	return pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) error { return f(inner.(Tx)) })
 }
@@ -110,8 +132,8 @@ type transaction struct {
 
 func (t *transaction) NotifyRelays() { *t.hasNotes = true }
 
-// Begin creates a savepoint. Notes that are enqueued after the creation of the savepoint count as notes of the whole
-// transaction.
+// Begin creates a savepoint. Notes that are enqueued after the creation of the savepoint count as notes of
+// the whole transaction.
 func (t *transaction) Begin(ctx context.Context) (pgx.Tx, error) {
 	tx, err := t.Tx.Begin(ctx)
 	if err != nil {
@@ -120,9 +142,10 @@ func (t *transaction) Begin(ctx context.Context) (pgx.Tx, error) {
 	return &transaction{tx, t.hasNotes, t.audit}, nil
 }
 
-// SendBatch sends a batch. If both PostgreSQL and a callback of the batch return an error, Close of the result returns
-// PostgreSQL's error. PostgreSQL runs the whole batch even if a callback fails. If a deadlock follows the failure of a callback,
-// PostgreSQL aborts the transaction, and Close must return the error of the deadlock so that the transaction is retried.
+// SendBatch sends a batch. If both PostgreSQL and a callback of the batch return an error, Close of the
+// result returns PostgreSQL's error. PostgreSQL runs the whole batch even if a callback fails. If a deadlock
+// follows the failure of a callback, PostgreSQL aborts the transaction, and Close must return the error of
+// the deadlock so that the transaction is retried.
 func (t *transaction) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	r := &batchResults{}
 	for _, q := range b.QueuedQueries {
@@ -138,8 +161,9 @@ type batchResults struct {
 	firstError error
 }
 
-// keepFirstError returns a callback of a batch that calls `callback` and stores its error. If an earlier callback of the batch has failed,
-// the returned callback does not call `callback`, but still reads the result of its statement.
+// keepFirstError returns a callback of a batch that calls `callback` and stores its error. If an earlier
+// callback of the batch has failed, the returned callback does not call `callback`, but still reads the
+// result of its statement.
 func (r *batchResults) keepFirstError(callback func(pgx.BatchResults) error) func(pgx.BatchResults) error {
 	return func(b pgx.BatchResults) error {
 		if callback == nil || r.firstError != nil {
@@ -159,8 +183,8 @@ func (r *batchResults) Close() error {
 	return r.firstError
 }
 
-// Transient reports whether a retry of the transaction may succeed, because the error is a serialization failure or a deadlock in
-// PostgreSQL, or because another writer has created a row first (ErrRetry).
+// Transient reports whether a retry of the transaction may succeed, because the error is a serialization
+// failure or a deadlock in PostgreSQL, or because another writer has created a row first (ErrRetry).
 func Transient(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -169,12 +193,13 @@ func Transient(err error) bool {
 	return errors.Is(err, ErrRetry)
 }
 
-// isCreatedTwice reports whether the error means that another writer has created the same consumer since the transaction began. The
-// constraint consumer_uuid must be known in package db, because the violation of this constraint may be reported only at the commit of a
-// pipelined transaction, after all callbacks have run.
+// isCreatedTwice reports whether the error means that another writer has created the same consumer since the
+// transaction began. The constraint consumer_uuid must be known in package db, because the violation of this
+// constraint may be reported only at the commit of a pipelined transaction, after all callbacks have run.
 func isCreatedTwice(err error) bool { return Violates(err, "consumer_uuid") }
 
-// WasOvertaken reports whether a transaction failed with the error err because another writer created the same row first.
+// WasOvertaken reports whether a transaction failed with the error err because another writer created the
+// same row first.
 func WasOvertaken(err error) bool { return errors.Is(err, ErrRetry) || isCreatedTwice(err) }
 
 // Violates reports whether err is a violation of the constraint with the given name.
@@ -183,7 +208,8 @@ func Violates(err error, constraint string) bool {
 	return errors.As(err, &pg) && pg.ConstraintName == constraint
 }
 
-// NotFoundOr converts pgx.ErrNoRows to ErrNotFound with a description of the missing row, and returns other errors unchanged.
+// NotFoundOr converts pgx.ErrNoRows to ErrNotFound with a description of the missing row, and returns other
+// errors unchanged.
 func NotFoundOr(err error, format string, args ...any) error {
 	if NoRows(err) {
 		return fmt.Errorf("%w: %s", ErrNotFound, fmt.Sprintf(format, args...))

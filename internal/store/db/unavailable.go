@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/puddle/v2"
 )
 
-// ErrUnavailable means that the database cannot execute the statement or transaction now, but probably can later. The errors that wrap
-// ErrUnavailable have the type *UnavailableError.
+// ErrUnavailable means that the database cannot execute the statement or transaction now, but probably can
+// later. The errors that wrap ErrUnavailable have the type *UnavailableError.
 var ErrUnavailable = errors.New("the database is unavailable")
 
 // Reason says why the database is unavailable. The text of a Reason continues the sentence "The database …".
@@ -36,8 +36,8 @@ const (
 // UnavailableError is an error of a statement or transaction that the database could not execute.
 type UnavailableError struct {
 	Reason Reason
-	// Unknown is true if the database may have committed the transaction, because the answer to the commit is missing. If Unknown is
-	// false, the transaction has changed nothing.
+	// Unknown is true if the database may have committed the transaction, because the answer to the commit is
+	// missing. If Unknown is false, the transaction has changed nothing.
 	Unknown bool
 	err     error
 }
@@ -52,14 +52,16 @@ func (e *UnavailableError) Is(target error) bool { return target == ErrUnavailab
 // Unwrap returns the error of the connection or of PostgreSQL.
 func (e *UnavailableError) Unwrap() error { return e.err }
 
-// Abandoned returns the error of a write whose caller stopped waiting with the error err, for example because the deadline of the request
-// has passed. The parameter `begun` says whether the write was already being executed, so that its outcome is unknown.
+// Abandoned returns the error of a write whose caller stopped waiting with the error err, for example because
+// the deadline of the request has passed. The parameter `begun` says whether the write was already being
+// executed, so that its outcome is unknown.
 func Abandoned(err error, begun bool) error { return classify(err, begun) }
 
-// classify returns an *UnavailableError if the error err means that the database is unavailable. classify returns every other error
-// unchanged. The error of a cancelled context is also returned unchanged, because the caller no longer waits for a result. The parameter
-// `committing` says whether the commit may have been sent to the database. pgconn.SafeToRetry does not say this reliably: if a connection
-// is closed after the commit was sent, pgx reports the same error as for a connection that was closed before.
+// classify returns an *UnavailableError if the error err means that the database is unavailable. classify
+// returns every other error unchanged. The error of a cancelled context is also returned unchanged, because
+// the caller no longer waits for a result. The parameter `committing` says whether the commit may have been
+// sent to the database. pgconn.SafeToRetry does not say this reliably: if a connection is closed after the
+// commit was sent, pgx reports the same error as for a connection that was closed before.
 func classify(err error, committing bool) error {
 	var known *UnavailableError
 	if err == nil || errors.As(err, &known) {
@@ -72,21 +74,22 @@ func classify(err error, committing bool) error {
 	return &UnavailableError{Reason: reason, Unknown: committing && !isRolledBack(err), err: err}
 }
 
-// isRolledBack reports whether PostgreSQL has answered that it has rolled the transaction back. An answer with the severity FATAL ends the
-// session and does not say whether a commit was executed.
+// isRolledBack reports whether PostgreSQL has answered that it has rolled the transaction back. An answer
+// with the severity FATAL ends the session and does not say whether a commit was executed.
 func isRolledBack(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR"
 }
 
-// reasonOf returns why the database is unavailable, or the empty string if the error err does not mean that the
-// database is unavailable.
+// reasonOf returns why the database is unavailable, or the empty string if the error err does not mean that
+// the database is unavailable.
 func reasonOf(err error) Reason {
 	var pg *pgconn.PgError
 	var connect *pgconn.ConnectError
 	if errors.As(err, &pg) {
 		reason := reasonOfCode(pg.Code)
-		if reason == "" && errors.As(err, &connect) { // for example 55000, if the database accepts no connections
+		if reason == "" &&
+			errors.As(err, &connect) { // for example 55000, if the database accepts no connections
 			return Unreachable
 		}
 		return reason
@@ -99,8 +102,12 @@ func reasonOf(err error) Reason {
 		return NoAnswer
 	case errors.Is(err, puddle.ErrClosedPool):
 		return ProcessEnding
-	case errors.As(err, &connect), errors.As(err, &network), errors.Is(err, pgconn.ErrConnClosed), errors.Is(err, net.ErrClosed),
-		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.As(err, &connect),
+		errors.As(err, &network),
+		errors.Is(err, pgconn.ErrConnClosed),
+		errors.Is(err, net.ErrClosed),
+		errors.Is(err, io.EOF),
+		errors.Is(err, io.ErrUnexpectedEOF):
 		return Unreachable
 	}
 	return ""
@@ -111,7 +118,9 @@ func reasonOfCode(code string) Reason {
 	switch code {
 	case "25006": // read_only_sql_transaction
 		return ReadOnly
-	case "25P03", "25P04", "57014": // idle_in_transaction_session_timeout, transaction_timeout, query_canceled
+	case "25P03",
+		"25P04",
+		"57014": // idle_in_transaction_session_timeout, transaction_timeout, query_canceled
 		return NoAnswer
 	case "40001", "40P01": // serialization_failure, deadlock_detected
 		return Contended
@@ -127,7 +136,8 @@ func reasonOfCode(code string) Reason {
 	switch {
 	case strings.HasPrefix(code, "53"): // insufficient_resources, for example disk_full
 		return NoResources
-	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "28"): // connection_exception, invalid_authorization_specification
+	case strings.HasPrefix(code, "08"),
+		strings.HasPrefix(code, "28"): // connection_exception, invalid_authorization_specification
 		return Unreachable
 	}
 	return ""

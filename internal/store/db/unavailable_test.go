@@ -46,7 +46,8 @@ func openProxied(t *testing.T, parameters string) proxied {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Stop)
-	u.Host, u.RawQuery = p.Listen, "connect_timeout=300&"+parameters // the machine that runs the tests may be slow
+	// the machine that runs the tests may be slow
+	u.Host, u.RawQuery = p.Listen, "connect_timeout=300&"+parameters
 	d, err := db.Open(t.Context(), u.String(), db.AnswerLimits{})
 	if err != nil {
 		t.Fatal(err)
@@ -72,8 +73,9 @@ func (p proxied) loseAnswers() {
 	}
 }
 
-// operations contains one function for each way in which package db runs a statement. The functions call `before` shortly
-// before the statement and `beforeCommit` shortly before the commit, if the commit is not a part of the statement.
+// operations contains one function for each way in which package db runs a statement. The functions call
+// `before` shortly before the statement and `beforeCommit` shortly before the commit, if the commit is not a
+// part of the statement.
 var operations = map[string]func(ctx context.Context, d *db.DB, before, beforeCommit func()) error{
 	"Exec": func(ctx context.Context, d *db.DB, before, _ func()) error {
 		before()
@@ -118,11 +120,15 @@ var operations = map[string]func(ctx context.Context, d *db.DB, before, beforeCo
 	},
 	"InPipelinedTx": func(ctx context.Context, d *db.DB, before, beforeCommit func()) error {
 		before()
-		return d.InPipelinedTx(ctx, func(b *pgx.Batch) { b.Queue(`select 1`) }, func(_ pgx.Tx, b *pgx.Batch) error {
-			b.Queue(`select 1`)
-			beforeCommit()
-			return nil
-		})
+		return d.InPipelinedTx(
+			ctx,
+			func(b *pgx.Batch) { b.Queue(`select 1`) },
+			func(_ pgx.Tx, b *pgx.Batch) error {
+				b.Queue(`select 1`)
+				beforeCommit()
+				return nil
+			},
+		)
 	},
 	"InSnapshot": func(ctx context.Context, d *db.DB, before, _ func()) error {
 		return d.InSnapshot(ctx, func(tx db.Tx) error {
@@ -174,7 +180,10 @@ func TestLostAnswerToCommit_LeavesTheOutcomeUnknown(t *testing.T) {
 			}
 			err := operations[name](t.Context(), p.DB, nothing, p.loseAnswers)
 			if unavailable := expectUnavailable(t, err, db.Unreachable, db.NoAnswer); !unavailable.Unknown {
-				t.Errorf("connection lost before the answer to the commit: got %v with a known outcome, want an unknown one", err)
+				t.Errorf(
+					"connection lost before the answer to the commit: got %v with a known outcome, want an unknown one",
+					err,
+				)
 			}
 			p.proxy.Stop()
 			err = operations[name](t.Context(), p.DB, nothing, nothing)
@@ -301,7 +310,11 @@ func TestLostConnection_StopsTheStatement(t *testing.T) {
 func TestOutage_EveryOperationNamesTheReason(t *testing.T) {
 	t.Parallel()
 	server := storetest.NewServer(t)
-	d, err := db.Open(t.Context(), server.URL+"?connect_timeout=300", db.AnswerLimits{}) // the machine that runs the tests may be slow
+	d, err := db.Open(
+		t.Context(),
+		server.URL+"?connect_timeout=300",
+		db.AnswerLimits{},
+	) // the machine that runs the tests may be slow
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +340,8 @@ func TestOutage_EveryOperationNamesTheReason(t *testing.T) {
 			end()
 			for name, run := range operations {
 				for err := error(db.ErrUnavailable); err != nil; {
-					if err = run(t.Context(), d, nothing, nothing); err != nil && !errors.Is(err, db.ErrUnavailable) {
+					if err = run(t.Context(), d, nothing, nothing); err != nil &&
+						!errors.Is(err, db.ErrUnavailable) {
 						t.Fatalf("%s after the outage: got error %v, want success", name, err)
 					}
 				}
@@ -336,7 +350,8 @@ func TestOutage_EveryOperationNamesTheReason(t *testing.T) {
 	}
 }
 
-// expectOutage calls `run` during an outage, until `run` no longer uses a connection that was opened before the outage.
+// expectOutage calls `run` during an outage, until `run` no longer uses a connection that was opened before
+// the outage.
 func expectOutage(t *testing.T, name string, reason db.Reason, run func() error) {
 	t.Helper()
 	for {
@@ -349,7 +364,13 @@ func expectOutage(t *testing.T, name string, reason db.Reason, run func() error)
 			return
 		}
 		if unavailable.Reason != db.ShuttingDown && unavailable.Reason != db.Unreachable {
-			t.Fatalf("%s during the outage: got the reason %q (%v), want %q", name, unavailable.Reason, err, reason)
+			t.Fatalf(
+				"%s during the outage: got the reason %q (%v), want %q",
+				name,
+				unavailable.Reason,
+				err,
+				reason,
+			)
 		}
 	}
 }

@@ -5,16 +5,18 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// encodeUUIDs makes pgx send UUIDs in binary form. Without encodeUUIDs, pgx converts each uuid.UUID to text and back, because the type
-// uuid.UUID implements driver.Valuer.
+// encodeUUIDs makes pgx send UUIDs in binary form. Without encodeUUIDs, pgx converts each uuid.UUID to text
+// and back, because the type uuid.UUID implements driver.Valuer.
 func encodeUUIDs(m *pgtype.Map) {
-	m.TryWrapEncodePlanFuncs = append([]pgtype.TryWrapEncodePlanFunc{func(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
-		id, ok := value.(uuid.UUID)
-		if !ok {
-			return nil, nil, false
-		}
-		return &uuidPlan{}, pgtype.UUID{Bytes: id, Valid: true}, true
-	}}, m.TryWrapEncodePlanFuncs...)
+	m.TryWrapEncodePlanFuncs = append(
+		[]pgtype.TryWrapEncodePlanFunc{func(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
+			id, ok := value.(uuid.UUID)
+			if !ok {
+				return nil, nil, false
+			}
+			return &uuidPlan{}, pgtype.UUID{Bytes: id, Valid: true}, true
+		}},
+		m.TryWrapEncodePlanFuncs...)
 }
 
 // uuidPlan encodes a value of type uuid.UUID with the encode plan for pgx's own UUID type.
