@@ -10,8 +10,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// generationChangedMessage is Placement's error message for a write of aggregates or traits with an outdated provider
-// generation.
+// generationChangedMessage is Placement's error message for a write of aggregates or traits with an outdated
+// provider generation.
 const generationChangedMessage = "Resource provider's generation already changed. Please update the generation and try again."
 
 // Aggregates returns the aggregates of the provider with the given UUID.
@@ -27,10 +27,16 @@ func (s *Store) Aggregates(ctx context.Context, provider string) (inventory.Aggr
 	return a, nil
 }
 
-// SetAggregates replaces the aggregates of a provider and returns the provider's generation. If `expected` is not nil and is the provider's
-// current generation, SetAggregates increases the generation by one; if the provider has another generation, SetAggregates returns a fault
-// of kind ConcurrentUpdate. If `expected` is nil, SetAggregates does not change the provider's generation.
-func (s *Store) SetAggregates(ctx context.Context, provider string, aggregates []string, expected *int64) (int64, error) {
+// SetAggregates replaces the aggregates of a provider and returns the provider's generation. If `expected` is
+// not nil and is the provider's current generation, SetAggregates increases the generation by one; if the
+// provider has another generation, SetAggregates returns a fault of kind ConcurrentUpdate. If `expected` is
+// nil, SetAggregates does not change the provider's generation.
+func (s *Store) SetAggregates(
+	ctx context.Context,
+	provider string,
+	aggregates []string,
+	expected *int64,
+) (int64, error) {
 	if aggregates == nil {
 		aggregates = []string{}
 	}
@@ -47,7 +53,11 @@ func (s *Store) SetAggregates(ctx context.Context, provider string, aggregates [
 			}
 			p.QueueGeneration(ctx, batch, inventory.CauseAggregates)
 		}
-		batch.Queue(`delete from provider_aggregate where provider_id = $1 and aggregate <> all($2)`, p.id, aggregates)
+		batch.Queue(
+			`delete from provider_aggregate where provider_id = $1 and aggregate <> all($2)`,
+			p.id,
+			aggregates,
+		)
 		batch.Queue(`
 			insert into provider_aggregate (provider_id, aggregate)
 			select $1, unnest($2::text[])

@@ -33,44 +33,59 @@ func TestProviderLock_WaitingWriterChecksTheCommittedRows(t *testing.T) {
 			do: func(s *store.Store, p string) error {
 				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 			},
-			first: incrementGeneration, then: []string{insertConsumer, allocateOne}, want: inventory.Conflict,
+			first: incrementGeneration,
+			then:  []string{insertConsumer, allocateOne},
+			want:  inventory.Conflict,
 		},
 		"the consumer appeared": {
 			do: func(s *store.Store, p string) error {
 				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(newConsumer, p, 1, inventory.ExpectAbsent()))
 			},
-			first: incrementGeneration, then: []string{insertConsumer, allocateOne}, want: inventory.ConcurrentUpdate,
+			first: incrementGeneration,
+			then:  []string{insertConsumer, allocateOne},
+			want:  inventory.ConcurrentUpdate,
 		},
 		"the consumer appeared and the capacity suffices": {
 			do: func(s *store.Store, p string) error {
 				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(newConsumer, p, 1, inventory.ExpectAbsent()))
 			},
-			first: incrementGeneration, then: []string{`update inventory set total = 2`, insertConsumer, allocateOne}, want: inventory.ConcurrentUpdate,
+			first: incrementGeneration,
+			then:  []string{`update inventory set total = 2`, insertConsumer, allocateOne},
+			want:  inventory.ConcurrentUpdate,
 		},
 		"the inventory is gone": {
 			do: func(s *store.Store, p string) error {
 				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 			},
-			first: incrementGeneration, then: []string{`delete from inventory`}, want: inventory.Conflict,
+			first: incrementGeneration,
+			then:  []string{`delete from inventory`},
+			want:  inventory.Conflict,
 		},
 		"the provider is gone": {
 			do: func(s *store.Store, p string) error {
 				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 			},
-			first: incrementGeneration, then: []string{`delete from provider`}, want: inventory.Invalid,
+			first: incrementGeneration,
+			then:  []string{`delete from provider`},
+			want:  inventory.Invalid,
 		},
 		"the provider to delete is in use": {
 			do:    func(s *store.Store, p string) error { return s.Inventory.DeleteProvider(t.Context(), p) },
-			first: incrementGeneration, then: []string{insertConsumer, allocateOne}, want: inventory.ProviderInUse,
+			first: incrementGeneration,
+			then:  []string{insertConsumer, allocateOne},
+			want:  inventory.ProviderInUse,
 		},
 		"the provider to delete has a child": {
 			do:    func(s *store.Store, p string) error { return s.Inventory.DeleteProvider(t.Context(), p) },
-			first: incrementGeneration, then: []string{`insert into provider (uuid, name, parent_id, root_id) select 'c', 'c', id, id from provider`},
-			want: inventory.HasChildren,
+			first: incrementGeneration,
+			then:  []string{`insert into provider (uuid, name, parent_id, root_id) select 'c', 'c', id, id from provider`},
+			want:  inventory.HasChildren,
 		},
 		"the inventory to clear is in use": {
 			do:    func(s *store.Store, p string) error { return s.Inventory.DeleteInventories(t.Context(), p) },
-			first: incrementGeneration, then: []string{insertConsumer, allocateOne}, want: inventory.InventoryInUse,
+			first: incrementGeneration,
+			then:  []string{insertConsumer, allocateOne},
+			want:  inventory.InventoryInUse,
 		},
 		"the aggregates changed": {
 			do: func(s *store.Store, p string) error {
@@ -108,14 +123,24 @@ func TestProviderLock_WaitingWriterChecksTheCommittedRows(t *testing.T) {
 			t.Parallel()
 			url := storetest.URL(t)
 			s := storetest.Open(t, url)
-			p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(1)})
+			p := storetest.AddHost(
+				t,
+				s,
+				"p",
+				map[string]inventory.Inventory{"VCPU": inventory.NewInventory(1)},
+			)
 			storetest.Exec(t, url, `insert into trait (name) values ('CUSTOM_T')`)
 			storetest.Exec(t, url, `insert into resource_class (name) values ('CUSTOM_C')`)
 
-			err := storetest.NewRival(t, url).RunAgainst(func() error { return tc.do(s, p) }, tc.first, tc.then...)
+			err := storetest.NewRival(t, url).
+				RunAgainst(func() error { return tc.do(s, p) }, tc.first, tc.then...)
 
 			if faultKind(err) != tc.want {
-				t.Errorf("write that waited for the commit of another writer: want a fault of kind %d, got %v", tc.want, err)
+				t.Errorf(
+					"write that waited for the commit of another writer: want a fault of kind %d, got %v",
+					tc.want,
+					err,
+				)
 			}
 		})
 	}
@@ -128,9 +153,10 @@ func TestProviderTree_NewChildWaitsForAMovingParent(t *testing.T) {
 	other, mid := storetest.AddHost(t, s, "other", nil), storetest.AddHost(t, s, "mid", nil)
 	child := inventory.ProviderDraft{UUID: uuid.NewString(), Name: "child", Parent: mid}
 
-	err := storetest.NewRival(t, url).RunAgainst(func() error { return errorOf(s.Inventory.CreateProvider(t.Context(), child)) },
-		`select pg_advisory_xact_lock(1650815604)`, // the lock that a move of a provider takes
-		`update provider set (parent_id, root_id) = (select id, id from provider where name = 'other') where name = 'mid'`)
+	err := storetest.NewRival(t, url).
+		RunAgainst(func() error { return errorOf(s.Inventory.CreateProvider(t.Context(), child)) },
+			`select pg_advisory_xact_lock(1650815604)`, // the lock that a move of a provider takes
+			`update provider set (parent_id, root_id) = (select id, id from provider where name = 'other') where name = 'mid'`)
 
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +173,12 @@ func TestAllocations_DeleteIgnoresAnUncommittedConsumer(t *testing.T) {
 			t.Parallel()
 			url := storetest.URL(t)
 			s := storetest.Open(t, url)
-			p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(1)})
+			p := storetest.AddHost(
+				t,
+				s,
+				"p",
+				map[string]inventory.Inventory{"VCPU": inventory.NewInventory(1)},
+			)
 			r := storetest.NewRival(t, url)
 			for _, sql := range []string{`begin`, incrementGeneration, insertConsumer, allocateOne} {
 				r.Do(sql)
@@ -156,8 +187,13 @@ func TestAllocations_DeleteIgnoresAnUncommittedConsumer(t *testing.T) {
 			storetest.Allocate(t, s, storetest.NoAllocations("11111111-1111-4111-8111-111111111111", expect))
 			r.Do(`commit`)
 
-			if u, err := s.Inventory.ProviderUsage(t.Context(), p); err != nil || u.Used["VCPU"] != 1 || u.Generation != 2 {
-				t.Errorf("usage of the provider after the other writer created a consumer: got %+v, error %v; want 1 VCPU at generation 2", u, err)
+			if u, err := s.Inventory.ProviderUsage(t.Context(), p); err != nil || u.Used["VCPU"] != 1 ||
+				u.Generation != 2 {
+				t.Errorf(
+					"usage of the provider after the other writer created a consumer: got %+v, error %v; want 1 VCPU at generation 2",
+					u,
+					err,
+				)
 			}
 		})
 	}
@@ -170,21 +206,29 @@ func TestAllocations_DeadlockIsRetried(t *testing.T) {
 			t.Parallel()
 			url := storetest.URL(t)
 			s := storetest.Open(t, url)
-			p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)})
+			p := storetest.AddHost(
+				t,
+				s,
+				"p",
+				map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)},
+			)
 			db := createDeadlockTrigger(t, url)
 			storetest.Exec(t, url, `create trigger give_up before `+event+` execute function give_up()`)
 
 			storetest.Allocate(t, s, storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 
 			if n := countAttempts(t, db); n != 3 {
-				t.Errorf("number of attempts of the transaction: got %d, want 3, because the first two end in a deadlock", n)
+				t.Errorf(
+					"number of attempts of the transaction: got %d, want 3, because the first two end in a deadlock",
+					n,
+				)
 			}
 		})
 	}
 }
 
-// TestBatch_DeadlockAfterACallbackErrorIsRetried runs a batch of two statements: the callback of the first statement returns an error, and
-// the second statement fails with a simulated deadlock.
+// TestBatch_DeadlockAfterACallbackErrorIsRetried runs a batch of two statements: the callback of the first
+// statement returns an error, and the second statement fails with a simulated deadlock.
 func TestBatch_DeadlockAfterACallbackErrorIsRetried(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -202,11 +246,15 @@ func TestBatch_DeadlockAfterACallbackErrorIsRetried(t *testing.T) {
 		t.Errorf("run a batch with a failing callback: got %v, want the callback's error", err)
 	}
 	if n := countAttempts(t, db); n != 3 {
-		t.Errorf("number of attempts of the transaction: got %d, want 3, because the first two end in a deadlock", n)
+		t.Errorf(
+			"number of attempts of the transaction: got %d, want 3, because the first two end in a deadlock",
+			n,
+		)
 	}
 }
 
-// createDeadlockTrigger creates a trigger function whose first two calls fail with the error code of a deadlock.
+// createDeadlockTrigger creates a trigger function whose first two calls fail with the error code of a
+// deadlock.
 func createDeadlockTrigger(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	db := storetest.Connect(t, url)

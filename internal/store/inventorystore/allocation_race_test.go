@@ -20,7 +20,12 @@ func TestAllocations_ConcurrentWritersKeepTheInvariants(t *testing.T) {
 	const capacity = 20
 	providers := make([]string, 4)
 	for i := range providers {
-		providers[i] = storetest.AddHost(t, s, fmt.Sprint("p", i), map[string]inventory.Inventory{"VCPU": inventory.NewInventory(capacity)})
+		providers[i] = storetest.AddHost(
+			t,
+			s,
+			fmt.Sprint("p", i),
+			map[string]inventory.Inventory{"VCPU": inventory.NewInventory(capacity)},
+		)
 	}
 	consumers := make([]string, 6)
 	for i := range consumers {
@@ -49,13 +54,18 @@ func TestAllocations_ConcurrentWritersKeepTheInvariants(t *testing.T) {
 	} {
 		var broken int
 		if err := db.QueryRow(t.Context(), invariant).Scan(&broken); err != nil || broken != 0 {
-			t.Errorf("number of violations of an invariant after concurrent writes, counted by the query %s: got %d, error %v; want 0",
-				invariant, broken, err)
+			t.Errorf(
+				"number of violations of an invariant after concurrent writes, counted by the query %s: got %d, error %v; want 0",
+				invariant,
+				broken,
+				err,
+			)
 		}
 	}
 }
 
-// randomWrite calls a random method that changes allocations, with a generation that the writer has just read.
+// randomWrite calls a random method that changes allocations, with a generation that the writer has just
+// read.
 func randomWrite(t *testing.T, s *store.Store, r *rand.Rand, consumers, providers []string) error {
 	some := func() inventory.ConsumerWrite {
 		consumer := consumers[r.IntN(len(consumers))]
@@ -79,7 +89,8 @@ func randomWrite(t *testing.T, s *store.Store, r *rand.Rand, consumers, provider
 		return randomReshape(t, s, r, some(), providers)
 
 	case 0:
-		if err := s.Inventory.DeleteAllocations(t.Context(), consumers[r.IntN(len(consumers))]); err != nil && !isNotFound(err) {
+		if err := s.Inventory.DeleteAllocations(t.Context(), consumers[r.IntN(len(consumers))]); err != nil &&
+			!isNotFound(err) {
 			return err
 		}
 		return nil
@@ -90,14 +101,22 @@ func randomWrite(t *testing.T, s *store.Store, r *rand.Rand, consumers, provider
 		}
 		return s.Inventory.ReplaceAllocations(t.Context(), []inventory.ConsumerWrite{a, b})
 	case 4:
-		return s.Inventory.PutAllocations(t.Context(), storetest.NoAllocations(consumers[r.IntN(len(consumers))], inventory.Expectation{}))
+		return s.Inventory.PutAllocations(
+			t.Context(),
+			storetest.NoAllocations(consumers[r.IntN(len(consumers))], inventory.Expectation{}),
+		)
 	case 3:
 		provider := providers[r.IntN(len(providers))]
 		p, err := s.Inventory.Provider(t.Context(), provider)
 		if err != nil {
 			return err
 		}
-		_, err = s.Inventory.ReplaceInventories(t.Context(), provider, p.Generation, map[string]inventory.Inventory{"VCPU": inventory.NewInventory(20)})
+		_, err = s.Inventory.ReplaceInventories(
+			t.Context(),
+			provider,
+			p.Generation,
+			map[string]inventory.Inventory{"VCPU": inventory.NewInventory(20)},
+		)
 		return err
 	default:
 		return s.Inventory.PutAllocations(t.Context(), some())
@@ -109,7 +128,12 @@ func TestAllocations_ConcurrentInventoryDeleteAndAllocationExcludeEachOther(t *t
 	s := storetest.New(t)
 
 	for round := range 10 {
-		p := storetest.AddHost(t, s, fmt.Sprint("p", round), map[string]inventory.Inventory{"VCPU": inventory.NewInventory(1)})
+		p := storetest.AddHost(
+			t,
+			s,
+			fmt.Sprint("p", round),
+			map[string]inventory.Inventory{"VCPU": inventory.NewInventory(1)},
+		)
 		won := raceWriters(t, 4, func(i int) error {
 			switch i {
 			case 0:
@@ -117,17 +141,26 @@ func TestAllocations_ConcurrentInventoryDeleteAndAllocationExcludeEachOther(t *t
 			case 1:
 				return s.Inventory.DeleteProvider(t.Context(), p)
 			default:
-				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
+				return s.Inventory.PutAllocations(
+					t.Context(),
+					storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()),
+				)
 			}
 		}, inventory.InventoryInUse, inventory.ProviderInUse, inventory.Conflict, inventory.Invalid, -1)
 
 		u, err := s.Inventory.ProviderUsage(t.Context(), p)
 		switch {
-		case isNotFound(err) && won >= 1: // the provider is deleted; another writer may have deleted its inventories before
+		// the provider is deleted; another writer may have deleted its inventories before
+		case isNotFound(err) && won >= 1:
 		case err == nil && won == 1 && u.Used["VCPU"] == 1:
 		default:
-			t.Errorf("round %d of concurrent deletions and allocations: got %d successful writers, usage %+v, error %v; want the provider deleted, or one success and 1 VCPU in use",
-				round, won, u, err)
+			t.Errorf(
+				"round %d of concurrent deletions and allocations: got %d successful writers, usage %+v, error %v; want the provider deleted, or one success and 1 VCPU in use",
+				round,
+				won,
+				u,
+				err,
+			)
 		}
 	}
 }
@@ -150,13 +183,36 @@ func TestEnsureClassAndTrait_ConcurrentCallsSucceed(t *testing.T) {
 func TestProviderTree_ChildAddedDuringAMoveHasTheNewRoot(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	a, b, mid := storetest.AddHost(t, s, "a", nil), storetest.AddHost(t, s, "b", nil), storetest.AddHost(t, s, "mid", nil)
+	a, b, mid := storetest.AddHost(
+		t,
+		s,
+		"a",
+		nil,
+	), storetest.AddHost(
+		t,
+		s,
+		"b",
+		nil,
+	), storetest.AddHost(
+		t,
+		s,
+		"mid",
+		nil,
+	)
 
 	raceWriters(t, 8, func(i int) error {
 		for n := range 10 {
 			var err error
 			if i < 2 {
-				_, err = s.Inventory.UpdateProvider(t.Context(), inventory.ProviderChange{UUID: mid, Name: "mid", Parent: &[]string{a, b}[(i+n)%2], Move: true})
+				_, err = s.Inventory.UpdateProvider(
+					t.Context(),
+					inventory.ProviderChange{
+						UUID:   mid,
+						Name:   "mid",
+						Parent: &[]string{a, b}[(i+n)%2],
+						Move:   true,
+					},
+				)
 			} else {
 				_, err = s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: uuid.NewString(), Name: fmt.Sprint("kid", i, n), Parent: mid})
 			}
@@ -173,8 +229,12 @@ func TestProviderTree_ChildAddedDuringAMoveHasTheNewRoot(t *testing.T) {
 	}
 	tree, err := s.Inventory.Providers(t.Context(), inventory.ProviderFilter{InTree: &mid})
 	if err != nil || len(tree) != 62 || m.Root != m.Parent {
-		t.Errorf("list the tree of the moved provider: got %d providers, error %[3]v, provider %+[2]v; want 62 providers, and the provider's parent as its root",
-			len(tree), m, err)
+		t.Errorf(
+			"list the tree of the moved provider: got %d providers, error %[3]v, provider %+[2]v; want 62 providers, and the provider's parent as its root",
+			len(tree),
+			m,
+			err,
+		)
 	}
 }
 
@@ -202,8 +262,11 @@ func TestAllocations_PlansOfEmptyTablesUseIndexes(t *testing.T) {
 			continue
 		}
 		if rows != 1500 || scans > 40 {
-			t.Errorf("statistics of the table consumer after 1500 writes: got %d inserted rows and %d sequential scans, want 1500 rows and at most 40 scans",
-				rows, scans)
+			t.Errorf(
+				"statistics of the table consumer after 1500 writes: got %d inserted rows and %d sequential scans, want 1500 rows and at most 40 scans",
+				rows,
+				scans,
+			)
 		}
 		return
 	}

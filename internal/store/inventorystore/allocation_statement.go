@@ -12,12 +12,13 @@ import (
 	"berth/internal/store/db"
 )
 
-// allocationStatement is a SQL statement that allocates amounts of one or more resource classes of one provider to a new consumer.
-// allocationStatement allocates either all requested amounts or none. allocationStatement allocates the amounts only if three conditions
-// hold: the consumer does not exist, the amounts fit the inventories in the snapshot of the statement, and the provider, once locked, still
-// has the same generation as in that snapshot. If the generation has changed, another transaction may have allocated from the provider,
-// because every allocation increments the provider's generation. allocationStatement applies the same conditions to the amounts as
-// inventory.CheckCapacity.
+// allocationStatement is a SQL statement that allocates amounts of one or more resource classes of one
+// provider to a new consumer. allocationStatement allocates either all requested amounts or none.
+// allocationStatement allocates the amounts only if three conditions hold: the consumer does not exist, the
+// amounts fit the inventories in the snapshot of the statement, and the provider, once locked, still has the
+// same generation as in that snapshot. If the generation has changed, another transaction may have allocated
+// from the provider, because every allocation increments the provider's generation. allocationStatement
+// applies the same conditions to the amounts as inventory.CheckCapacity.
 const allocationStatement = `
 	with requested as (
 		select p.id, p.uuid, p.generation, i.class_id, new.amount, new.position
@@ -56,10 +57,11 @@ const allocationStatement = `
 const markedAllocationStatement = allocationStatement + `
 	returning ` + db.MarkWritten
 
-// tryAllocationStatement runs a write that allocates from one provider to one new consumer as one SQL statement. This is the most frequent
-// kind of write. tryAllocationStatement reports whether the statement has written the allocations. If the statement has not written the
-// allocations, the caller runs the write with runAllocationTx, which needs one more round trip to PostgreSQL and returns the reason if the
-// write is not allowed.
+// tryAllocationStatement runs a write that allocates from one provider to one new consumer as one SQL
+// statement. This is the most frequent kind of write. tryAllocationStatement reports whether the statement
+// has written the allocations. If the statement has not written the allocations, the caller runs the write
+// with runAllocationTx, which needs one more round trip to PostgreSQL and returns the reason if the write is
+// not allowed.
 func (s *Store) tryAllocationStatement(ctx context.Context, w *AllocationWrite) (done bool, err error) {
 	if len(w.Writes) != 1 || !w.Writes[0].Expect.ExpectsAbsent() {
 		return false, nil
@@ -79,15 +81,24 @@ func (s *Store) tryAllocationStatement(ctx context.Context, w *AllocationWrite) 
 		statement = markedAllocationStatement
 	}
 	batch.Queue(statement, pgx.NamedArgs{
-		"provider": provider, "classes": classes, "amounts": amounts,
-		"consumer": c.Consumer, "project": c.Project, "user": c.User, "type": c.Type,
-		"cause": inventory.CauseAllocations, "actor": w.actor,
+		"provider": provider,
+		"classes":  classes,
+		"amounts":  amounts,
+		"consumer": c.Consumer,
+		"project":  c.Project,
+		"user":     c.User,
+		"type":     c.Type,
+		"cause":    inventory.CauseAllocations,
+		"actor":    w.actor,
 	}).Exec(func(tag pgconn.CommandTag) error {
 		done = tag.RowsAffected() == 1
 		return nil
 	})
 	if w.recorder != nil {
-		w.recorder.QueueRecordIfMarked(batch, consumerChange(&inventory.GenerationShift{UUID: c.Consumer, To: new(int64(1))}))
+		w.recorder.QueueRecordIfMarked(
+			batch,
+			consumerChange(&inventory.GenerationShift{UUID: c.Consumer, To: new(int64(1))}),
+		)
 	}
 	err = s.db.TryBatch(ctx, batch)
 	var refused *pgconn.PgError

@@ -22,8 +22,9 @@ func faultKind(err error) inventory.Kind {
 	return -1
 }
 
-// raceWriters calls f in n goroutines at the same time and returns the number of calls that succeed. raceWriters fails the test if a call
-// returns another error than an *inventory.Fault of one of the given kinds.
+// raceWriters calls f in n goroutines at the same time and returns the number of calls that succeed.
+// raceWriters fails the test if a call returns another error than an *inventory.Fault of one of the given
+// kinds.
 func raceWriters(t *testing.T, n int, f func(i int) error, kinds ...inventory.Kind) int {
 	t.Helper()
 	var won atomic.Int64
@@ -42,7 +43,11 @@ func raceWriters(t *testing.T, n int, f func(i int) error, kinds ...inventory.Ki
 					return
 				}
 			}
-			t.Errorf("concurrent writer %d: got error %v, want success or a fault of an expected kind", i, err)
+			t.Errorf(
+				"concurrent writer %d: got error %v, want success or a fault of an expected kind",
+				i,
+				err,
+			)
 		})
 	}
 	close(start)
@@ -63,7 +68,11 @@ func TestAllocations_FailedFirstWriteCreatesNoConsumer(t *testing.T) {
 	} {
 		err := s.Inventory.PutAllocations(t.Context(), w)
 		if name != "nothing" && faultKind(err) < 0 || name == "nothing" && err != nil {
-			t.Errorf("first write of a consumer with allocations %q: got error %v, want a fault (for \"nothing\": no error)", name, err)
+			t.Errorf(
+				"first write of a consumer with allocations %q: got error %v, want a fault (for \"nothing\": no error)",
+				name,
+				err,
+			)
 		}
 	}
 	storetest.Allocate(t, s, storetest.VCPUs(consumer, a, 4, inventory.ExpectAbsent()))

@@ -12,19 +12,24 @@ import (
 	"berth/internal/store/db"
 )
 
-// allocationTx is the state of a transaction that replaces allocations. The transaction locks and reads the rows that the
-// writes affect, checks the writes in order, and writes all results in one batch. The transaction checks each write against the state after
-// the earlier writes of the same transaction. No consumer occurs in two writes of the transaction.
+// allocationTx is the state of a transaction that replaces allocations. The transaction locks and reads the
+// rows that the writes affect, checks the writes in order, and writes all results in one batch. The
+// transaction checks each write against the state after the earlier writes of the same transaction. No
+// consumer occurs in two writes of the transaction.
 type allocationTx struct {
 	writes      []*AllocationWrite
-	consumers   map[string]consumerRow                      // existing consumers by UUID
-	providers   map[string]*providerState                   // locked providers by UUID
-	inventories map[inventory.InventoryKey]*inventoryState  // existing inventories of the new allocations
-	allocated   map[string]map[inventory.InventoryKey]int64 // allocations before the transaction, by consumer UUID
-	changes     []inventory.GenerationChange                // changes by the allowed writes
-	shifts      map[string]*inventory.GenerationShift       // changes of the consumers' generations by the allowed writes, by consumer UUID
-	standalone  bool                                        // the transaction contains no other changes, and is rolled back if all writes fail
-	incremented int64                                       // what the statement that locks the provider has already added to its generation
+	consumers   map[string]consumerRow                     // existing consumers by UUID
+	providers   map[string]*providerState                  // locked providers by UUID
+	inventories map[inventory.InventoryKey]*inventoryState // existing inventories of the new allocations
+	// allocations before the transaction, by consumer UUID
+	allocated map[string]map[inventory.InventoryKey]int64
+	changes   []inventory.GenerationChange // changes by the allowed writes
+	// changes of the consumers' generations by the allowed writes, by consumer UUID
+	shifts map[string]*inventory.GenerationShift
+	// the transaction contains no other changes, and is rolled back if all writes fail
+	standalone bool
+	// what the statement that locks the provider has already added to its generation
+	incremented int64
 }
 
 // consumerRow is the row of an existing consumer.
@@ -33,14 +38,15 @@ type consumerRow struct {
 	unrecorded     bool // the consumer has allocations, but no project and user
 }
 
-// providerState is a locked provider. The field `generation` includes the increments by the writes of the transaction that have been
-// applied so far.
+// providerState is a locked provider. The field `generation` includes the increments by the writes of the
+// transaction that have been applied so far.
 type providerState struct {
 	id, generation int64
 	increments     int64 // number of writes that increased the generation
 }
 
-// inventoryState is an inventory and its usage. The field `used` includes the writes of the transaction that have been applied so far.
+// inventoryState is an inventory and its usage. The field `used` includes the writes of the transaction that
+// have been applied so far.
 type inventoryState struct {
 	providerID int64
 	classID    int32
@@ -59,8 +65,8 @@ func newAllocationTx(writes []*AllocationWrite) *allocationTx {
 	}
 }
 
-// apply checks the writes of the transaction in order. If a write is allowed, apply applies the write to the state t; if a write is not
-// allowed, apply sets the field Fault of the write.
+// apply checks the writes of the transaction in order. If a write is allowed, apply applies the write to the
+// state t; if a write is not allowed, apply sets the field Fault of the write.
 func (t *allocationTx) apply(ctx context.Context, q db.Querier) error {
 	for _, w := range t.writes {
 		w.Fault = nil // an earlier attempt may have set the Fault
@@ -81,10 +87,11 @@ func (t *allocationTx) apply(ctx context.Context, q db.Querier) error {
 	return nil
 }
 
-// retryIfConsumerAppeared returns db.ErrRetry if another writer has created a consumer of the rejected write w after the transaction locked
-// its rows. The retried transaction then finds that the consumer exists although the write expects none, and reports this conflict, which
-// is the true reason for the rejection. An allowed write does not need retryIfConsumerAppeared, because the transaction fails when it
-// inserts a consumer that another writer has created.
+// retryIfConsumerAppeared returns db.ErrRetry if another writer has created a consumer of the rejected write
+// w after the transaction locked its rows. The retried transaction then finds that the consumer exists
+// although the write expects none, and reports this conflict, which is the true reason for the rejection. An
+// allowed write does not need retryIfConsumerAppeared, because the transaction fails when it inserts a
+// consumer that another writer has created.
 func (t *allocationTx) retryIfConsumerAppeared(ctx context.Context, q db.Querier, w *AllocationWrite) error {
 	absent := slices.DeleteFunc(w.consumers(), func(consumer string) bool {
 		_, exists := t.consumers[consumer]
@@ -117,7 +124,11 @@ func (t *allocationTx) check(ctx context.Context, q db.Querier, w *AllocationWri
 	}
 	for _, provider := range w.providers() {
 		if _, ok := t.providers[provider]; !ok {
-			return inventory.Faultf(inventory.Invalid, "Allocation for resource provider '%s' that does not exist.", provider)
+			return inventory.Faultf(
+				inventory.Invalid,
+				"Allocation for resource provider '%s' that does not exist.",
+				provider,
+			)
 		}
 	}
 	capacities, missing := t.capacities(w)
@@ -129,16 +140,23 @@ func (t *allocationTx) check(ctx context.Context, q db.Querier, w *AllocationWri
 	return inventory.CheckCapacity(w.Writes, capacities)
 }
 
-// capacities returns the inventories that a write allocates from, and the classes of the requested inventories that do not
-// exist. The field UsedByOthers of the returned capacities does not include the current allocations of the write's own consumers.
-func (t *allocationTx) capacities(w *AllocationWrite) (capacities map[inventory.InventoryKey]inventory.Capacity, missing []string) {
+// capacities returns the inventories that a write allocates from, and the classes of the requested
+// inventories that do not exist. The field UsedByOthers of the returned capacities does not include the
+// current allocations of the write's own consumers.
+func (t *allocationTx) capacities(
+	w *AllocationWrite,
+) (capacities map[inventory.InventoryKey]inventory.Capacity, missing []string) {
 	capacities = map[inventory.InventoryKey]inventory.Capacity{}
 	for _, c := range w.Writes {
 		for provider, resources := range c.Allocations {
 			for class := range resources {
 				key := inventory.InventoryKey{Provider: provider, Class: class}
 				if i, ok := t.inventories[key]; ok {
-					capacities[key] = inventory.Capacity{Inventory: i.inventory, UsedBefore: i.used, UsedByOthers: i.used}
+					capacities[key] = inventory.Capacity{
+						Inventory:    i.inventory,
+						UsedBefore:   i.used,
+						UsedByOthers: i.used,
+					}
 				} else {
 					missing = append(missing, class)
 				}
@@ -156,8 +174,8 @@ func (t *allocationTx) capacities(w *AllocationWrite) (capacities map[inventory.
 	return capacities, missing
 }
 
-// applyWrite adds the effects of an allowed write to the state t: to the usage of the inventories, the generations of the
-// providers, and the entries for the generation history.
+// applyWrite adds the effects of an allowed write to the state t: to the usage of the inventories, the
+// generations of the providers, and the entries for the generation history.
 func (t *allocationTx) applyWrite(w *AllocationWrite) {
 	incremented := map[string]bool{}
 	for _, c := range w.Writes {
@@ -186,8 +204,9 @@ func (t *allocationTx) applyWrite(w *AllocationWrite) {
 	}
 }
 
-// affectedProviders returns the providers whose generation a write increments, sorted by their database IDs. The affected providers are the
-// providers of the new allocations or, if the write deletes the consumer, the providers of the consumer's current allocations.
+// affectedProviders returns the providers whose generation a write increments, sorted by their database IDs.
+// The affected providers are the providers of the new allocations or, if the write deletes the consumer, the
+// providers of the consumer's current allocations.
 func (t *allocationTx) affectedProviders(c inventory.ConsumerWrite) []string {
 	all := c.Allocations.Providers()
 	if len(all) == 0 {

@@ -10,8 +10,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// queueReads queues the statements that lock the consumers, then lock the providers, and then read the rows that the checks
-// need.
+// queueReads queues the statements that lock the consumers, then lock the providers, and then read the rows
+// that the checks need.
 func (t *allocationTx) queueReads(batch *pgx.Batch) {
 	var consumers, existing, absent, deleted []string
 	for _, w := range t.writes {
@@ -34,9 +34,9 @@ func (t *allocationTx) queueReads(batch *pgx.Batch) {
 		order by uuid
 		for no key update`, consumers).Query(t.readConsumers)
 	t.queueProviders(batch, deleted)
-	// A write that expects no consumer is rejected if the consumer exists, unless the consumer has no project and user.
-	// Of the consumers that a write expects not to exist, this query therefore reads only those without project and
-	// user.
+	// A write that expects no consumer is rejected if the consumer exists, unless the consumer has no project
+	// and user. Of the consumers that a write expects not to exist, this query therefore reads only those
+	// without project and user.
 	batch.Queue(`
 		select c.uuid, (select uuid from provider where id = a.provider_id), (select name from resource_class where id = a.class_id),
 			a.amount
@@ -46,8 +46,8 @@ func (t *allocationTx) queueReads(batch *pgx.Batch) {
 	t.queueInventories(batch)
 }
 
-// hasUUIDOrConsumer is a SQL condition for a provider: the provider's UUID is one of $1, or one of the consumers $2 has an allocation from
-// the provider.
+// hasUUIDOrConsumer is a SQL condition for a provider: the provider's UUID is one of $1, or one of the
+// consumers $2 has an allocation from the provider.
 const hasUUIDOrConsumer = `
 		id = any (array(
 			select id from provider where uuid = any($1)
@@ -57,9 +57,10 @@ const hasUUIDOrConsumer = `
 			join allocation a on a.consumer_id = c.id
 			where c.uuid = any($2)))`
 
-// queueProviders queues the statement that locks the providers of the new allocations and of the deleted consumers'
-// allocations. In a standalone transaction with a single provider, the update that increments the provider's generation also locks the
-// provider. Locking with the update saves a statement, because most writes are allowed and need the increment of the generation anyway.
+// queueProviders queues the statement that locks the providers of the new allocations and of the deleted
+// consumers' allocations. In a standalone transaction with a single provider, the update that increments the
+// provider's generation also locks the provider. Locking with the update saves a statement, because most
+// writes are allowed and need the increment of the generation anyway.
 func (t *allocationTx) queueProviders(batch *pgx.Batch, deleted []string) {
 	const lock = `
 		select uuid, id, generation
@@ -141,7 +142,8 @@ func (t *allocationTx) readAllocations(rows pgx.Rows) error {
 	var key inventory.InventoryKey
 	var amount int64
 	_, err := pgx.ForEachRow(rows, []any{&consumer, &key.Provider, &key.Class, &amount}, func() error {
-		if _, locked := t.consumers[consumer]; !locked { // another writer has created the consumer after this transaction took its locks
+		// another writer has created the consumer after this transaction took its locks
+		if _, locked := t.consumers[consumer]; !locked {
 			return nil
 		}
 		if t.allocated[consumer] == nil {
@@ -153,7 +155,8 @@ func (t *allocationTx) readAllocations(rows pgx.Rows) error {
 	return err
 }
 
-// inventoryRow is a row of a query result with an inventory and its usage; pgx assigns the columns to the fields by name.
+// inventoryRow is a row of a query result with an inventory and its usage; pgx assigns the columns to the
+// fields by name.
 type inventoryRow struct {
 	Provider   string
 	Class      string
@@ -167,7 +170,12 @@ func (t *allocationTx) readInventories(rows pgx.Rows) error {
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[inventoryRow])
 	for _, r := range all {
 		key := inventory.InventoryKey{Provider: r.Provider, Class: r.Class}
-		t.inventories[key] = &inventoryState{providerID: r.ProviderID, classID: r.ClassID, inventory: r.Inventory, used: r.Used}
+		t.inventories[key] = &inventoryState{
+			providerID: r.ProviderID,
+			classID:    r.ClassID,
+			inventory:  r.Inventory,
+			used:       r.Used,
+		}
 	}
 	return err
 }

@@ -10,8 +10,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// queueWrites queues the statements that write the results of the allowed writes. If the allowed writes change nothing, queueWrites queues
-// no statement, and the transaction is rolled back.
+// queueWrites queues the statements that write the results of the allowed writes. If the allowed writes
+// change nothing, queueWrites queues no statement, and the transaction is rolled back.
 func (t *allocationTx) queueWrites(ctx context.Context, batch *pgx.Batch) {
 	if len(t.changes) == 0 {
 		return
@@ -50,12 +50,18 @@ func (t *allocationTx) queueAudit(batch *pgx.Batch) {
 
 // consumerChange returns a change of a consumer for the audit log.
 func consumerChange(s *inventory.GenerationShift) db.Change {
-	return db.Change{Type: "consumer", ID: s.UUID, Before: s.From, After: s.To}
+	return db.Change{
+		Type:   "consumer",
+		ID:     s.UUID,
+		Before: s.From,
+		After:  s.To,
+	}
 }
 
-// queueConsumers queues the statements that create the new consumers, update the existing consumers and delete their current allocations,
-// and delete the consumers that get no new allocations. If another writer creates one of the new consumers after the transaction has read
-// its rows, the transaction fails and is retried.
+// queueConsumers queues the statements that create the new consumers, update the existing consumers and
+// delete their current allocations, and delete the consumers that get no new allocations. If another writer
+// creates one of the new consumers after the transaction has read its rows, the transaction fails and is
+// retried.
 func (t *allocationTx) queueConsumers(batch *pgx.Batch, writes []inventory.ConsumerWrite) {
 	var uuids, projects, users []string
 	var types []*string
@@ -72,7 +78,19 @@ func (t *allocationTx) queueConsumers(batch *pgx.Batch, writes []inventory.Consu
 				set project = $2, user_id = $3, type = coalesce($4, type), generation = generation + 1, updated_at = now()
 				where id = $1`, row.id, c.Project, c.User, c.Type)
 		case len(c.Allocations) > 0:
-			uuids, projects, users, types = append(uuids, c.Consumer), append(projects, c.Project), append(users, c.User), append(types, c.Type)
+			uuids, projects, users, types = append(
+				uuids,
+				c.Consumer,
+			), append(
+				projects,
+				c.Project,
+			), append(
+				users,
+				c.User,
+			), append(
+				types,
+				c.Type,
+			)
 		}
 	}
 	if len(deleted) > 0 {
@@ -97,7 +115,13 @@ func (t *allocationTx) queueAllocations(batch *pgx.Batch, writes []inventory.Con
 		for position, key := range c.Keys() {
 			i := t.inventories[key]
 			consumers, providers = append(consumers, c.Consumer), append(providers, i.providerID)
-			classes, amounts = append(classes, i.classID), append(amounts, c.Allocations[key.Provider][key.Class])
+			classes, amounts = append(
+				classes,
+				i.classID,
+			), append(
+				amounts,
+				c.Allocations[key.Provider][key.Class],
+			)
 			positions = append(positions, int32(position))
 		}
 	}
@@ -111,8 +135,8 @@ func (t *allocationTx) queueAllocations(batch *pgx.Batch, writes []inventory.Con
 		consumers, providers, classes, amounts, positions)
 }
 
-// queueGenerations queues the statements that increase the generations of the providers. One statement increases the generations of all
-// providers that have the same number of writes.
+// queueGenerations queues the statements that increase the generations of the providers. One statement
+// increases the generations of all providers that have the same number of writes.
 func (t *allocationTx) queueGenerations(batch *pgx.Batch) {
 	providers := map[int64][]int64{} // IDs by increment
 	for _, p := range t.providers {

@@ -9,18 +9,23 @@ import (
 	"berth/internal/store/db"
 )
 
-// AllocationWrite is a write that replaces the allocations of one or more consumers. If the write is not allowed for one consumer, it
-// changes none of the consumers.
+// AllocationWrite is a write that replaces the allocations of one or more consumers. If the write is not
+// allowed for one consumer, it changes none of the consumers.
 type AllocationWrite struct {
-	actor    string
-	recorder db.Recorder               // writes the audit records of the write if it has a transaction of its own; may be nil
+	actor string
+	// writes the audit records of the write if it has a transaction of its own; may be nil
+	recorder db.Recorder
 	Writes   []inventory.ConsumerWrite // sorted by consumer
-	Fault    error                     // an *inventory.Fault if the write is not allowed; set by the transaction
+	// an *inventory.Fault if the write is not allowed; set by the transaction
+	Fault error
 }
 
 // NewAllocationWrite returns a write of allocations by the actor in ctx.
 func NewAllocationWrite(ctx context.Context, writes []inventory.ConsumerWrite) *AllocationWrite {
-	return &AllocationWrite{actor: db.Actor(ctx), Writes: slices.SortedFunc(slices.Values(writes), compareConsumers)}
+	return &AllocationWrite{
+		actor:  db.Actor(ctx),
+		Writes: slices.SortedFunc(slices.Values(writes), compareConsumers),
+	}
 }
 
 func compareConsumers(a, b inventory.ConsumerWrite) int { return cmp.Compare(a.Consumer, b.Consumer) }
@@ -44,9 +49,12 @@ func (w *AllocationWrite) consumers() []string {
 	return all
 }
 
-// locksOneProvider reports whether the write locks exactly one provider. A write that deletes a consumer may lock several
-// providers, because the consumer may have allocations from several providers.
+// locksOneProvider reports whether the write locks exactly one provider. A write that deletes a consumer may
+// lock several providers, because the consumer may have allocations from several providers.
 func (w *AllocationWrite) locksOneProvider() bool {
-	deletes := slices.ContainsFunc(w.Writes, func(c inventory.ConsumerWrite) bool { return len(c.Allocations) == 0 })
+	deletes := slices.ContainsFunc(
+		w.Writes,
+		func(c inventory.ConsumerWrite) bool { return len(c.Allocations) == 0 },
+	)
 	return !deletes && len(w.providers()) == 1
 }

@@ -8,17 +8,18 @@ import (
 	"berth/internal/store/db"
 )
 
-// Limits for the number of provider trees that the search reads in one batch. If the request has a small limit, the first batch of trees is
-// small; each later batch is larger than the batch before it.
+// Limits for the number of provider trees that the search reads in one batch. If the request has a small
+// limit, the first batch of trees is small; each later batch is larger than the batch before it.
 const (
 	minTreeBatch   = 32
 	firstTreeBatch = 4096
 	maxTreeBatch   = 32768
 )
 
-// Candidates searches allocation candidates. Candidates returns a fault of kind UnknownClass for an unknown resource class, and a fault
-// of kind Invalid for an unknown trait. If the request names an unknown tree or aggregate, the result has no candidates. Candidates reads
-// the provider trees in batches from one snapshot of the database until the search is finished.
+// Candidates searches allocation candidates. Candidates returns a fault of kind UnknownClass for an unknown
+// resource class, and a fault of kind Invalid for an unknown trait. If the request names an unknown tree or
+// aggregate, the result has no candidates. Candidates reads the provider trees in batches from one snapshot
+// of the database until the search is finished.
 func (s *Store) Candidates(ctx context.Context, q inventory.CandidateQuery) (*inventory.SearchResult, error) {
 	var result *inventory.SearchResult
 	err := s.db.InSnapshot(ctx, func(tx db.Tx) error {
@@ -48,8 +49,8 @@ func (s *Store) Candidates(ctx context.Context, q inventory.CandidateQuery) (*in
 	return result, nil
 }
 
-// searchTrees reads and searches the provider trees that may serve the request, until the search is finished or all these trees have been
-// read.
+// searchTrees reads and searches the provider trees that may serve the request, until the search is finished
+// or all these trees have been read.
 func (r *treeReader) searchTrees(ctx context.Context, search *inventory.Search) error {
 	if r.inTreeAbsent {
 		return nil

@@ -16,10 +16,14 @@ const (
 	explainedTreeBatch = 1_000
 )
 
-// ExplainCandidates explains which filter of a query for allocation candidates removes which providers and provider trees.
-// ExplainCandidates examines all provider trees with sharing providers, and at most maxExplainedTrees other trees. The result `names`
-// contains the names of the providers in the examples by UUID. ExplainCandidates returns the same faults as Candidates.
-func (s *Store) ExplainCandidates(ctx context.Context, q inventory.CandidateQuery) (e inventory.Explanation, names map[string]string, err error) {
+// ExplainCandidates explains which filter of a query for allocation candidates removes which providers and
+// provider trees. ExplainCandidates examines all provider trees with sharing providers, and at most
+// maxExplainedTrees other trees. The result `names` contains the names of the providers in the examples by
+// UUID. ExplainCandidates returns the same faults as Candidates.
+func (s *Store) ExplainCandidates(
+	ctx context.Context,
+	q inventory.CandidateQuery,
+) (e inventory.Explanation, names map[string]string, err error) {
 	q.AllClasses, q.WithTraits, q.Limits = false, false, inventory.SearchLimits{}
 	err = s.db.InSnapshot(ctx, func(tx db.Tx) error {
 		r := &treeReader{tx: tx, query: q, everyTree: true}
@@ -28,7 +32,8 @@ func (s *Store) ExplainCandidates(ctx context.Context, q inventory.CandidateQuer
 		}
 		for i, g := range q.Groups {
 			if g.InTree != "" && r.query.Groups[i].InTree == "" {
-				r.query.Groups[i].InTree = g.InTree // no tree has this UUID, so the filter in_tree removes every provider
+				// no tree has this UUID, so the filter in_tree removes every provider
+				r.query.Groups[i].InTree = g.InTree
 			}
 		}
 		x := inventory.NewExplainer(r.query, r.sharingTrees)

@@ -31,14 +31,29 @@ func TestExplainCandidates_ExaminesABoundedNumberOfTrees(t *testing.T) {
 	addProviders(1, limit)
 	e, names, err := s.Inventory.ExplainCandidates(t.Context(), query)
 	if err != nil || e.Trees != limit || e.Cut || e.CandidateTrees != limit || len(names) != 0 {
-		t.Errorf("explain a query for %d trees: got %d trees, %d with candidates, cut %t, names %v, error %v; want all of them", limit, e.Trees,
-			e.CandidateTrees, e.Cut, names, err)
+		t.Errorf(
+			"explain a query for %d trees: got %d trees, %d with candidates, cut %t, names %v, error %v; want all of them",
+			limit,
+			e.Trees,
+			e.CandidateTrees,
+			e.Cut,
+			names,
+			err,
+		)
 	}
 	addProviders(limit+1, limit+1)
 	query.Groups[0].Resources["VCPU"] = 9
 	e, names, err = s.Inventory.ExplainCandidates(t.Context(), query)
-	if err != nil || e.Trees != limit || !e.Cut || e.CandidateTrees != 0 || e.Slots[0].Removals[2].Trees != limit || len(names) != 3 {
-		t.Errorf("explain a query for one tree more: got %+v, names %v, error %v; want %d trees, and that there are more", e, names, err, limit)
+	if err != nil || e.Trees != limit || !e.Cut || e.CandidateTrees != 0 ||
+		e.Slots[0].Removals[2].Trees != limit ||
+		len(names) != 3 {
+		t.Errorf(
+			"explain a query for one tree more: got %+v, names %v, error %v; want %d trees, and that there are more",
+			e,
+			names,
+			err,
+			limit,
+		)
 	}
 
 	ended, cancel := context.WithCancel(t.Context())

@@ -13,9 +13,10 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// createTrees creates provider trees. Each provider tree has a root provider with inventories of VCPU, MEMORY_MB and DISK_GB, and the given
-// number of child providers, each with an inventory of VGPU. Every hundredth root provider has the trait CUSTOM_RARE and an inventory of
-// the class CUSTOM_RARE. All root providers are in the same aggregate.
+// createTrees creates provider trees. Each provider tree has a root provider with inventories of VCPU,
+// MEMORY_MB and DISK_GB, and the given number of child providers, each with an inventory of VGPU. Every
+// hundredth root provider has the trait CUSTOM_RARE and an inventory of the class CUSTOM_RARE. All root
+// providers are in the same aggregate.
 func createTrees(t *testing.T, url string, trees, children int) {
 	t.Helper()
 	for _, sql := range []string{
@@ -53,7 +54,8 @@ func hostQuery() inventory.CandidateQuery {
 		Groups: []inventory.Group{{Resources: map[string]int64{"VCPU": 1, "MEMORY_MB": 1, "DISK_GB": 1}}}}
 }
 
-// The search reads provider trees in batches, in the order of their IDs or in a random order; each tree must be searched exactly once.
+// The search reads provider trees in batches, in the order of their IDs or in a random order; each tree must
+// be searched exactly once.
 func TestCandidates_EveryTreeIsSearchedOnce(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -72,8 +74,11 @@ func TestCandidates_EveryTreeIsSearchedOnce(t *testing.T) {
 		}
 		for _, n := range found.SummarizedProviders() {
 			if len(n.AllTraits) < 2 || n.Parent == nil && n.InventoryOf("VCPU").Used != 1 {
-				t.Fatalf("summary of provider %s: got the traits %v, want at least two traits and, for a root provider, 1 VCPU in use",
-					n.UUID, n.AllTraits)
+				t.Fatalf(
+					"summary of provider %s: got the traits %v, want at least two traits and, for a root provider, 1 VCPU in use",
+					n.UUID,
+					n.AllTraits,
+				)
 			}
 		}
 		return [2]int{len(found.Candidates), len(providers)}
@@ -128,12 +133,19 @@ func TestPlacementQueries_UseIndexes(t *testing.T) {
 	rare := hostQuery()
 	rare.Groups[0].Traits.Required = [][]string{{"CUSTOM_RARE"}}
 	zoned := limited
-	zoned.Groups = []inventory.Group{{Suffix: "1", Resources: map[string]int64{"VCPU": 1}, Aggregates: inventory.Rule{Required: [][]string{{zone}}}}}
+	zoned.Groups = []inventory.Group{
+		{
+			Suffix:     "1",
+			Resources:  map[string]int64{"VCPU": 1},
+			Aggregates: inventory.Rule{Required: [][]string{{zone}}},
+		},
+	}
 	tree := hostQuery()
 	tree.Groups[0].InTree = some
 	for range 8 { // PostgreSQL may use a generic plan from the sixth execution on
 		for _, q := range []inventory.CandidateQuery{limited, rare, zoned, tree} {
-			if found, err := s.Inventory.Candidates(t.Context(), q); err != nil || len(found.Candidates) == 0 {
+			if found, err := s.Inventory.Candidates(t.Context(), q); err != nil ||
+				len(found.Candidates) == 0 {
 				t.Fatal(found, err)
 			}
 		}

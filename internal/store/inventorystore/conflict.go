@@ -14,8 +14,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// Conflicts says how many writes this process has refused because another writer had changed the generation of a provider or of a consumer
-// that allocates from the provider.
+// Conflicts says how many writes this process has refused because another writer had changed the generation
+// of a provider or of a consumer that allocates from the provider.
 type Conflicts struct {
 	Provider string // UUID
 	Name     string // of the provider; empty: the provider does not exist
@@ -25,20 +25,22 @@ type Conflicts struct {
 }
 
 const (
-	// maxConflictProviders is the maximum number of providers whose conflicts a process counts. A further provider replaces the one whose
-	// last conflict is the oldest.
+	// maxConflictProviders is the maximum number of providers whose conflicts a process counts. A further
+	// provider replaces the one whose last conflict is the oldest.
 	maxConflictProviders = 1000
 	// maxProvidersOfWrite is the maximum number of providers for which one refused write counts.
 	maxProvidersOfWrite = 16
 )
 
-// conflictCounter counts the conflicts of this process. A refused write changes no row, so the count is not in the database.
+// conflictCounter counts the conflicts of this process. A refused write changes no row, so the count is not
+// in the database.
 type conflictCounter struct {
 	mutex     sync.Mutex
 	providers map[string]*Conflicts
 }
 
-// record counts a write that was refused with an error. It ignores all errors except faults of the kind ConcurrentUpdate.
+// record counts a write that was refused with an error. It ignores all errors except faults of the kind
+// ConcurrentUpdate.
 func (c *conflictCounter) record(err error, cause inventory.Cause, providers ...string) {
 	var fault *inventory.Fault
 	if err == nil || !errors.As(err, &fault) || fault.Kind != inventory.ConcurrentUpdate {
@@ -58,7 +60,8 @@ func (c *conflictCounter) record(err error, cause inventory.Cause, providers ...
 	}
 }
 
-// makeRoom forgets the provider whose last conflict is the oldest, if the process counts for as many providers as it can.
+// makeRoom forgets the provider whose last conflict is the oldest, if the process counts for as many
+// providers as it can.
 func (c *conflictCounter) makeRoom() {
 	if len(c.providers) < maxConflictProviders {
 		return
@@ -88,7 +91,8 @@ func (c *conflictCounter) recordAllocations(err error, writes []inventory.Consum
 	c.record(err, inventory.CauseAllocations, providers...)
 }
 
-// Conflicts returns the providers with the most conflicts since the start of this process, at most `limit` of them.
+// Conflicts returns the providers with the most conflicts since the start of this process, at most `limit` of
+// them.
 func (s *Store) Conflicts(ctx context.Context, limit int) ([]Conflicts, error) {
 	s.conflicts.mutex.Lock()
 	all := make([]Conflicts, 0, len(s.conflicts.providers))
@@ -97,7 +101,11 @@ func (s *Store) Conflicts(ctx context.Context, limit int) ([]Conflicts, error) {
 	}
 	s.conflicts.mutex.Unlock()
 	slices.SortFunc(all, func(a, b Conflicts) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), b.LastAt.Compare(a.LastAt), cmp.Compare(a.Provider, b.Provider))
+		return cmp.Or(
+			cmp.Compare(b.Count, a.Count),
+			b.LastAt.Compare(a.LastAt),
+			cmp.Compare(a.Provider, b.Provider),
+		)
 	})
 	all = all[:min(len(all), limit)]
 	uuids := make([]string, len(all))

@@ -36,17 +36,29 @@ func TestConflicts_CountRefusedWritesByProvider(t *testing.T) {
 	if err != nil || len(found) != 2 {
 		t.Fatalf("conflicts: got %+v, error %v, want those of two providers", found, err)
 	}
-	if c := found[0]; c.Provider != busy || c.Name != "busy" || c.Count != 3 || c.Cause != inventory.CauseAllocations {
-		t.Errorf("the provider with the most conflicts: got %+v, want busy with 3, the last of allocations", c)
+	if c := found[0]; c.Provider != busy || c.Name != "busy" || c.Count != 3 ||
+		c.Cause != inventory.CauseAllocations {
+		t.Errorf(
+			"the provider with the most conflicts: got %+v, want busy with 3, the last of allocations",
+			c,
+		)
 	}
 	if c := found[1]; c.Provider != calm || c.Count != 1 || c.Cause != inventory.CauseAggregates {
-		t.Errorf("the other provider: got %+v, want calm with 1 of aggregates; a write beyond the capacity is no conflict", c)
+		t.Errorf(
+			"the other provider: got %+v, want calm with 1 of aggregates; a write beyond the capacity is no conflict",
+			c,
+		)
 	}
 	conflict := inventory.Faultf(inventory.ConcurrentUpdate, "conflict")
 	for i := range 1200 {
 		inventorystore.RecordConflict(s.Inventory, conflict, inventory.CauseTraits, fmt.Sprint(i))
 	}
-	if found, err = s.Inventory.Conflicts(t.Context(), 5000); err != nil || len(found) != 1000 || found[0].Count != 1 {
-		t.Errorf("conflicts of more providers than a process counts: got %d, error %v, want the newest 1000", len(found), err)
+	if found, err = s.Inventory.Conflicts(t.Context(), 5000); err != nil || len(found) != 1000 ||
+		found[0].Count != 1 {
+		t.Errorf(
+			"conflicts of more providers than a process counts: got %d, error %v, want the newest 1000",
+			len(found),
+			err,
+		)
 	}
 }

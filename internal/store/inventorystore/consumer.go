@@ -12,8 +12,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// DeleteAllocations deletes a consumer and all its allocations, whatever the generation of the consumer is. DeleteAllocations returns
-// db.ErrNotFound if the consumer does not exist.
+// DeleteAllocations deletes a consumer and all its allocations, whatever the generation of the consumer is.
+// DeleteAllocations returns db.ErrNotFound if the consumer does not exist.
 func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
 	const statement = `
 		with deleted as (
@@ -27,10 +27,11 @@ func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
 		from deleted`
 	var tag pgconn.CommandTag
 	batch := &pgx.Batch{}
-	batch.Queue(statement, consumer, db.Actor(ctx), inventory.CauseAllocations).Exec(func(t pgconn.CommandTag) error {
-		tag = t
-		return nil
-	})
+	batch.Queue(statement, consumer, db.Actor(ctx), inventory.CauseAllocations).
+		Exec(func(t pgconn.CommandTag) error {
+			tag = t
+			return nil
+		})
 	if recorder := db.RecorderOf(ctx); recorder != nil {
 		recorder.QueueRecordIfMarked(batch, db.Change{Type: "consumer", ID: consumer})
 	}
@@ -57,8 +58,8 @@ type allocationRow struct {
 	CreatedAt          time.Time
 }
 
-// Allocations returns a consumer with its allocations. If the consumer does not exist, Allocations returns the zero value of
-// inventory.ConsumerAllocations, but with empty maps instead of nil.
+// Allocations returns a consumer with its allocations. If the consumer does not exist, Allocations returns
+// the zero value of inventory.ConsumerAllocations, but with empty maps instead of nil.
 func (s *Store) Allocations(ctx context.Context, consumer string) (inventory.ConsumerAllocations, error) {
 	rows, err := db.QueryAll(ctx, s.db, pgx.RowToStructByName[allocationRow], `
 		select coalesce(k.project, '') as project, coalesce(k.user_id, '') as "user", k.type, k.generation,
@@ -70,9 +71,16 @@ func (s *Store) Allocations(ctx context.Context, consumer string) (inventory.Con
 		where k.uuid = $1
 		order by a.position, p.id, c.id`, consumer)
 	if err != nil {
-		return inventory.ConsumerAllocations{}, fmt.Errorf("read allocations of consumer %s: %w", consumer, err)
+		return inventory.ConsumerAllocations{}, fmt.Errorf(
+			"read allocations of consumer %s: %w",
+			consumer,
+			err,
+		)
 	}
-	all := inventory.ConsumerAllocations{Allocations: inventory.Allocations{}, ProviderGenerations: map[string]int64{}}
+	all := inventory.ConsumerAllocations{
+		Allocations:         inventory.Allocations{},
+		ProviderGenerations: map[string]int64{},
+	}
 	for _, r := range rows {
 		all.Project, all.User, all.Type, all.Generation, all.ChangedAt = r.Project, r.User, r.Type, r.Generation, r.CreatedAt
 		if all.Allocations[r.Provider] == nil {

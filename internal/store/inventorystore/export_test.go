@@ -10,8 +10,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// ReplaceTogether runs several writes of allocations in one transaction, as a group commit does, and returns the result of each
-// write.
+// ReplaceTogether runs several writes of allocations in one transaction, as a group commit does, and returns
+// the result of each write.
 func ReplaceTogether(ctx context.Context, s *Store, all ...[]inventory.ConsumerWrite) []error {
 	var writes []*AllocationWrite
 	for _, w := range all {
@@ -25,7 +25,8 @@ func ReplaceTogether(ctx context.Context, s *Store, all ...[]inventory.ConsumerW
 	return results
 }
 
-// TryStatement runs a write of allocations as one statement, if possible, and reports whether the statement has written.
+// TryStatement runs a write of allocations as one statement, if possible, and reports whether the statement
+// has written.
 func TryStatement(ctx context.Context, s *Store, w inventory.ConsumerWrite) (done bool, err error) {
 	return s.tryAllocationStatement(ctx, NewAllocationWrite(ctx, []inventory.ConsumerWrite{w}))
 }

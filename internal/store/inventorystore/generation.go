@@ -12,10 +12,16 @@ import (
 	"berth/internal/store/db"
 )
 
-// queueHistory queues the insertion of history entries for changed generations. The caller must call queueHistory after it has queued the
-// statements that lock the changed rows, so that the history entries of a consumer or provider have the same order as the writes. If a
-// change has no actor, the history entry of the change gets the actor in ctx.
-func queueHistory(ctx context.Context, batch *pgx.Batch, cause inventory.Cause, changes ...inventory.GenerationChange) {
+// queueHistory queues the insertion of history entries for changed generations. The caller must call
+// queueHistory after it has queued the statements that lock the changed rows, so that the history entries of
+// a consumer or provider have the same order as the writes. If a change has no actor, the history entry of
+// the change gets the actor in ctx.
+func queueHistory(
+	ctx context.Context,
+	batch *pgx.Batch,
+	cause inventory.Cause,
+	changes ...inventory.GenerationChange,
+) {
 	if len(changes) == 0 {
 		return
 	}
@@ -39,19 +45,34 @@ func queueHistory(ctx context.Context, batch *pgx.Batch, cause inventory.Cause, 
 		cause, actors, consumers, consumerFrom, consumerTo, providers, providerFrom, providerTo)
 }
 
-// ConsumerHistory returns at most `limit` changes of a consumer's generation, newest first. If `before` is not 0, ConsumerHistory returns
-// only changes whose ID is smaller than `before`.
-func (s *Store) ConsumerHistory(ctx context.Context, consumer string, before int64, limit int) ([]inventory.GenerationChange, error) {
+// ConsumerHistory returns at most `limit` changes of a consumer's generation, newest first. If `before` is
+// not 0, ConsumerHistory returns only changes whose ID is smaller than `before`.
+func (s *Store) ConsumerHistory(
+	ctx context.Context,
+	consumer string,
+	before int64,
+	limit int,
+) ([]inventory.GenerationChange, error) {
 	return s.history(ctx, `consumer = $1`, consumer, before, limit)
 }
 
-// ProviderHistory returns at most `limit` changes of a provider's generation, newest first. If `before` is not 0, ProviderHistory returns
-// only changes whose ID is smaller than `before`.
-func (s *Store) ProviderHistory(ctx context.Context, provider string, before int64, limit int) ([]inventory.GenerationChange, error) {
+// ProviderHistory returns at most `limit` changes of a provider's generation, newest first. If `before` is
+// not 0, ProviderHistory returns only changes whose ID is smaller than `before`.
+func (s *Store) ProviderHistory(
+	ctx context.Context,
+	provider string,
+	before int64,
+	limit int,
+) ([]inventory.GenerationChange, error) {
 	return s.history(ctx, `provider = $1`, provider, before, limit)
 }
 
-func (s *Store) history(ctx context.Context, condition, uuid string, before int64, limit int) ([]inventory.GenerationChange, error) {
+func (s *Store) history(
+	ctx context.Context,
+	condition, uuid string,
+	before int64,
+	limit int,
+) ([]inventory.GenerationChange, error) {
 	rows, err := s.db.Query(ctx, `
 		select id, at, actor, cause, consumer, consumer_from, consumer_to, provider, provider_from, provider_to
 		from generation_change
@@ -81,7 +102,12 @@ type changeRow struct {
 
 func scanChange(row pgx.CollectableRow) (inventory.GenerationChange, error) {
 	r, err := pgx.RowToStructByName[changeRow](row)
-	c := inventory.GenerationChange{ID: r.ID, At: r.At, Actor: r.Actor, Cause: r.Cause}
+	c := inventory.GenerationChange{
+		ID:    r.ID,
+		At:    r.At,
+		Actor: r.Actor,
+		Cause: r.Cause,
+	}
 	if r.Consumer != nil {
 		c.Consumer = &inventory.GenerationShift{UUID: *r.Consumer, From: r.ConsumerFrom, To: r.ConsumerTo}
 	}
@@ -91,14 +117,15 @@ func scanChange(row pgx.CollectableRow) (inventory.GenerationChange, error) {
 	return c, err
 }
 
-// Retention says which entries of the generation history are kept. If a field of Retention is zero, the field sets no limit.
+// Retention says which entries of the generation history are kept. If a field of Retention is zero, the field
+// sets no limit.
 type Retention struct {
 	Age  time.Duration // maximum age
 	Rows int64         // maximum number of entries
 }
 
-// TrimHistory deletes entries of the generation history that exceed the retention, oldest first and at most `limit`. TrimHistory returns
-// the number of deleted entries.
+// TrimHistory deletes entries of the generation history that exceed the retention, oldest first and at most
+// `limit`. TrimHistory returns the number of deleted entries.
 func (s *Store) TrimHistory(ctx context.Context, keep Retention, limit int) (int64, error) {
 	tag, err := s.db.Exec(ctx, `
 		delete from generation_change

@@ -32,9 +32,15 @@ func formatChanges(t *testing.T, changes []inventory.GenerationChange, names map
 	}
 	var lines []string
 	for _, c := range changes {
-		lines = append([]string{fmt.Sprintf("%s: %s%s%s", c.Actor, c.Cause, shift(c.Consumer), shift(c.Provider))}, lines...)
+		lines = append(
+			[]string{fmt.Sprintf("%s: %s%s%s", c.Actor, c.Cause, shift(c.Consumer), shift(c.Provider))},
+			lines...)
 		if c.ID <= 0 || time.Since(c.At) > time.Hour {
-			t.Errorf("history entry: got ID %d, time %s; want a positive ID and a time within the last hour", c.ID, c.At)
+			t.Errorf(
+				"history entry: got ID %d, time %s; want a positive ID and a time within the last hour",
+				c.ID,
+				c.At,
+			)
 		}
 	}
 	return strings.Join(lines, "\n") + "\n"
@@ -46,7 +52,12 @@ func TestGenerationHistory_RecordsActorAndCauseOfEveryMethod(t *testing.T) {
 	ctx := db.WithActor(t.Context(), "ann/demo")
 	a, b := uuid.NewString(), uuid.NewString()
 	one, two := uuid.NewString(), uuid.NewString()
-	names := map[string]string{a: "A", b: "B", one: "one", two: "two"}
+	names := map[string]string{
+		a:   "A",
+		b:   "B",
+		one: "one",
+		two: "two",
+	}
 	stock := map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)}
 	at := func(n int64) *int64 { return &n }
 	for i, err := range []error{
@@ -59,11 +70,17 @@ func TestGenerationHistory_RecordsActorAndCauseOfEveryMethod(t *testing.T) {
 		errorOf(s.Inventory.SetProviderTraits(ctx, a, 2, []string{"COMPUTE_NODE"})),
 		errorOf(s.Inventory.SetProviderTraits(ctx, a, 3, []string{"COMPUTE_NODE"})), // changes no generation
 		s.Inventory.ClearProviderTraits(db.WithActor(t.Context(), "bob/demo"), a),
-		s.Inventory.PutAllocations(t.Context(), inventory.ConsumerWrite{Consumer: one, Project: "p", User: "u", Expect: inventory.ExpectAbsent(),
-			Allocations: inventory.Allocations{a: {"VCPU": 1}, b: {"VCPU": 1}}}),
+		s.Inventory.PutAllocations(t.Context(), inventory.ConsumerWrite{
+			Consumer:    one,
+			Project:     "p",
+			User:        "u",
+			Expect:      inventory.ExpectAbsent(),
+			Allocations: inventory.Allocations{a: {"VCPU": 1}, b: {"VCPU": 1}},
+		}),
 		s.Inventory.ReplaceAllocations(ctx, []inventory.ConsumerWrite{storetest.VCPUs(one, b, 2, inventory.ExpectGeneration(1)), storetest.VCPUs(two, b, 2, inventory.ExpectAbsent())}),
 		s.Inventory.ReplaceAllocations(ctx, []inventory.ConsumerWrite{storetest.NoAllocations(one, inventory.ExpectGeneration(2)), storetest.VCPUs(two, b, 3, inventory.ExpectGeneration(1))}),
-		s.Inventory.PutAllocations(ctx, storetest.NoAllocations(one, inventory.ExpectAbsent())), // changes no generation
+		// changes no generation
+		s.Inventory.PutAllocations(ctx, storetest.NoAllocations(one, inventory.ExpectAbsent())),
 		s.Inventory.PutAllocations(ctx, storetest.VCPUs(one, b, 2, inventory.ExpectAbsent())),
 		s.Inventory.DeleteAllocations(ctx, one),
 		s.Inventory.DeleteInventories(ctx, a),
@@ -97,19 +114,38 @@ func TestGenerationHistory_RecordsActorAndCauseOfEveryMethod(t *testing.T) {
 		got += formatChanges(t, changes, names) + "\n"
 	}
 
-	// If one write changes several consumers, the history entries of these consumers are sorted by the consumers' UUIDs, which are random
-	// in this test.
-	both := []string{"ann/demo: allocations, one 1 to 2, B 2 to 3", "ann/demo: allocations, two none to 1, B 2 to 3"}
-	emptied := []string{"ann/demo: allocations, one 2 to none, B 3 to 4", "ann/demo: allocations, two 1 to 2, B 3 to 4"}
+	// If one write changes several consumers, the history entries of these consumers are sorted by the
+	// consumers' UUIDs, which are random in this test.
+	both := []string{
+		"ann/demo: allocations, one 1 to 2, B 2 to 3",
+		"ann/demo: allocations, two none to 1, B 2 to 3",
+	}
+	emptied := []string{
+		"ann/demo: allocations, one 2 to none, B 3 to 4",
+		"ann/demo: allocations, two 1 to 2, B 3 to 4",
+	}
 	if one > two {
 		both[0], both[1] = both[1], both[0]
 		emptied[0], emptied[1] = emptied[1], emptied[0]
 	}
-	ofB := []string{"ann/demo: created, B none to 0", "ann/demo: inventories, B 0 to 1", "berth: allocations, one none to 1, B 1 to 2",
-		both[0], both[1], emptied[0], emptied[1], "ann/demo: allocations, one none to 1, B 4 to 5"}
-	ofOne := []string{"berth: allocations, one none to 1, A 4 to 5", "berth: allocations, one none to 1, B 1 to 2",
-		"ann/demo: allocations, one 1 to 2, B 2 to 3", "ann/demo: allocations, one 2 to none, B 3 to 4",
-		"ann/demo: allocations, one none to 1, B 4 to 5", "ann/demo: allocations, one 1 to none"}
+	ofB := []string{
+		"ann/demo: created, B none to 0",
+		"ann/demo: inventories, B 0 to 1",
+		"berth: allocations, one none to 1, B 1 to 2",
+		both[0],
+		both[1],
+		emptied[0],
+		emptied[1],
+		"ann/demo: allocations, one none to 1, B 4 to 5",
+	}
+	ofOne := []string{
+		"berth: allocations, one none to 1, A 4 to 5",
+		"berth: allocations, one none to 1, B 1 to 2",
+		"ann/demo: allocations, one 1 to 2, B 2 to 3",
+		"ann/demo: allocations, one 2 to none, B 3 to 4",
+		"ann/demo: allocations, one none to 1, B 4 to 5",
+		"ann/demo: allocations, one 1 to none",
+	}
 	want := `ann/demo: created, A none to 0
 ann/demo: inventories, A 0 to 1
 ann/demo: aggregates, A 1 to 2
@@ -121,8 +157,11 @@ ann/demo: deleted, A 6 to none
 
 ` + strings.Join(ofB, "\n") + "\n\n" + strings.Join(ofOne, "\n") + "\n\n"
 	if d := cmp.Diff(want, got); d != "" || faultKind(refused) != inventory.Conflict {
-		t.Errorf("write beyond the capacity: got error %v, want a fault of kind Conflict; generation history after all writes (-want +got):\n%s",
-			refused, d)
+		t.Errorf(
+			"write beyond the capacity: got error %v, want a fault of kind Conflict; generation history after all writes (-want +got):\n%s",
+			refused,
+			d,
+		)
 	}
 }
 
@@ -190,14 +229,19 @@ func TestTrimHistory_KeepsEntriesWithinTheRetention(t *testing.T) {
 				got = append([]int64{*c.Provider.To}, got...)
 			}
 			if d := cmp.Diff(tc.want, got); d != "" {
-				t.Errorf("history entries that are left after trimming, which deleted %v entries per round (-want +got):\n%s", rounds, d)
+				t.Errorf(
+					"history entries that are left after trimming, which deleted %v entries per round (-want +got):\n%s",
+					rounds,
+					d,
+				)
 			}
 		})
 	}
 }
 
-// countHistoryGaps is a SQL query that counts two kinds of errors: history entries that do not begin with the generation with
-// which the previous entry ends, and consumers and providers whose generation differs from their last history entry.
+// countHistoryGaps is a SQL query that counts two kinds of errors: history entries that do not begin with the
+// generation with which the previous entry ends, and consumers and providers whose generation differs from
+// their last history entry.
 const countHistoryGaps = `
 	with moved as (
 		select 'consumer ' || consumer as whose, id, consumer_from as before, consumer_to as after

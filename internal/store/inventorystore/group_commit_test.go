@@ -46,11 +46,17 @@ func dumpRows(t *testing.T, db *pgx.Conn) []string {
 	return all
 }
 
-// drawWrite draws a random write for one consumer and one provider. The write may request resource classes of which the provider
-// has no inventory, or that do not exist.
+// drawWrite draws a random write for one consumer and one provider. The write may request resource classes of
+// which the provider has no inventory, or that do not exist.
 func drawWrite(t *rapid.T, provider, consumer string) inventory.ConsumerWrite {
-	expect := rapid.SampledFrom([]inventory.Expectation{{}, {}, {}, {}, inventory.ExpectAbsent(), inventory.ExpectGeneration(1)}).Draw(t, "expect")
-	w := inventory.ConsumerWrite{Consumer: consumer, Project: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "project"), User: "u", Expect: expect}
+	expect := rapid.SampledFrom([]inventory.Expectation{{}, {}, {}, {}, inventory.ExpectAbsent(), inventory.ExpectGeneration(1)}).
+		Draw(t, "expect")
+	w := inventory.ConsumerWrite{
+		Consumer: consumer,
+		Project:  rapid.SampledFrom([]string{"p", "q"}).Draw(t, "project"),
+		User:     "u",
+		Expect:   expect,
+	}
 	if rapid.Bool().Draw(t, "typed") {
 		w.Type = new("T")
 	}
@@ -70,7 +76,10 @@ func TestGroupCommit_ResultsEqualThoseOfSeparateTransactions(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		provider := inventory.ProviderDraft{UUID: uuid.NewString(), Name: uuid.NewString()}
 		for _, s := range []*store.Store{inTurn, together} {
-			stock := map[string]inventory.Inventory{"VCPU": inventory.NewInventory(9), "MEMORY_MB": inventory.NewInventory(9)}
+			stock := map[string]inventory.Inventory{
+				"VCPU":      inventory.NewInventory(9),
+				"MEMORY_MB": inventory.NewInventory(9),
+			}
 			storetest.AddProvider(t, s, provider, stock)
 		}
 		consumers := make([]string, 4)
@@ -94,22 +103,35 @@ func TestGroupCommit_ResultsEqualThoseOfSeparateTransactions(t *testing.T) {
 			for i, writes := range all {
 				want := inTurn.Inventory.ReplaceAllocations(t.Context(), writes)
 				if diff := cmp.Diff(fmt.Sprint(want), fmt.Sprint(got[i])); diff != "" {
-					rt.Errorf("result of write %d in a shared transaction: want the same as in a separate transaction (-separate +shared):\n%s",
-						i, diff)
+					rt.Errorf(
+						"result of write %d in a shared transaction: want the same as in a separate transaction (-separate +shared):\n%s",
+						i,
+						diff,
+					)
 				}
 			}
 		}
 	})
 
 	if diff := cmp.Diff(dumpRows(t, inTurnDB), dumpRows(t, togetherDB)); diff != "" {
-		t.Errorf("rows after shared transactions: want the same as after separate transactions (-separate +shared):\n%s", diff)
+		t.Errorf(
+			"rows after shared transactions: want the same as after separate transactions (-separate +shared):\n%s",
+			diff,
+		)
 	}
 }
 
-// queueWriters starts writers of a provider that a competing transaction has locked. The first writer waits for the provider's lock; the
-// other writers wait in the group commit queue, in the order of the parameter `writers`. When all writers wait, queueWriters calls the
-// function `meanwhile`, commits the competing transaction, and returns the errors of the writers.
-func queueWriters(t *testing.T, s *store.Store, url, provider string, meanwhile func(), writers ...func() error) []error {
+// queueWriters starts writers of a provider that a competing transaction has locked. The first writer waits
+// for the provider's lock; the other writers wait in the group commit queue, in the order of the parameter
+// `writers`. When all writers wait, queueWriters calls the function `meanwhile`, commits the competing
+// transaction, and returns the errors of the writers.
+func queueWriters(
+	t *testing.T,
+	s *store.Store,
+	url, provider string,
+	meanwhile func(),
+	writers ...func() error,
+) []error {
 	t.Helper()
 	r := storetest.NewRival(t, url)
 	r.Do(`begin`)
@@ -145,7 +167,10 @@ func TestGroupCommit_WaitingWritersShareATransaction(t *testing.T) {
 			consumer = twice // in two transactions, because the second write depends on the first write
 		}
 		writers = append(writers, func() error {
-			return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumer, p, 1, inventory.ExpectAbsent()))
+			return s.Inventory.PutAllocations(
+				t.Context(),
+				storetest.VCPUs(consumer, p, 1, inventory.ExpectAbsent()),
+			)
 		})
 	}
 
@@ -157,13 +182,21 @@ func TestGroupCommit_WaitingWritersShareATransaction(t *testing.T) {
 	}
 	want := []inventory.Kind{-1, -1, -1, -1, -1, inventory.Conflict, inventory.Conflict, inventory.Conflict}
 	if diff := cmp.Diff(want, kinds); diff != "" {
-		t.Errorf("fault kinds of eight queued writes, of which the first five must succeed (-want +got):\n%s", diff)
+		t.Errorf(
+			"fault kinds of eight queued writes, of which the first five must succeed (-want +got):\n%s",
+			diff,
+		)
 	}
 	var transactions int
-	err := storetest.Connect(t, url).QueryRow(t.Context(), `select count(distinct xmin::text) from consumer`).Scan(&transactions)
+	err := storetest.Connect(t, url).
+		QueryRow(t.Context(), `select count(distinct xmin::text) from consumer`).
+		Scan(&transactions)
 	if err != nil || transactions != 2 {
-		t.Errorf("number of transactions that created consumers: got %d, error %v; want 2: one for the first writer and one for all others",
-			transactions, err)
+		t.Errorf(
+			"number of transactions that created consumers: got %d, error %v; want 2: one for the first writer and one for all others",
+			transactions,
+			err,
+		)
 	}
 	if n := inventorystore.GroupCommitQueues(s.Inventory); n != 0 {
 		t.Errorf("group commit queues after all writes: got %d, want 0", n)
@@ -183,13 +216,25 @@ func TestGroupCommit_CancelledWaitingWriterWritesNothing(t *testing.T) {
 		}
 	}
 
-	results := queueWriters(t, s, url, p, leave, write(t.Context(), uuid.NewString()), write(ctx, impatient), write(t.Context(), impatient))
+	results := queueWriters(
+		t,
+		s,
+		url,
+		p,
+		leave,
+		write(t.Context(), uuid.NewString()),
+		write(ctx, impatient),
+		write(t.Context(), impatient),
+	)
 
 	if results[0] != nil || !errors.Is(results[1], context.Canceled) || results[2] != nil {
 		t.Errorf("errors of three writers: got %v, want context.Canceled for the second one only", results)
 	}
 	if h := storetest.Allocations(t, s, impatient); h.Generation != 1 {
-		t.Errorf("allocations of the consumer after only the third writer succeeded: got %+v, want generation 1", h)
+		t.Errorf(
+			"allocations of the consumer after only the third writer succeeded: got %+v, want generation 1",
+			h,
+		)
 	}
 }
 
@@ -201,7 +246,10 @@ func TestGroupCommit_CancelledFirstWriterCancelsNoOther(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	write := func(ctx context.Context) func() error {
 		return func() error {
-			return s.Inventory.PutAllocations(ctx, storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
+			return s.Inventory.PutAllocations(
+				ctx,
+				storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()),
+			)
 		}
 	}
 
@@ -243,7 +291,16 @@ func TestGroupCommit_HungDatabaseFailsEachWriterAtItsOwnDeadline(t *testing.T) {
 	var results []chan error
 	for i := range 4 {
 		ctx, result := deadlineContext{t.Context(), make(chan struct{})}, make(chan error, 1)
-		contexts, consumers, results = append(contexts, ctx), append(consumers, uuid.NewString()), append(results, result)
+		contexts, consumers, results = append(
+			contexts,
+			ctx,
+		), append(
+			consumers,
+			uuid.NewString(),
+		), append(
+			results,
+			result,
+		)
 		go func() {
 			result <- s.Inventory.PutAllocations(ctx, storetest.VCPUs(consumers[i], p, 1, inventory.ExpectAbsent()))
 		}()
@@ -257,10 +314,15 @@ func TestGroupCommit_HungDatabaseFailsEachWriterAtItsOwnDeadline(t *testing.T) {
 	defer end()
 	hang.Begin()
 
-	for _, i := range []int{2, 0, 1} { // a writer in the queue, the running writer, and a writer whose group then runs
+	// a writer in the queue, the running writer, and a writer whose group then runs
+	for _, i := range []int{2, 0, 1} {
 		close(contexts[i].passed)
 		if err := <-results[i]; !errors.Is(err, db.ErrUnavailable) {
-			t.Errorf("writer %d at its deadline, while the database hangs: got error %v, want db.ErrUnavailable", i, err)
+			t.Errorf(
+				"writer %d at its deadline, while the database hangs: got error %v, want db.ErrUnavailable",
+				i,
+				err,
+			)
 		}
 		select {
 		case err := <-results[3]:
@@ -272,7 +334,10 @@ func TestGroupCommit_HungDatabaseFailsEachWriterAtItsOwnDeadline(t *testing.T) {
 	rival.Do(`commit`)
 
 	if err := <-results[3]; err != nil {
-		t.Errorf("writer whose deadline has not passed, after the database continues: got error %v, want success", err)
+		t.Errorf(
+			"writer whose deadline has not passed, after the database continues: got error %v, want success",
+			err,
+		)
 	}
 	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent())); err != nil {
 		t.Errorf("write after the outage: got error %v, want success", err)
@@ -284,10 +349,18 @@ func TestGroupCommit_HungDatabaseFailsEachWriterAtItsOwnDeadline(t *testing.T) {
 		}
 	}
 	if u, err := s.Inventory.ProviderUsage(t.Context(), p); err != nil || u.Used["VCPU"] != written+2 {
-		t.Errorf("usage of the provider: got %+v, error %v; want 1 VCPU for each of %d consumers", u, err, written+2)
+		t.Errorf(
+			"usage of the provider: got %+v, error %v; want 1 VCPU for each of %d consumers",
+			u,
+			err,
+			written+2,
+		)
 	}
 	if h := storetest.Allocations(t, s, consumers[2]); h.Generation != 0 {
-		t.Errorf("writer that left the queue before its group ran: got generation %d, want no allocation", h.Generation)
+		t.Errorf(
+			"writer that left the queue before its group ran: got generation %d, want no allocation",
+			h.Generation,
+		)
 	}
 }
 
@@ -305,10 +378,15 @@ func TestGroupCommit_WriteThatPostgreSQLRejectsFailsNoOther(t *testing.T) {
 
 	results := queueWriters(t, s, url, p, func() {}, write("a"), write("b"), write("evil"), write("c"))
 
-	if results[0] != nil || results[1] != nil || results[2] == nil || faultKind(results[2]) >= 0 || results[3] != nil {
+	if results[0] != nil || results[1] != nil || results[2] == nil || faultKind(results[2]) >= 0 ||
+		results[3] != nil {
 		t.Errorf("errors of four writers: got %v, want an error for the third one only", results)
 	}
 	if u, err := s.Inventory.ProviderUsage(t.Context(), p); err != nil || u.Used["VCPU"] != 3 {
-		t.Errorf("usage of the provider after three successful writes: got %+v, error %v; want 3 VCPUs", u, err)
+		t.Errorf(
+			"usage of the provider after three successful writes: got %+v, error %v; want 3 VCPUs",
+			u,
+			err,
+		)
 	}
 }

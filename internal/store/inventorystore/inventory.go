@@ -10,9 +10,10 @@ import (
 	"berth/internal/store/db"
 )
 
-// SetInventory creates or replaces a provider's inventory of one resource class and increments the provider's generation, in
-// the caller's transaction. SetInventory does not change existing allocations, even if they exceed the capacity of the new inventory.
-// SetInventory returns db.ErrNotFound for an unknown provider, and an *inventory.Fault for an unknown resource class.
+// SetInventory creates or replaces a provider's inventory of one resource class and increments the provider's
+// generation, in the caller's transaction. SetInventory does not change existing allocations, even if they
+// exceed the capacity of the new inventory. SetInventory returns db.ErrNotFound for an unknown provider, and
+// an *inventory.Fault for an unknown resource class.
 func SetInventory(ctx context.Context, tx db.Tx, provider, class string, i inventory.Inventory) error {
 	p, err := lockProvider(ctx, tx, provider)
 	if err != nil {
@@ -30,9 +31,11 @@ func SetInventory(ctx context.Context, tx db.Tx, provider, class string, i inven
 	return nil
 }
 
-// QueueInventory queues the statement that creates or replaces a provider's inventory of a resource class. The resource class must exist.
+// QueueInventory queues the statement that creates or replaces a provider's inventory of a resource class.
+// The resource class must exist.
 func QueueInventory(batch *pgx.Batch, p LockedProvider, class string, i inventory.Inventory) {
-	batch.Queue(`
+	batch.Queue(
+		`
 		insert into inventory (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)
 		select @provider, id, @total, @reserved, @min_unit, @max_unit, @step_size, @allocation_ratio
 		from resource_class
@@ -40,6 +43,15 @@ func QueueInventory(batch *pgx.Batch, p LockedProvider, class string, i inventor
 		on conflict (provider_id, class_id) do update
 		set total = excluded.total, reserved = excluded.reserved, min_unit = excluded.min_unit, max_unit = excluded.max_unit,
 			step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio, updated_at = now()`,
-		pgx.NamedArgs{"provider": p.id, "class": class, "total": i.Total, "reserved": i.Reserved, "min_unit": i.MinUnit,
-			"max_unit": i.MaxUnit, "step_size": i.StepSize, "allocation_ratio": i.AllocationRatio})
+		pgx.NamedArgs{
+			"provider":         p.id,
+			"class":            class,
+			"total":            i.Total,
+			"reserved":         i.Reserved,
+			"min_unit":         i.MinUnit,
+			"max_unit":         i.MaxUnit,
+			"step_size":        i.StepSize,
+			"allocation_ratio": i.AllocationRatio,
+		},
+	)
 }

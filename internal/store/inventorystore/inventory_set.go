@@ -15,12 +15,15 @@ import (
 )
 
 // ProviderInventories returns the inventories of a provider, by resource class.
-func (s *Store) ProviderInventories(ctx context.Context, provider string) (inventory.ProviderInventories, error) {
+func (s *Store) ProviderInventories(
+	ctx context.Context,
+	provider string,
+) (inventory.ProviderInventories, error) {
 	return providerInventories(ctx, s.db, provider)
 }
 
-// providerInventoryRow is a row of a query result with one inventory of a provider. If a provider has no inventories, the result has one
-// row in which every field except Generation is null.
+// providerInventoryRow is a row of a query result with one inventory of a provider. If a provider has no
+// inventories, the result has one row in which every field except Generation is null.
 type providerInventoryRow struct {
 	Generation                                  int64
 	Class                                       *string
@@ -29,7 +32,11 @@ type providerInventoryRow struct {
 	ChangedAt                                   *time.Time
 }
 
-func providerInventories(ctx context.Context, q db.Querier, provider string) (inventory.ProviderInventories, error) {
+func providerInventories(
+	ctx context.Context,
+	q db.Querier,
+	provider string,
+) (inventory.ProviderInventories, error) {
 	all := inventory.ProviderInventories{Classes: map[string]inventory.Inventory{}}
 	rows, err := db.QueryAll(ctx, q, pgx.RowToStructByName[providerInventoryRow], `
 		select p.generation, c.name as class, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio,
@@ -38,7 +45,11 @@ func providerInventories(ctx context.Context, q db.Querier, provider string) (in
 		left join (inventory i join resource_class c on c.id = i.class_id) on i.provider_id = p.id
 		where p.uuid = $1`, provider)
 	if err != nil {
-		return inventory.ProviderInventories{}, fmt.Errorf("read inventories of provider %s: %w", provider, err)
+		return inventory.ProviderInventories{}, fmt.Errorf(
+			"read inventories of provider %s: %w",
+			provider,
+			err,
+		)
 	}
 	if len(rows) == 0 {
 		return inventory.ProviderInventories{}, fmt.Errorf("%w: no provider %s", db.ErrNotFound, provider)
@@ -48,8 +59,14 @@ func providerInventories(ctx context.Context, q db.Querier, provider string) (in
 		if r.Class == nil {
 			continue
 		}
-		all.Classes[*r.Class] = inventory.Inventory{Total: *r.Total, Reserved: *r.Reserved, MinUnit: *r.MinUnit, MaxUnit: *r.MaxUnit,
-			StepSize: *r.StepSize, AllocationRatio: *r.AllocationRatio}
+		all.Classes[*r.Class] = inventory.Inventory{
+			Total:           *r.Total,
+			Reserved:        *r.Reserved,
+			MinUnit:         *r.MinUnit,
+			MaxUnit:         *r.MaxUnit,
+			StepSize:        *r.StepSize,
+			AllocationRatio: *r.AllocationRatio,
+		}
 		all.ChangedAt = latest(all.ChangedAt, *r.ChangedAt)
 	}
 	return all, nil
@@ -63,21 +80,30 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// CreateInventory creates a provider's inventory of a resource class. CreateInventory returns a fault if the provider already has an
-// inventory of the resource class.
-func (s *Store) CreateInventory(ctx context.Context, provider, class string, i inventory.Inventory) (inventory.ProviderInventories, error) {
+// CreateInventory creates a provider's inventory of a resource class. CreateInventory returns a fault if the
+// provider already has an inventory of the resource class.
+func (s *Store) CreateInventory(
+	ctx context.Context,
+	provider, class string,
+	i inventory.Inventory,
+) (inventory.ProviderInventories, error) {
 	return s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
 		if slices.Contains(p.classes, class) {
-			return inventory.Faultf(inventory.ConcurrentUpdate,
-				"Update conflict: Inventory for '%s' on resource provider '%s' already exists.", class, p.uuid)
+			return inventory.Faultf(
+				inventory.ConcurrentUpdate,
+				"Update conflict: Inventory for '%s' on resource provider '%s' already exists.",
+				class,
+				p.uuid,
+			)
 		}
 		QueueInventory(batch, p.LockedProvider, class, i)
 		return p.checkNewClasses(ctx, tx, class)
 	})
 }
 
-// UpdateInventory changes a provider's inventory of a resource class; the provider must have the given generation. UpdateInventory returns
-// a fault of kind UnknownClass for an unknown resource class, and a fault of kind Missing if the provider has no inventory of the class.
+// UpdateInventory changes a provider's inventory of a resource class; the provider must have the given
+// generation. UpdateInventory returns a fault of kind UnknownClass for an unknown resource class, and a fault
+// of kind Missing if the provider has no inventory of the class.
 func (s *Store) UpdateInventory(ctx context.Context, provider string, generation int64, class string,
 	i inventory.Inventory) (inventory.ProviderInventories, error) {
 	return s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
@@ -95,8 +121,9 @@ func (s *Store) UpdateInventory(ctx context.Context, provider string, generation
 	})
 }
 
-// ReplaceInventories replaces all inventories of a provider; the provider must have the given generation. If a present inventory has
-// allocations and the new inventories do not contain its resource class, ReplaceInventories returns a fault of kind InventoryInUse.
+// ReplaceInventories replaces all inventories of a provider; the provider must have the given generation. If
+// a present inventory has allocations and the new inventories do not contain its resource class,
+// ReplaceInventories returns a fault of kind InventoryInUse.
 func (s *Store) ReplaceInventories(ctx context.Context, provider string, generation int64,
 	classes map[string]inventory.Inventory) (inventory.ProviderInventories, error) {
 	return s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
@@ -117,8 +144,9 @@ func (s *Store) ReplaceInventories(ctx context.Context, provider string, generat
 	})
 }
 
-// DeleteInventory deletes a provider's inventory of a resource class. DeleteInventory returns a fault of kind Missing if the provider has
-// no inventory of the class, and a fault of kind InventoryInUse if the inventory has allocations.
+// DeleteInventory deletes a provider's inventory of a resource class. DeleteInventory returns a fault of kind
+// Missing if the provider has no inventory of the class, and a fault of kind InventoryInUse if the inventory
+// has allocations.
 func (s *Store) DeleteInventory(ctx context.Context, provider, class string) error {
 	_, err := s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
 		if !slices.Contains(p.classes, class) {
@@ -129,8 +157,8 @@ func (s *Store) DeleteInventory(ctx context.Context, provider, class string) err
 	return err
 }
 
-// DeleteInventories deletes all inventories of a provider. DeleteInventories returns a fault of kind InventoryInUse if one of the
-// inventories has allocations.
+// DeleteInventories deletes all inventories of a provider. DeleteInventories returns a fault of kind
+// InventoryInUse if one of the inventories has allocations.
 func (s *Store) DeleteInventories(ctx context.Context, provider string) error {
 	_, err := s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
 		return p.QueueDelete(ctx, tx, batch, p.classes)
@@ -140,14 +168,15 @@ func (s *Store) DeleteInventories(ctx context.Context, provider string) error {
 
 const staleGenerationMessage = "resource provider generation conflict"
 
-// LockedInventories is a locked provider with the resource classes of the provider's inventories, in the order of the IDs of the classes.
+// LockedInventories is a locked provider with the resource classes of the provider's inventories, in the
+// order of the IDs of the classes.
 type LockedInventories struct {
 	LockedProvider
 	classes []string
 }
 
-// changeInventories locks a provider, calls the function `prepare`, which checks and queues the change of the provider's inventories, then
-// increments the provider's generation, and returns the new inventories.
+// changeInventories locks a provider, calls the function `prepare`, which checks and queues the change of the
+// provider's inventories, then increments the provider's generation, and returns the new inventories.
 func (s *Store) changeInventories(ctx context.Context, provider string,
 	prepare func(db.Tx, LockedInventories, *pgx.Batch) error) (inventory.ProviderInventories, error) {
 	var after inventory.ProviderInventories
@@ -195,19 +224,27 @@ func LockInventories(ctx context.Context, tx db.Tx, provider string) (LockedInve
 	return p, nil
 }
 
-// checkNewClasses returns a fault if one of the resource classes does not exist. If the provider already has an inventory of a class,
-// checkNewClasses does not check the class, because the class then exists.
+// checkNewClasses returns a fault if one of the resource classes does not exist. If the provider already has
+// an inventory of a class, checkNewClasses does not check the class, because the class then exists.
 func (p LockedInventories) checkNewClasses(ctx context.Context, tx db.Tx, classes ...string) error {
-	unknown := slices.DeleteFunc(slices.Clone(classes), func(class string) bool { return slices.Contains(p.classes, class) })
+	unknown := slices.DeleteFunc(
+		slices.Clone(classes),
+		func(class string) bool { return slices.Contains(p.classes, class) },
+	)
 	if len(unknown) == 0 {
 		return nil
 	}
 	return checkClasses(ctx, tx, unknown)
 }
 
-// QueueDelete queues the deletion of a provider's inventories of the given resource classes. If one of these inventories has
-// allocations, QueueDelete returns a fault of kind InventoryInUse.
-func (p LockedInventories) QueueDelete(ctx context.Context, tx db.Tx, batch *pgx.Batch, classes []string) error {
+// QueueDelete queues the deletion of a provider's inventories of the given resource classes. If one of these
+// inventories has allocations, QueueDelete returns a fault of kind InventoryInUse.
+func (p LockedInventories) QueueDelete(
+	ctx context.Context,
+	tx db.Tx,
+	batch *pgx.Batch,
+	classes []string,
+) error {
 	if len(classes) == 0 {
 		return nil
 	}
@@ -226,8 +263,12 @@ func (p LockedInventories) QueueDelete(ctx context.Context, tx db.Tx, batch *pgx
 		return fmt.Errorf("check whether inventories are in use: %w", err)
 	}
 	if len(used) > 0 {
-		return inventory.Faultf(inventory.InventoryInUse, "Inventory for '%s' on resource provider '%s' in use.",
-			strings.Join(used, ", "), p.uuid)
+		return inventory.Faultf(
+			inventory.InventoryInUse,
+			"Inventory for '%s' on resource provider '%s' in use.",
+			strings.Join(used, ", "),
+			p.uuid,
+		)
 	}
 	batch.Queue(`
 		delete from inventory i

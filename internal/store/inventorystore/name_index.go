@@ -9,8 +9,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// nameIndex maps the names of resource classes or traits to their IDs and back. For each name, nameIndex also contains the number of
-// providers with this class or trait; the count stops at maxRareCount.
+// nameIndex maps the names of resource classes or traits to their IDs and back. For each name, nameIndex also
+// contains the number of providers with this class or trait; the count stops at maxRareCount.
 type nameIndex struct {
 	names  map[int32]string
 	ids    map[string]int32
@@ -45,8 +45,8 @@ func (x nameIndex) namesOf(ids []int32) []string {
 	return all
 }
 
-// idsOf returns the IDs of the resource classes or traits with the given names, in the order of the names. All given names must be in the
-// index.
+// idsOf returns the IDs of the resource classes or traits with the given names, in the order of the names.
+// All given names must be in the index.
 func (x nameIndex) idsOf(names []string) []int32 {
 	all := make([]int32, len(names))
 	for i, name := range names {
@@ -55,8 +55,8 @@ func (x nameIndex) idsOf(names []string) []int32 {
 	return all
 }
 
-// check returns a fault of the given kind if some of the names are not in the index. The parameter `format` is the message of the fault,
-// with one formatting verb for the list of the names that are not in the index.
+// check returns a fault of the given kind if some of the names are not in the index. The parameter `format`
+// is the message of the fault, with one formatting verb for the list of the names that are not in the index.
 func (x nameIndex) check(names []string, kind inventory.Kind, format string) error {
 	unknown := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		_, exists := x.ids[name]

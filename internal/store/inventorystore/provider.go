@@ -12,13 +12,14 @@ import (
 	"berth/internal/store/db"
 )
 
-// treeLock is the key of the advisory lock that protects the parents of all providers. A transaction that adds a child provider takes
-// treeLock in shared mode. A transaction that moves a provider with its descendants takes treeLock in exclusive mode, so that no other
-// transaction can add a descendant during the move.
+// treeLock is the key of the advisory lock that protects the parents of all providers. A transaction that
+// adds a child provider takes treeLock in shared mode. A transaction that moves a provider with its
+// descendants takes treeLock in exclusive mode, so that no other transaction can add a descendant during the
+// move.
 const treeLock = 0x62657274
 
-// CreateProvider creates a provider. CreateProvider returns a fault of kind DuplicateName if another provider has the same name or UUID,
-// and a fault of kind Invalid if the parent provider does not exist.
+// CreateProvider creates a provider. CreateProvider returns a fault of kind DuplicateName if another provider
+// has the same name or UUID, and a fault of kind Invalid if the parent provider does not exist.
 func (s *Store) CreateProvider(ctx context.Context, p inventory.ProviderDraft) (inventory.Provider, error) {
 	var created inventory.Provider
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -33,14 +34,15 @@ func (s *Store) CreateProvider(ctx context.Context, p inventory.ProviderDraft) (
 	return created, err
 }
 
-// DeleteProvider deletes a provider with its inventories, traits and aggregates. DeleteProvider returns a fault of kind HasChildren if the
-// provider has children, and a fault of kind ProviderInUse if consumers have allocations from it.
+// DeleteProvider deletes a provider with its inventories, traits and aggregates. DeleteProvider returns a
+// fault of kind HasChildren if the provider has children, and a fault of kind ProviderInUse if consumers have
+// allocations from it.
 func (s *Store) DeleteProvider(ctx context.Context, uuid string) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error { return removeProvider(ctx, tx, uuid) })
 }
 
-// AddProvider does the same as CreateProvider, but in the caller's transaction. If AddProvider returns a fault of kind DuplicateName, the
-// caller can only roll the transaction back.
+// AddProvider does the same as CreateProvider, but in the caller's transaction. If AddProvider returns a
+// fault of kind DuplicateName, the caller can only roll the transaction back.
 func AddProvider(ctx context.Context, tx db.Tx, p inventory.ProviderDraft) error {
 	if p.Parent != "" {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock_shared($1)`, treeLock); err != nil {
@@ -60,14 +62,28 @@ func AddProvider(ctx context.Context, tx db.Tx, p inventory.ProviderDraft) error
 			created = tag.RowsAffected()
 			return nil
 		})
-	queueHistory(ctx, batch, inventory.CauseCreated, inventory.GenerationChange{Provider: &inventory.GenerationShift{UUID: p.UUID, To: new(int64(0))}})
+	queueHistory(
+		ctx,
+		batch,
+		inventory.CauseCreated,
+		inventory.GenerationChange{Provider: &inventory.GenerationShift{UUID: p.UUID, To: new(int64(0))}},
+	)
 	err := tx.SendBatch(ctx, batch).Close()
 	switch {
 	case db.Violates(err, "provider_name"):
-		return inventory.Faultf(inventory.DuplicateName, "Conflicting resource provider name: %s already exists.", p.Name)
+		return inventory.Faultf(
+			inventory.DuplicateName,
+			"Conflicting resource provider name: %s already exists.",
+			p.Name,
+		)
 	case db.Violates(err, "provider_uuid"):
-		return inventory.Faultf(inventory.DuplicateName, "Conflicting resource provider uuid: %s already exists.", p.UUID)
-	case db.Violates(err, "provider_parent"), db.Violates(err, "provider_root"): // another writer has deleted the parent
+		return inventory.Faultf(
+			inventory.DuplicateName,
+			"Conflicting resource provider uuid: %s already exists.",
+			p.UUID,
+		)
+	case db.Violates(err, "provider_parent"),
+		db.Violates(err, "provider_root"): // another writer has deleted the parent
 		return inventory.Faultf(inventory.Invalid, "parent provider UUID does not exist.")
 	case err != nil:
 		return fmt.Errorf("create provider %s: %w", p.UUID, err)
@@ -77,7 +93,8 @@ func AddProvider(ctx context.Context, tx db.Tx, p inventory.ProviderDraft) error
 	return nil
 }
 
-// DropProvider does the same as DeleteProvider, but in the caller's transaction, and returns nil if the provider does not exist.
+// DropProvider does the same as DeleteProvider, but in the caller's transaction, and returns nil if the
+// provider does not exist.
 func DropProvider(ctx context.Context, tx db.Tx, uuid string) error {
 	if err := removeProvider(ctx, tx, uuid); !errors.Is(err, db.ErrNotFound) {
 		return err
@@ -112,7 +129,12 @@ func removeProvider(ctx context.Context, tx db.Tx, uuid string) error {
 	tx.Changed(db.Change{Type: providerType, ID: uuid, Before: &generation})
 	batch = &pgx.Batch{}
 	batch.Queue(`delete from provider where id = $1`, id)
-	queueHistory(ctx, batch, inventory.CauseDeleted, inventory.GenerationChange{Provider: &inventory.GenerationShift{UUID: uuid, From: &generation}})
+	queueHistory(
+		ctx,
+		batch,
+		inventory.CauseDeleted,
+		inventory.GenerationChange{Provider: &inventory.GenerationShift{UUID: uuid, From: &generation}},
+	)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("delete provider %s: %w", uuid, err)
 	}
@@ -124,18 +146,24 @@ const providerType = "resource_provider"
 
 // changed records a change of a locked provider for the audit log.
 func (p LockedProvider) changed(tx db.Tx, before int64) {
-	tx.Changed(db.Change{Type: providerType, ID: p.uuid, Before: &before, After: &p.generation})
+	tx.Changed(db.Change{
+		Type:   providerType,
+		ID:     p.uuid,
+		Before: &before,
+		After:  &p.generation,
+	})
 }
 
-// LockedProvider is a provider whose row the current transaction has locked. Until the transaction ends, no other transaction can change
-// the generation, inventories, traits or aggregates of a LockedProvider.
+// LockedProvider is a provider whose row the current transaction has locked. Until the transaction ends, no
+// other transaction can change the generation, inventories, traits or aggregates of a LockedProvider.
 type LockedProvider struct {
 	id         int64
 	uuid       string
 	generation int64
 }
 
-// lockProvider locks the row of a provider, so that other writers of the provider wait until the caller's transaction ends.
+// lockProvider locks the row of a provider, so that other writers of the provider wait until the caller's
+// transaction ends.
 func lockProvider(ctx context.Context, tx db.Tx, uuid string) (LockedProvider, error) {
 	p := LockedProvider{uuid: uuid}
 	err := tx.QueryRow(ctx, `
@@ -149,8 +177,8 @@ func lockProvider(ctx context.Context, tx db.Tx, uuid string) (LockedProvider, e
 	return p, nil
 }
 
-// checkGeneration returns a fault of kind ConcurrentUpdate with the given message if the provider does not have the generation
-// that the writer expects.
+// checkGeneration returns a fault of kind ConcurrentUpdate with the given message if the provider does not
+// have the generation that the writer expects.
 func (p LockedProvider) checkGeneration(generation int64, message string) error {
 	if p.generation != generation {
 		return inventory.Faultf(inventory.ConcurrentUpdate, "%s", message)
@@ -158,11 +186,18 @@ func (p LockedProvider) checkGeneration(generation int64, message string) error 
 	return nil
 }
 
-// QueueGeneration queues two statements: one increments the generation of a locked provider, the other adds an entry about the increment to
-// the generation history.
+// QueueGeneration queues two statements: one increments the generation of a locked provider, the other adds
+// an entry about the increment to the generation history.
 func (p *LockedProvider) QueueGeneration(ctx context.Context, batch *pgx.Batch, cause inventory.Cause) {
 	before := p.generation
 	p.generation++
 	batch.Queue(`update provider set generation = $2, updated_at = now() where id = $1`, p.id, p.generation)
-	queueHistory(ctx, batch, cause, inventory.GenerationChange{Provider: &inventory.GenerationShift{UUID: p.uuid, From: &before, To: new(p.generation)}})
+	queueHistory(
+		ctx,
+		batch,
+		cause,
+		inventory.GenerationChange{
+			Provider: &inventory.GenerationShift{UUID: p.uuid, From: &before, To: new(p.generation)},
+		},
+	)
 }

@@ -13,7 +13,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// providerSelect is the beginning of a SQL query for providers. The SQL query selects the columns that scanProvider reads.
+// providerSelect is the beginning of a SQL query for providers. The SQL query selects the columns that
+// scanProvider reads.
 const providerSelect = `
 	select p.uuid, p.name, p.generation, coalesce(parent.uuid, ''), root.uuid, coalesce(p.updated_at, p.created_at)
 	from provider p
@@ -41,8 +42,8 @@ func scanProvider(row pgx.CollectableRow) (inventory.Provider, error) {
 	return p, err
 }
 
-// Providers returns the providers that match a filter, oldest first. Providers returns a fault of kind UnknownClass for an unknown
-// resource class, and a fault of kind Invalid for an unknown trait.
+// Providers returns the providers that match a filter, oldest first. Providers returns a fault of kind
+// UnknownClass for an unknown resource class, and a fault of kind Invalid for an unknown trait.
 func (s *Store) Providers(ctx context.Context, f inventory.ProviderFilter) ([]inventory.Provider, error) {
 	var providers []inventory.Provider
 	err := s.db.InSnapshot(ctx, func(tx db.Tx) error {
@@ -60,7 +61,10 @@ func (s *Store) Providers(ctx context.Context, f inventory.ProviderFilter) ([]in
 			return err
 		}
 		available, err := countAvailableClasses(ctx, tx, f.Resources, where, args)
-		providers = slices.DeleteFunc(providers, func(p inventory.Provider) bool { return available[p.UUID] < len(f.Resources) })
+		providers = slices.DeleteFunc(
+			providers,
+			func(p inventory.Provider) bool { return available[p.UUID] < len(f.Resources) },
+		)
 		return err
 	})
 	if err != nil {
@@ -69,9 +73,9 @@ func (s *Store) Providers(ctx context.Context, f inventory.ProviderFilter) ([]in
 	return providers, nil
 }
 
-// providerConditions returns the SQL where clause of a filter, for the table `provider` with the alias p, and the arguments of the clause.
-// The where clause checks that a provider has inventories of the requested resource classes, but not that the requested amounts are
-// available.
+// providerConditions returns the SQL where clause of a filter, for the table `provider` with the alias p, and
+// the arguments of the clause. The where clause checks that a provider has inventories of the requested
+// resource classes, but not that the requested amounts are available.
 func providerConditions(f inventory.ProviderFilter, classes, traits nameIndex) (where string, args []any) {
 	var conditions []string
 	addCondition := func(condition string, value any) {
@@ -96,12 +100,21 @@ func providerConditions(f inventory.ProviderFilter, classes, traits nameIndex) (
 			addCondition(`not `+exists, id(r.Forbidden))
 		}
 	}
-	addRule(f.Aggregates, `exists (select from provider_aggregate a where a.provider_id = p.id and a.aggregate = any($%d))`,
-		func(names []string) any { return names })
-	addRule(f.Traits, `exists (select from provider_trait pt where pt.provider_id = p.id and pt.trait_id = any($%d))`,
-		func(names []string) any { return traits.idsOf(names) })
+	addRule(
+		f.Aggregates,
+		`exists (select from provider_aggregate a where a.provider_id = p.id and a.aggregate = any($%d))`,
+		func(names []string) any { return names },
+	)
+	addRule(
+		f.Traits,
+		`exists (select from provider_trait pt where pt.provider_id = p.id and pt.trait_id = any($%d))`,
+		func(names []string) any { return traits.idsOf(names) },
+	)
 	for class := range f.Resources {
-		addCondition(`exists (select from inventory i where i.provider_id = p.id and i.class_id = $%d)`, classes.ids[class])
+		addCondition(
+			`exists (select from inventory i where i.provider_id = p.id and i.class_id = $%d)`,
+			classes.ids[class],
+		)
 	}
 	if len(conditions) > 0 {
 		where = `where ` + strings.Join(conditions, ` and `)
@@ -109,8 +122,13 @@ func providerConditions(f inventory.ProviderFilter, classes, traits nameIndex) (
 	return where, args
 }
 
-// filterNames returns the IDs of the resource classes and traits in a filter, or a fault if one of these classes or traits does not exist.
-func filterNames(ctx context.Context, tx db.Tx, f inventory.ProviderFilter) (classes, traits nameIndex, err error) {
+// filterNames returns the IDs of the resource classes and traits in a filter, or a fault if one of these
+// classes or traits does not exist.
+func filterNames(
+	ctx context.Context,
+	tx db.Tx,
+	f inventory.ProviderFilter,
+) (classes, traits nameIndex, err error) {
 	classes, traits = newNameIndex(), newNameIndex()
 	requested := slices.Sorted(maps.Keys(f.Resources))
 	if len(requested) == 0 && f.Traits.IsEmpty() {
@@ -138,7 +156,13 @@ type availableRow struct {
 
 // countAvailableClasses returns, for each provider UUID, the number of
 // requested resource classes whose requested amount the provider has available.
-func countAvailableClasses(ctx context.Context, tx db.Tx, resources map[string]int64, where string, args []any) (map[string]int, error) {
+func countAvailableClasses(
+	ctx context.Context,
+	tx db.Tx,
+	resources map[string]int64,
+	where string,
+	args []any,
+) (map[string]int, error) {
 	rows, err := tx.Query(ctx, fmt.Sprintf(`
 		select p.uuid as provider, c.name as class, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio, i.used
 		from provider p

@@ -11,17 +11,27 @@ import (
 	"berth/internal/store/db"
 )
 
-// UpdateProvider renames a provider. If the change names a parent other than the current one, UpdateProvider also moves the provider and
-// its descendants below the named parent. UpdateProvider does not change the generation of the provider.
+// UpdateProvider renames a provider. If the change names a parent other than the current one, UpdateProvider
+// also moves the provider and its descendants below the named parent. UpdateProvider does not change the
+// generation of the provider.
 func (s *Store) UpdateProvider(ctx context.Context, c inventory.ProviderChange) (inventory.Provider, error) {
 	var changed inventory.Provider
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		if err := moveProvider(ctx, tx, c); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `update provider set name = $2, updated_at = now() where uuid = $1`, c.UUID, c.Name)
+		_, err := tx.Exec(
+			ctx,
+			`update provider set name = $2, updated_at = now() where uuid = $1`,
+			c.UUID,
+			c.Name,
+		)
 		if db.Violates(err, "provider_name") {
-			return inventory.Faultf(inventory.DuplicateName, "Conflicting resource provider %s already exists.", c.Name)
+			return inventory.Faultf(
+				inventory.DuplicateName,
+				"Conflicting resource provider %s already exists.",
+				c.Name,
+			)
 		}
 		if err != nil {
 			return fmt.Errorf("rename provider %s: %w", c.UUID, err)
@@ -32,8 +42,8 @@ func (s *Store) UpdateProvider(ctx context.Context, c inventory.ProviderChange) 
 	return changed, err
 }
 
-// moveProvider moves a provider to the parent that the change names. If the change names the current parent of the provider, as most
-// changes do, moveProvider does not take treeLock.
+// moveProvider moves a provider to the parent that the change names. If the change names the current parent
+// of the provider, as most changes do, moveProvider does not take treeLock.
 func moveProvider(ctx context.Context, tx db.Tx, c inventory.ProviderChange) error {
 	current, err := provider(ctx, tx, c.UUID)
 	if err != nil || c.Parent == nil || *c.Parent == current.Parent {
@@ -58,8 +68,8 @@ func moveProvider(ctx context.Context, tx db.Tx, c inventory.ProviderChange) err
 	return reparent(ctx, tx, c.UUID, *c.Parent)
 }
 
-// reparent moves a provider and its descendants below the provider `parent` or, if `parent` is empty, makes the provider the root of a
-// separate tree. The caller of reparent must hold treeLock in exclusive mode.
+// reparent moves a provider and its descendants below the provider `parent` or, if `parent` is empty, makes
+// the provider the root of a separate tree. The caller of reparent must hold treeLock in exclusive mode.
 func reparent(ctx context.Context, tx db.Tx, uuid, parent string) error {
 	rows, err := tx.Query(ctx, `
 		with recursive subtree as (
@@ -99,7 +109,8 @@ func reparent(ctx context.Context, tx db.Tx, uuid, parent string) error {
 			parent_id = case when p.id = place.id then place.parent_id else p.parent_id end
 		from place
 		where p.id = any($3)`, uuid, parent, ids)
-	parentDeleted := db.Violates(err, "provider_parent") || db.Violates(err, "provider_root") || err == nil && tag.RowsAffected() == 0
+	parentDeleted := db.Violates(err, "provider_parent") || db.Violates(err, "provider_root") ||
+		err == nil && tag.RowsAffected() == 0
 	switch {
 	case parentDeleted && parent != "": // another writer has deleted the parent
 		return inventory.Faultf(inventory.Invalid, "parent provider UUID does not exist.")

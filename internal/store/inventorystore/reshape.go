@@ -13,12 +13,13 @@ import (
 	"berth/internal/store/db"
 )
 
-// Reshape replaces the inventories of providers and the allocations of consumers in one transaction. Reshape first adds the new
-// inventories, then replaces the allocations, and then deletes those inventories of the providers that the request does not contain.
-// If the request is not allowed, Reshape returns an *inventory.Fault.
+// Reshape replaces the inventories of providers and the allocations of consumers in one transaction. Reshape
+// first adds the new inventories, then replaces the allocations, and then deletes those inventories of the
+// providers that the request does not contain. If the request is not allowed, Reshape returns an
+// *inventory.Fault.
 //
-// As in OpenStack Placement, Reshape increases the generation of a provider by one when it adds inventories, by one when it writes
-// allocations, and by one when it deletes inventories.
+// As in OpenStack Placement, Reshape increases the generation of a provider by one when it adds inventories,
+// by one when it writes allocations, and by one when it deletes inventories.
 func (s *Store) Reshape(ctx context.Context, shape inventory.Reshape) error {
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		if err := checkInventoryProviders(ctx, tx, shape); err != nil {
@@ -62,14 +63,19 @@ func recordReshapedProviders(ctx context.Context, tx db.Tx, shape inventory.Resh
 	return err
 }
 
-// reshapeConflict returns the fault of a reshape that failed because another writer has changed the same rows.
+// reshapeConflict returns the fault of a reshape that failed because another writer has changed the same
+// rows.
 func reshapeConflict(what string) error {
-	return inventory.Faultf(inventory.ConcurrentUpdate, "update conflict: Another thread concurrently updated the %s. Please retry your update", what)
+	return inventory.Faultf(
+		inventory.ConcurrentUpdate,
+		"update conflict: Another thread concurrently updated the %s. Please retry your update",
+		what,
+	)
 }
 
-// checkInventoryProviders returns a fault if a provider of the new inventories does not exist or does not have the expected
-// generation. checkInventoryProviders runs before the transaction locks rows, because the transaction locks consumers before providers, but
-// must report a fault about a provider first.
+// checkInventoryProviders returns a fault if a provider of the new inventories does not exist or does not
+// have the expected generation. checkInventoryProviders runs before the transaction locks rows, because the
+// transaction locks consumers before providers, but must report a fault about a provider first.
 func checkInventoryProviders(ctx context.Context, tx db.Tx, shape inventory.Reshape) error {
 	known, err := providersWhere(ctx, tx, `uuid = any($1)`, shape.InventoryProviders())
 	if err != nil {
@@ -78,20 +84,34 @@ func checkInventoryProviders(ctx context.Context, tx db.Tx, shape inventory.Resh
 	for _, name := range shape.InventoryProviders() {
 		p, ok := known[name]
 		if !ok {
-			return inventory.Faultf(inventory.UnknownProvider,
-				"Resource provider %s in inventories not found: No resource provider with uuid %s found", name, name)
+			return inventory.Faultf(
+				inventory.UnknownProvider,
+				"Resource provider %s in inventories not found: No resource provider with uuid %s found",
+				name,
+				name,
+			)
 		}
 		if given := shape.Inventories[name].Generation; p.generation != given {
-			return inventory.Faultf(inventory.ConcurrentUpdate,
-				"resource provider generation conflict for provider %s: actual: %d, given: %d", name, p.generation, given)
+			return inventory.Faultf(
+				inventory.ConcurrentUpdate,
+				"resource provider generation conflict for provider %s: actual: %d, given: %d",
+				name,
+				p.generation,
+				given,
+			)
 		}
 	}
 	return nil
 }
 
-// providersWhere reads the providers that meet a SQL condition and returns them by UUID. The parameter `condition` may end with a locking
-// clause such as "for update".
-func providersWhere(ctx context.Context, tx db.Tx, condition string, args ...any) (map[string]LockedProvider, error) {
+// providersWhere reads the providers that meet a SQL condition and returns them by UUID. The parameter
+// `condition` may end with a locking clause such as "for update".
+func providersWhere(
+	ctx context.Context,
+	tx db.Tx,
+	condition string,
+	args ...any,
+) (map[string]LockedProvider, error) {
 	rows, err := tx.Query(ctx, `select id, uuid, generation from provider where `+condition, args...)
 	if err != nil {
 		return nil, fmt.Errorf("reshape: read providers: %w", err)
@@ -110,12 +130,13 @@ func providersWhere(ctx context.Context, tx db.Tx, condition string, args ...any
 // reshapeTx is a reshape whose consumers and providers are locked.
 type reshapeTx struct {
 	inventory.Reshape
-	tx        db.Tx
-	providers map[string]LockedProvider // providers of the inventories, of the new allocations and of the deleted consumers' allocations
+	tx db.Tx
+	// providers of the inventories, of the new allocations and of the deleted consumers' allocations
+	providers map[string]LockedProvider
 }
 
-// lockReshape locks the consumers and then the providers of a reshape. If a consumer or provider does not have the generation that the
-// reshape request expects, lockReshape returns a fault.
+// lockReshape locks the consumers and then the providers of a reshape. If a consumer or provider does not
+// have the generation that the reshape request expects, lockReshape returns a fault.
 func lockReshape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*reshapeTx, error) {
 	var deleted []string
 	for _, w := range shape.Writes {
@@ -139,14 +160,18 @@ func lockReshape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*resha
 	}
 	for _, name := range shape.AllocationProviders() {
 		if _, ok := locked[name]; !ok {
-			return nil, inventory.Faultf(inventory.Invalid, "Allocation for resource provider '%s' that does not exist.", name)
+			return nil, inventory.Faultf(
+				inventory.Invalid,
+				"Allocation for resource provider '%s' that does not exist.",
+				name,
+			)
 		}
 	}
 	return &reshapeTx{shape, tx, locked}, checkClasses(ctx, tx, shape.Classes())
 }
 
-// lockConsumers locks the rows of the consumers that the writes change. If a consumer is not in the state that the write of the consumer
-// expects, lockConsumers returns a fault.
+// lockConsumers locks the rows of the consumers that the writes change. If a consumer is not in the state
+// that the write of the consumer expects, lockConsumers returns a fault.
 func lockConsumers(ctx context.Context, tx db.Tx, writes []inventory.ConsumerWrite) error {
 	names := make([]string, len(writes))
 	for i, w := range writes {
@@ -178,8 +203,9 @@ func lockConsumers(ctx context.Context, tx db.Tx, writes []inventory.ConsumerWri
 	return nil
 }
 
-// addInventories creates or replaces the requested inventories of the providers. addInventories does not delete the inventories that the
-// request does not contain, because the present allocations may still use them.
+// addInventories creates or replaces the requested inventories of the providers. addInventories does not
+// delete the inventories that the request does not contain, because the present allocations may still use
+// them.
 func (r *reshapeTx) addInventories(ctx context.Context) error {
 	batch := &pgx.Batch{}
 	for _, name := range r.InventoryProviders() {
@@ -223,9 +249,9 @@ func (r *reshapeTx) deleteInventories(ctx context.Context) error {
 	return nil
 }
 
-// leftOver returns those inventories of the request's providers that the reshape request does not contain. The result consists of two
-// lists of equal length: the provider ID and the class ID of each inventory. If one of these inventories has allocations, leftOver
-// returns a fault of kind InventoryInUse.
+// leftOver returns those inventories of the request's providers that the reshape request does not contain.
+// The result consists of two lists of equal length: the provider ID and the class ID of each inventory. If
+// one of these inventories has allocations, leftOver returns a fault of kind InventoryInUse.
 func (r *reshapeTx) leftOver(ctx context.Context) (providers []int64, classes []int32, err error) {
 	rows, err := r.tx.Query(ctx, `
 		select p.uuid, c.name, i.provider_id, i.class_id,
@@ -256,8 +282,12 @@ func (r *reshapeTx) leftOver(ctx context.Context) (providers []int64, classes []
 		return nil, nil, fmt.Errorf("reshape: read inventories: %w", err)
 	}
 	if len(used) > 0 {
-		return nil, nil, inventory.Faultf(inventory.InventoryInUse, "Inventory for '%s' on resource provider '%s' in use.",
-			strings.Join(used, ", "), usedProvider)
+		return nil, nil, inventory.Faultf(
+			inventory.InventoryInUse,
+			"Inventory for '%s' on resource provider '%s' in use.",
+			strings.Join(used, ", "),
+			usedProvider,
+		)
 	}
 	return providers, classes, nil
 }

@@ -13,7 +13,10 @@ import (
 
 // Classes returns all resource classes, standard classes first.
 func (s *Store) Classes(ctx context.Context) ([]inventory.ResourceClass, error) {
-	rows, err := s.db.Query(ctx, `select name, coalesce(updated_at, created_at) from resource_class order by id`)
+	rows, err := s.db.Query(
+		ctx,
+		`select name, coalesce(updated_at, created_at) from resource_class order by id`,
+	)
 	if err != nil {
 		return nil, fmt.Errorf("read resource classes: %w", err)
 	}
@@ -54,7 +57,12 @@ func (s *Store) RenameClass(ctx context.Context, name, newName string) error {
 		if id < firstCustom {
 			return inventory.Faultf(inventory.Invalid, "Cannot update standard resource class %s", name)
 		}
-		_, err = tx.Exec(ctx, `update resource_class set name = $2, updated_at = now() where id = $1`, id, newName)
+		_, err = tx.Exec(
+			ctx,
+			`update resource_class set name = $2, updated_at = now() where id = $1`,
+			id,
+			newName,
+		)
 		if db.Violates(err, "resource_class_name") {
 			return inventory.Faultf(inventory.Conflict, "Resource class already exists: %s", newName)
 		}
@@ -65,7 +73,8 @@ func (s *Store) RenameClass(ctx context.Context, name, newName string) error {
 	})
 }
 
-// DeleteClass deletes a custom resource class. If a provider has an inventory of the class, DeleteClass returns a fault of kind Conflict.
+// DeleteClass deletes a custom resource class. If a provider has an inventory of the class, DeleteClass
+// returns a fault of kind Conflict.
 func (s *Store) DeleteClass(ctx context.Context, name string) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error {
 		id, err := lockClass(ctx, tx, name)
@@ -104,12 +113,16 @@ func addClass(ctx context.Context, tx db.Tx, name string) (created bool, err err
 	return tag.RowsAffected() == 1, nil
 }
 
-// DropClass deletes a custom resource class if it exists, in the caller's transaction. If a provider has an inventory of the class,
-// DropClass returns a fault of kind Conflict.
+// DropClass deletes a custom resource class if it exists, in the caller's transaction. If a provider has an
+// inventory of the class, DropClass returns a fault of kind Conflict.
 func DropClass(ctx context.Context, tx db.Tx, name string) error {
 	_, err := tx.Exec(ctx, `delete from resource_class where name = $1 and id >= $2`, name, firstCustom)
 	if db.Violates(err, "inventory_class") {
-		return inventory.Faultf(inventory.Conflict, "Cannot delete resource class %s. Class is in use in inventory.", name)
+		return inventory.Faultf(
+			inventory.Conflict,
+			"Cannot delete resource class %s. Class is in use in inventory.",
+			name,
+		)
 	}
 	if err != nil {
 		return fmt.Errorf("drop resource class %s: %w", name, err)
@@ -117,8 +130,8 @@ func DropClass(ctx context.Context, tx db.Tx, name string) error {
 	return nil
 }
 
-// checkClasses returns a fault if one of the names is not a resource class. checkClasses locks the existing resource classes, so that no
-// other transaction can delete them until the caller's transaction ends.
+// checkClasses returns a fault if one of the names is not a resource class. checkClasses locks the existing
+// resource classes, so that no other transaction can delete them until the caller's transaction ends.
 func checkClasses(ctx context.Context, q db.Querier, names []string) error {
 	rows, err := q.Query(ctx, `select name from resource_class where name = any($1) for key share`, names)
 	if err != nil {

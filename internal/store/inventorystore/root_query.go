@@ -18,11 +18,16 @@ type rootQuery struct {
 	done       bool     // true if all trees have been read
 }
 
-// newRootQuery returns the query for the provider trees that may serve the request. If the request names trees in in_tree, the query
-// selects these trees; otherwise it selects the trees with a provider that meets the rarest requirement of the request, or all trees if no
-// requirement is rare. The query does not select trees with sharing providers, because readSharingTrees has already read them.
+// newRootQuery returns the query for the provider trees that may serve the request. If the request names
+// trees in in_tree, the query selects these trees; otherwise it selects the trees with a provider that meets
+// the rarest requirement of the request, or all trees if no requirement is rare. The query does not select
+// trees with sharing providers, because readSharingTrees has already read them.
 func (r *treeReader) newRootQuery(size int) *rootQuery {
-	q := &rootQuery{after: math.MinInt64, size: size, aggregates: append([]string{}, r.query.AggregateNames()...)}
+	q := &rootQuery{
+		after:      math.MinInt64,
+		size:       size,
+		aggregates: append([]string{}, r.query.AggregateNames()...),
+	}
 	known := []int64{}
 	for _, t := range r.sharingTrees {
 		known = append(known, t.Root.ID)
@@ -56,12 +61,14 @@ func (r *treeReader) newRootQuery(size int) *rootQuery {
 	return q
 }
 
-// requirement is a list of traits, aggregates or resource classes. A provider tree can serve the request only if a provider of the tree, or
-// a provider that shares its resources with the tree, has one of the traits, aggregates or classes in the list.
+// requirement is a list of traits, aggregates or resource classes. A provider tree can serve the request only
+// if a provider of the tree, or a provider that shares its resources with the tree, has one of the traits,
+// aggregates or classes in the list.
 type requirement struct {
 	providers string // SQL for the providers q that have one of the values
 	values    any    // IDs, or names of aggregates
-	count     int    // number of providers that have one of the values, counted up to maxRareCount for each value
+	// number of providers that have one of the values, counted up to maxRareCount for each value
+	count int
 }
 
 const (
@@ -70,9 +77,10 @@ const (
 	providersWithClass     = `inventory x join provider q on q.id = x.provider_id where x.class_id =`
 )
 
-// rarestRequirement returns the requirement of the request that the fewest providers meet. rarestRequirement ignores each requirement that
-// at least maxRareCount providers meet, and each requirement that a provider in a tree with sharing providers meets. If rarestRequirement
-// ignores all requirements of the request, the result is nil.
+// rarestRequirement returns the requirement of the request that the fewest providers meet. rarestRequirement
+// ignores each requirement that at least maxRareCount providers meet, and each requirement that a provider in
+// a tree with sharing providers meets. If rarestRequirement ignores all requirements of the request, the
+// result is nil.
 func (r *treeReader) rarestRequirement() *requirement {
 	var rarest *requirement
 	consider := func(providers string, names []string, values any, counts map[string]int, has func(*inventory.Node, string) bool) {
@@ -80,7 +88,8 @@ func (r *treeReader) rarestRequirement() *requirement {
 		for _, name := range names {
 			q.count += counts[name]
 		}
-		if q.count < maxRareCount && (rarest == nil || q.count < rarest.count) && !r.sharingTreeHas(names, has) {
+		if q.count < maxRareCount && (rarest == nil || q.count < rarest.count) &&
+			!r.sharingTreeHas(names, has) {
 			rarest = q
 		}
 	}
@@ -105,8 +114,8 @@ func (r *treeReader) rarestRequirement() *requirement {
 	return rarest
 }
 
-// sharingTreeHas reports whether a provider in a tree with sharing providers has one of the named traits, aggregates or
-// resource classes.
+// sharingTreeHas reports whether a provider in a tree with sharing providers has one of the named traits,
+// aggregates or resource classes.
 func (r *treeReader) sharingTreeHas(names []string, has func(*inventory.Node, string) bool) bool {
 	for _, t := range r.sharingTrees {
 		for _, n := range t.Nodes {

@@ -1,7 +1,7 @@
-// Package inventorystore stores the data of the Placement API in PostgreSQL: resource providers with their inventories, traits
-// and aggregates, consumers with their allocations, and the history of generations. If the Placement API requires a generation in a
-// request, the write checks that the generation in the database is still the same. Package inventorystore also searches allocation
-// candidates.
+// Package inventorystore stores the data of the Placement API in PostgreSQL: resource providers with their
+// inventories, traits and aggregates, consumers with their allocations, and the history of generations. If
+// the Placement API requires a generation in a request, the write checks that the generation in the database
+// is still the same. Package inventorystore also searches allocation candidates.
 package inventorystore
 
 import "berth/internal/store/db"

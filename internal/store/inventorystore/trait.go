@@ -69,7 +69,8 @@ func (s *Store) EnsureTrait(ctx context.Context, name string) (t inventory.Trait
 	return t, created, err
 }
 
-// DeleteTrait deletes a custom trait. If a provider has the trait, DeleteTrait returns a fault of kind Conflict.
+// DeleteTrait deletes a custom trait. If a provider has the trait, DeleteTrait returns a fault of kind
+// Conflict.
 func (s *Store) DeleteTrait(ctx context.Context, name string) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error {
 		var id int32
@@ -82,7 +83,11 @@ func (s *Store) DeleteTrait(ctx context.Context, name string) error {
 		}
 		_, err = tx.Exec(ctx, `delete from trait where id = $1`, id)
 		if db.Violates(err, "provider_trait_trait") {
-			return inventory.Faultf(inventory.Conflict, "The trait %s is in use by a resource provider.", name)
+			return inventory.Faultf(
+				inventory.Conflict,
+				"The trait %s is in use by a resource provider.",
+				name,
+			)
 		}
 		if err != nil {
 			return fmt.Errorf("delete trait %s: %w", name, err)
@@ -125,9 +130,14 @@ func providerTraits(ctx context.Context, q db.Querier, provider string) (invento
 	return traits, nil
 }
 
-// SetProviderTraits replaces the traits of a provider; the provider must have the given generation. SetProviderTraits increases the
-// provider's generation by one only if the traits change.
-func (s *Store) SetProviderTraits(ctx context.Context, provider string, generation int64, names []string) (inventory.Traits, error) {
+// SetProviderTraits replaces the traits of a provider; the provider must have the given generation.
+// SetProviderTraits increases the provider's generation by one only if the traits change.
+func (s *Store) SetProviderTraits(
+	ctx context.Context,
+	provider string,
+	generation int64,
+	names []string,
+) (inventory.Traits, error) {
 	var after inventory.Traits
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		p, err := lockProvider(ctx, tx, provider)
@@ -161,8 +171,8 @@ func (s *Store) ClearProviderTraits(ctx context.Context, provider string) error 
 	})
 }
 
-// replaceTraits replaces the traits of a locked provider, and increments the provider's generation if the traits change. All traits in
-// `names` must exist.
+// replaceTraits replaces the traits of a locked provider, and increments the provider's generation if the
+// traits change. All traits in `names` must exist.
 func replaceTraits(ctx context.Context, tx db.Tx, p LockedProvider, names []string) error {
 	changes := int64(0)
 	count := func(tag pgconn.CommandTag) error {
@@ -196,8 +206,8 @@ func replaceTraits(ctx context.Context, tx db.Tx, p LockedProvider, names []stri
 	return nil
 }
 
-// checkTraits returns a fault if some of the names are not traits. checkTraits locks the existing traits, so that no other transaction can
-// delete them until the caller's transaction ends.
+// checkTraits returns a fault if some of the names are not traits. checkTraits locks the existing traits, so
+// that no other transaction can delete them until the caller's transaction ends.
 func checkTraits(ctx context.Context, tx db.Tx, names []string) error {
 	rows, err := tx.Query(ctx, `select name from trait where name = any($1) for key share`, names)
 	if err != nil {
@@ -211,7 +221,11 @@ func checkTraits(ctx context.Context, tx db.Tx, names []string) error {
 		return slices.Contains(known, name)
 	})
 	if len(unknown) > 0 {
-		return inventory.Faultf(inventory.Invalid, "No such trait %s", strings.Join(slices.Compact(unknown), ", "))
+		return inventory.Faultf(
+			inventory.Invalid,
+			"No such trait %s",
+			strings.Join(slices.Compact(unknown), ", "),
+		)
 	}
 	return nil
 }

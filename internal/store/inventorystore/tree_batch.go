@@ -10,9 +10,9 @@ import (
 	"berth/internal/inventory"
 )
 
-// nodeQuery returns a SQL query for the providers of the trees whose root providers the query `roots` selects. The arguments of the
-// returned query are the arguments of `roots`, then the IDs of the traits to read, then the aggregates to read; null instead of the
-// aggregates means all aggregates.
+// nodeQuery returns a SQL query for the providers of the trees whose root providers the query `roots`
+// selects. The arguments of the returned query are the arguments of `roots`, then the IDs of the traits to
+// read, then the aggregates to read; null instead of the aggregates means all aggregates.
 func nodeQuery(roots string, args int) string {
 	return fmt.Sprintf(`
 		with roots as materialized (%s)
@@ -30,9 +30,9 @@ func nodeQuery(roots string, args int) string {
 		order by roots.key, p.id`, roots, args+1, args+2)
 }
 
-// inventoryQuery returns a SQL query for the inventories, with their usage, of the trees whose root providers the query `roots` selects. The
-// arguments of the returned query are the arguments of `roots`, then the IDs of the resource classes to read; null instead of the IDs means
-// all classes.
+// inventoryQuery returns a SQL query for the inventories, with their usage, of the trees whose root providers
+// the query `roots` selects. The arguments of the returned query are the arguments of `roots`, then the IDs
+// of the resource classes to read; null instead of the IDs means all classes.
 func inventoryQuery(roots string, args int) string {
 	return fmt.Sprintf(`
 		with roots as materialized (%s)
@@ -53,13 +53,15 @@ type treeBatch struct {
 	err     error
 }
 
-// read reads the trees whose root providers the query `roots` selects. For each provider, `read` reads only those aggregates that the
-// parameter `aggregates` lists, or all aggregates if this parameter is nil.
+// read reads the trees whose root providers the query `roots` selects. For each provider, `read` reads only
+// those aggregates that the parameter `aggregates` lists, or all aggregates if this parameter is nil.
 func (r *treeReader) read(ctx context.Context, roots string, args []any, aggregates []string) *treeBatch {
 	b := &treeBatch{reader: r, nodes: map[int64]*inventory.Node{}}
 	batch := &pgx.Batch{}
-	batch.Queue(nodeQuery(roots, len(args)), append(slices.Clone(args), r.traitIDs, aggregates)...).Query(b.readNodes)
-	batch.Queue(inventoryQuery(roots, len(args)), append(slices.Clone(args), r.classIDs)...).Query(b.readInventories)
+	batch.Queue(nodeQuery(roots, len(args)), append(slices.Clone(args), r.traitIDs, aggregates)...).
+		Query(b.readNodes)
+	batch.Queue(inventoryQuery(roots, len(args)), append(slices.Clone(args), r.classIDs)...).
+		Query(b.readInventories)
 	b.err = r.tx.SendBatch(ctx, batch).Close()
 	return b
 }
@@ -71,20 +73,29 @@ func (b *treeBatch) readNodes(rows pgx.Rows) error {
 	var uuid string
 	var traits []int32
 	var aggregates []string
-	_, err := pgx.ForEachRow(rows, []any{&id, &uuid, &parent, &root, &key, &traits, &aggregates}, func() error {
-		n := &inventory.Node{ID: id, UUID: uuid, Traits: b.reader.traits.namesOf(traits), Aggregates: aggregates}
-		if parent != nil {
-			parents[n] = *parent
-		}
-		if root != lastRoot {
-			b.byTree = append(b.byTree, nil)
-		}
-		last := len(b.byTree) - 1
-		b.byTree[last] = append(b.byTree[last], n)
-		b.nodes[id] = n
-		b.lastKey, lastRoot, aggregates = key, root, nil
-		return nil
-	})
+	_, err := pgx.ForEachRow(
+		rows,
+		[]any{&id, &uuid, &parent, &root, &key, &traits, &aggregates},
+		func() error {
+			n := &inventory.Node{
+				ID:         id,
+				UUID:       uuid,
+				Traits:     b.reader.traits.namesOf(traits),
+				Aggregates: aggregates,
+			}
+			if parent != nil {
+				parents[n] = *parent
+			}
+			if root != lastRoot {
+				b.byTree = append(b.byTree, nil)
+			}
+			last := len(b.byTree) - 1
+			b.byTree[last] = append(b.byTree[last], n)
+			b.nodes[id] = n
+			b.lastKey, lastRoot, aggregates = key, root, nil
+			return nil
+		},
+	)
 	for n, parent := range parents {
 		n.Parent = b.nodes[parent]
 	}
@@ -96,12 +107,19 @@ func (b *treeBatch) readInventories(rows pgx.Rows) error {
 	var class int32
 	var i inventory.Inventory
 	var used int64
-	_, err := pgx.ForEachRow(rows, []any{&provider, &class, &i.Total, &i.Reserved, &i.MinUnit, &i.MaxUnit, &i.StepSize,
-		&i.AllocationRatio, &used}, func() error {
-		n := b.nodes[provider]
-		n.Inventories = append(n.Inventories, &inventory.NodeInventory{Class: b.reader.classes.names[class], Inventory: i, Used: used})
-		return nil
-	})
+	_, err := pgx.ForEachRow(
+		rows,
+		[]any{&provider, &class, &i.Total, &i.Reserved, &i.MinUnit, &i.MaxUnit, &i.StepSize,
+			&i.AllocationRatio, &used},
+		func() error {
+			n := b.nodes[provider]
+			n.Inventories = append(
+				n.Inventories,
+				&inventory.NodeInventory{Class: b.reader.classes.names[class], Inventory: i, Used: used},
+			)
+			return nil
+		},
+	)
 	return err
 }
 

@@ -11,10 +11,12 @@ import (
 	"berth/internal/store/db"
 )
 
-// treeReader reads provider trees. treeReader reads only the data that the search for allocation candidates needs.
+// treeReader reads provider trees. treeReader reads only the data that the search for allocation candidates
+// needs.
 type treeReader struct {
-	tx           db.Tx
-	query        inventory.CandidateQuery // each group's InTree is the UUID of the root of the tree that the request names
+	tx db.Tx
+	// each group's InTree is the UUID of the root of the tree that the request names
+	query        inventory.CandidateQuery
 	classes      nameIndex
 	traits       nameIndex // traits in the query
 	aggregates   nameIndex // aggregates in the query; the index contains their counts but no IDs
@@ -26,12 +28,13 @@ type treeReader struct {
 	everyTree    bool // also read the trees that cannot serve the request
 }
 
-// maxRareCount is the limit below which a resource class, trait or aggregate is rare: it is rare if fewer than maxRareCount providers have
-// it. If a request requires a rare class, trait or aggregate, treeReader reads only the trees of the providers that have it.
+// maxRareCount is the limit below which a resource class, trait or aggregate is rare: it is rare if fewer
+// than maxRareCount providers have it. If a request requires a rare class, trait or aggregate, treeReader
+// reads only the trees of the providers that have it.
 const maxRareCount = 512
 
-// prepare reads the IDs of the resource classes and traits in the request, the root providers of the trees that the request names in
-// in_tree, and the trees with sharing providers.
+// prepare reads the IDs of the resource classes and traits in the request, the root providers of the trees
+// that the request names in in_tree, and the trees with sharing providers.
 func (r *treeReader) prepare(ctx context.Context) error {
 	r.classes, r.traits, r.aggregates = newNameIndex(), newNameIndex(), newNameIndex()
 	classes, traits := r.query.ClassNames(), append(r.query.TraitNames(), inventory.TraitSharesViaAggregate)
@@ -63,8 +66,8 @@ func (r *treeReader) prepare(ctx context.Context) error {
 	return r.readSharingTrees(ctx)
 }
 
-// readSharingTrees reads the trees with sharing providers. If there are no sharing providers, as in most deployments, readSharingTrees runs
-// no SQL query.
+// readSharingTrees reads the trees with sharing providers. If there are no sharing providers, as in most
+// deployments, readSharingTrees runs no SQL query.
 func (r *treeReader) readSharingTrees(ctx context.Context) error {
 	r.traitIDs = r.traits.idsOf(append(r.query.TraitNames(), inventory.TraitSharesViaAggregate))
 	r.classIDs = r.classes.idsOf(r.query.ClassNames())
@@ -74,8 +77,8 @@ func (r *treeReader) readSharingTrees(ctx context.Context) error {
 	if r.traits.counts[inventory.TraitSharesViaAggregate] == 0 {
 		return nil
 	}
-	// The ID of the trait MISC_SHARES_VIA_AGGREGATE is part of the SQL text and not an argument, because the best query plan depends on the
-	// number of providers with this trait.
+	// The ID of the trait MISC_SHARES_VIA_AGGREGATE is part of the SQL text and not an argument, because the
+	// best query plan depends on the number of providers with this trait.
 	b := r.read(ctx, fmt.Sprintf(`
 		select distinct p.root_id as id, p.root_id as key
 		from provider_trait pt
@@ -122,5 +125,8 @@ func (r *treeReader) queueInTree(batch *pgx.Batch) {
 
 // hasSharingTree reports whether one of the trees with the given root IDs contains a sharing provider.
 func (r *treeReader) hasSharingTree(roots []int64) bool {
-	return slices.ContainsFunc(r.sharingTrees, func(t *inventory.Tree) bool { return slices.Contains(roots, t.Root.ID) })
+	return slices.ContainsFunc(
+		r.sharingTrees,
+		func(t *inventory.Tree) bool { return slices.Contains(roots, t.Root.ID) },
+	)
 }

@@ -11,11 +11,16 @@ import (
 	"berth/internal/store/db"
 )
 
-// RecordConsumers sets the project and user of at most `limit` consumers that have allocations but no project and user. RecordConsumers
-// returns the number of changed consumers and the number of consumers that still have no project and user. RecordConsumers does not change
-// the generation of a consumer, so that a writer that has already read the consumer can still write its allocations. RecordConsumers skips
-// each consumer that another transaction has locked.
-func (s *Store) RecordConsumers(ctx context.Context, owner inventory.Owner, limit int) (recorded, left int64, err error) {
+// RecordConsumers sets the project and user of at most `limit` consumers that have allocations but no project
+// and user. RecordConsumers returns the number of changed consumers and the number of consumers that still
+// have no project and user. RecordConsumers does not change the generation of a consumer, so that a writer
+// that has already read the consumer can still write its allocations. RecordConsumers skips each consumer
+// that another transaction has locked.
+func (s *Store) RecordConsumers(
+	ctx context.Context,
+	owner inventory.Owner,
+	limit int,
+) (recorded, left int64, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
 		batch := &pgx.Batch{}
 		batch.Queue(`

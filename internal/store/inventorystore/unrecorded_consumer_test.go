@@ -12,8 +12,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// createUnrecorded creates consumers that have an allocation from the provider but no owner, as an import from an old Placement
-// database does.
+// createUnrecorded creates consumers that have an allocation from the provider but no owner, as an import
+// from an old Placement database does.
 func createUnrecorded(t *testing.T, url, provider string, count int) []string {
 	t.Helper()
 	consumers := make([]string, count)
@@ -39,38 +39,71 @@ func TestUnrecordedConsumers_CanBeReadAndWritten(t *testing.T) {
 	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(3)})
 	consumers := createUnrecorded(t, url, p, 3)
 
-	want := inventory.ConsumerAllocations{Generation: 1, Allocations: inventory.Allocations{p: {"VCPU": 1}},
-		Order: []inventory.InventoryKey{{Provider: p, Class: "VCPU"}}, ProviderGenerations: map[string]int64{p: 1}}
+	want := inventory.ConsumerAllocations{
+		Generation:  1,
+		Allocations: inventory.Allocations{p: {"VCPU": 1}},
+		Order: []inventory.InventoryKey{
+			{Provider: p, Class: "VCPU"},
+		},
+		ProviderGenerations: map[string]int64{p: 1},
+	}
 	got := storetest.Allocations(t, s, consumers[0])
 	want.ChangedAt = got.ChangedAt
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent())); faultKind(err) != inventory.Conflict {
-		t.Errorf("allocate more than is left beside the allocations of imported consumers: got %v, want a fault of kind Conflict", err)
+	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent())); faultKind(
+		err,
+	) != inventory.Conflict {
+		t.Errorf(
+			"allocate more than is left beside the allocations of imported consumers: got %v, want a fault of kind Conflict",
+			err,
+		)
 	}
-	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[0], p, 1, inventory.ExpectGeneration(7))); faultKind(err) != inventory.ConcurrentUpdate {
-		t.Errorf("write an imported consumer with another generation: got %v, want a fault of kind ConcurrentUpdate", err)
+	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[0], p, 1, inventory.ExpectGeneration(7))); faultKind(
+		err,
+	) != inventory.ConcurrentUpdate {
+		t.Errorf(
+			"write an imported consumer with another generation: got %v, want a fault of kind ConcurrentUpdate",
+			err,
+		)
 	}
 	storetest.Allocate(t, s, storetest.VCPUs(consumers[0], p, 1, inventory.ExpectGeneration(1)))
-	if h := storetest.Allocations(t, s, consumers[0]); h.Generation != 2 || h.Project != "p" || h.User != "u" {
+	if h := storetest.Allocations(t, s, consumers[0]); h.Generation != 2 || h.Project != "p" ||
+		h.User != "u" {
 		t.Errorf("imported consumer after a write: got %+v, want generation 2, project p and user u", h)
 	}
-	// To a client, a consumer without project and user seems not to exist. Therefore the write may also send null as its generation.
+	// To a client, a consumer without project and user seems not to exist. Therefore the write may also send
+	// null as its generation.
 	storetest.Allocate(t, s, storetest.VCPUs(consumers[1], p, 1, inventory.ExpectAbsent()))
-	if h := storetest.Allocations(t, s, consumers[1]); h.Generation != 2 || h.Project != "p" || h.Allocations[p]["VCPU"] != 1 {
-		t.Errorf("imported consumer after a write that expects no consumer: got %+v, want generation 2 and project p", h)
+	if h := storetest.Allocations(t, s, consumers[1]); h.Generation != 2 || h.Project != "p" ||
+		h.Allocations[p]["VCPU"] != 1 {
+		t.Errorf(
+			"imported consumer after a write that expects no consumer: got %+v, want generation 2 and project p",
+			h,
+		)
 	}
-	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[1], p, 1, inventory.ExpectAbsent())); faultKind(err) != inventory.ConcurrentUpdate {
-		t.Errorf("write a recorded consumer as if it did not exist: got %v, want a fault of kind ConcurrentUpdate", err)
+	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[1], p, 1, inventory.ExpectAbsent())); faultKind(
+		err,
+	) != inventory.ConcurrentUpdate {
+		t.Errorf(
+			"write a recorded consumer as if it did not exist: got %v, want a fault of kind ConcurrentUpdate",
+			err,
+		)
 	}
 	storetest.Allocate(t, s, storetest.NoAllocations(consumers[1], inventory.ExpectGeneration(2)))
 	if err := s.Inventory.DeleteAllocations(t.Context(), consumers[2]); err != nil {
 		t.Error(err)
 	}
-	if recorded, left, err := s.Inventory.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 10); recorded != 0 || left != 0 || err != nil {
-		t.Errorf("record consumers after each imported consumer was written or deleted: got %d recorded, %d left, error %v; want 0 and 0",
-			recorded, left, err)
+	if recorded, left, err := s.Inventory.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 10); recorded != 0 ||
+		left != 0 ||
+		err != nil {
+		t.Errorf(
+			"record consumers after each imported consumer was written or deleted: got %d recorded, %d left, error %v; want 0 and 0",
+			recorded,
+			left,
+			err,
+		)
 	}
 }
 
@@ -84,7 +117,11 @@ func TestRecordConsumers_RecordsInBatches(t *testing.T) {
 
 	var batches [][2]int64
 	for range 4 {
-		recorded, left, err := s.Inventory.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 10)
+		recorded, left, err := s.Inventory.RecordConsumers(
+			t.Context(),
+			inventory.Owner{Project: "x", User: "y"},
+			10,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +137,12 @@ func TestRecordConsumers_RecordsInBatches(t *testing.T) {
 			want = "p u 2"
 		}
 		if got := fmt.Sprint(h.Project, " ", h.User, " ", h.Generation); got != want {
-			t.Errorf("consumer %d after RecordConsumers: got project, user and generation %s, want %s", i, got, want)
+			t.Errorf(
+				"consumer %d after RecordConsumers: got project, user and generation %s, want %s",
+				i,
+				got,
+				want,
+			)
 		}
 	}
 }
@@ -116,7 +158,11 @@ func TestRecordConsumers_KeepsConcurrentWrites(t *testing.T) {
 	won := raceWriters(t, 8, func(i int) error {
 		if i < 2 {
 			for left := int64(1); left > 0; {
-				recorded, rest, err := s.Inventory.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 7)
+				recorded, rest, err := s.Inventory.RecordConsumers(
+					t.Context(),
+					inventory.Owner{Project: "x", User: "y"},
+					7,
+				)
 				if err != nil {
 					return err
 				}
@@ -125,7 +171,8 @@ func TestRecordConsumers_KeepsConcurrentWrites(t *testing.T) {
 			}
 			return nil
 		}
-		for n := i - 2; n < 150; n += 6 { // each of the six writers writes its own part of the first 150 consumers, and each consumer once
+		// each of the six writers writes its own part of the first 150 consumers, and each consumer once
+		for n := i - 2; n < 150; n += 6 {
 			if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[n], p, 2, inventory.ExpectGeneration(1))); err != nil {
 				return err
 			}
@@ -138,9 +185,19 @@ func TestRecordConsumers_KeepsConcurrentWrites(t *testing.T) {
 	}
 	for i, consumer := range consumers {
 		h := storetest.Allocations(t, s, consumer)
-		want := inventory.ConsumerAllocations{Project: "x", User: "y", Generation: 1, Allocations: inventory.Allocations{p: {"VCPU": 1}}}
+		want := inventory.ConsumerAllocations{
+			Project:     "x",
+			User:        "y",
+			Generation:  1,
+			Allocations: inventory.Allocations{p: {"VCPU": 1}},
+		}
 		if i < 150 {
-			want = inventory.ConsumerAllocations{Project: "p", User: "u", Generation: 2, Allocations: inventory.Allocations{p: {"VCPU": 2}}}
+			want = inventory.ConsumerAllocations{
+				Project:     "p",
+				User:        "u",
+				Generation:  2,
+				Allocations: inventory.Allocations{p: {"VCPU": 2}},
+			}
 		}
 		h.ProviderGenerations, h.Order, h.ChangedAt = nil, nil, want.ChangedAt
 		if d := cmp.Diff(want, h); d != "" {
@@ -166,17 +223,34 @@ func TestRecordConsumers_SkipsLockedConsumers(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `update consumer set project = 'p', user_id = 'u' where uuid = $1`, consumers[0]); err != nil {
 		t.Fatal(err)
 	}
-	recorded, left, err := s.Inventory.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 10)
+	recorded, left, err := s.Inventory.RecordConsumers(
+		t.Context(),
+		inventory.Owner{Project: "x", User: "y"},
+		10,
+	)
 	if recorded != 1 || left != 1 || err != nil {
-		t.Errorf("record two consumers, one of which another writer has locked: got %d recorded, %d left, error %v; want 1 and 1",
-			recorded, left, err)
+		t.Errorf(
+			"record two consumers, one of which another writer has locked: got %d recorded, %d left, error %v; want 1 and 1",
+			recorded,
+			left,
+			err,
+		)
 	}
 	if err := tx.Rollback(t.Context()); err != nil { // as if the writer had crashed
 		t.Fatal(err)
 	}
-	recorded, left, err = s.Inventory.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 10)
+	recorded, left, err = s.Inventory.RecordConsumers(
+		t.Context(),
+		inventory.Owner{Project: "x", User: "y"},
+		10,
+	)
 	if recorded != 1 || left != 0 || err != nil {
-		t.Errorf("record consumers after the other writer's rollback: got %d recorded, %d left, error %v; want 1 and 0", recorded, left, err)
+		t.Errorf(
+			"record consumers after the other writer's rollback: got %d recorded, %d left, error %v; want 1 and 0",
+			recorded,
+			left,
+			err,
+		)
 	}
 }
 
@@ -186,7 +260,11 @@ func TestUsages_UnownedCountsUnrecordedConsumers(t *testing.T) {
 	s := storetest.Open(t, url)
 	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)})
 	createUnrecorded(t, url, p, 2)
-	storetest.Allocate(t, s, storetest.VCPUs(uuid.NewString(), p, 3, inventory.ExpectAbsent())) // allocations of the project p and the user u
+	storetest.Allocate(
+		t,
+		s,
+		storetest.VCPUs(uuid.NewString(), p, 3, inventory.ExpectAbsent()),
+	) // allocations of the project p and the user u
 	user := "u"
 	for name, tc := range map[string]struct {
 		filter inventory.UsageFilter

@@ -40,7 +40,10 @@ func (s *Store) ProviderUsage(ctx context.Context, provider string) (inventory.P
 }
 
 // ProviderAllocations returns the allocations from a provider, by consumer UUID.
-func (s *Store) ProviderAllocations(ctx context.Context, provider string) (inventory.ProviderAllocations, error) {
+func (s *Store) ProviderAllocations(
+	ctx context.Context,
+	provider string,
+) (inventory.ProviderAllocations, error) {
 	rows, err := s.db.Query(ctx, `
 		select p.generation, k.uuid, k.generation, c.name, a.amount, a.created_at
 		from provider p
@@ -49,27 +52,39 @@ func (s *Store) ProviderAllocations(ctx context.Context, provider string) (inven
 			join resource_class c on c.id = a.class_id) on a.provider_id = p.id
 		where p.uuid = $1`, provider)
 	if err != nil {
-		return inventory.ProviderAllocations{}, fmt.Errorf("read allocations of provider %s: %w", provider, err)
+		return inventory.ProviderAllocations{}, fmt.Errorf(
+			"read allocations of provider %s: %w",
+			provider,
+			err,
+		)
 	}
 	h := inventory.ProviderAllocations{Consumers: map[string]inventory.ConsumerResources{}}
 	var consumer, class *string
 	var generation, amount *int64
 	var at *time.Time
-	tag, err := pgx.ForEachRow(rows, []any{&h.Generation, &consumer, &generation, &class, &amount, &at}, func() error {
-		if consumer == nil {
+	tag, err := pgx.ForEachRow(
+		rows,
+		[]any{&h.Generation, &consumer, &generation, &class, &amount, &at},
+		func() error {
+			if consumer == nil {
+				return nil
+			}
+			share, ok := h.Consumers[*consumer]
+			if !ok {
+				share = inventory.ConsumerResources{Generation: *generation, Resources: map[string]int64{}}
+				h.Consumers[*consumer] = share
+			}
+			share.Resources[*class] = *amount
+			h.ChangedAt = latest(h.ChangedAt, *at)
 			return nil
-		}
-		share, ok := h.Consumers[*consumer]
-		if !ok {
-			share = inventory.ConsumerResources{Generation: *generation, Resources: map[string]int64{}}
-			h.Consumers[*consumer] = share
-		}
-		share.Resources[*class] = *amount
-		h.ChangedAt = latest(h.ChangedAt, *at)
-		return nil
-	})
+		},
+	)
 	if err != nil {
-		return inventory.ProviderAllocations{}, fmt.Errorf("read allocations of provider %s: %w", provider, err)
+		return inventory.ProviderAllocations{}, fmt.Errorf(
+			"read allocations of provider %s: %w",
+			provider,
+			err,
+		)
 	}
 	if tag.RowsAffected() == 0 {
 		return inventory.ProviderAllocations{}, fmt.Errorf("%w: no provider %s", db.ErrNotFound, provider)
@@ -98,7 +113,10 @@ func (s *Store) Usages(ctx context.Context, f inventory.UsageFilter) ([]inventor
 	var amount, consumers int64
 	_, err = pgx.ForEachRow(rows, []any{&kind, &class, &amount, &consumers}, func() error {
 		if class == nil { // the first row of a consumer type contains the number of consumers
-			usages = append(usages, inventory.Usage{Type: kind, Used: map[string]int64{}, Consumers: consumers})
+			usages = append(
+				usages,
+				inventory.Usage{Type: kind, Used: map[string]int64{}, Consumers: consumers},
+			)
 			return nil
 		}
 		usages[len(usages)-1].Used[*class] = amount

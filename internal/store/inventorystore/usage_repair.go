@@ -24,9 +24,10 @@ type inventoryPlace struct {
 	Wrong      bool // the usage is not the sum of the allocations
 }
 
-// RepairUsage compares the usage of each inventory with the sum of the allocations from the inventory, and corrects each usage that differs.
-// The database keeps the usages itself, so a usage can differ only after somebody has changed rows without the triggers of the table
-// allocation. RepairUsage returns the number of inventories, and a description of each inventory whose usage it has corrected.
+// RepairUsage compares the usage of each inventory with the sum of the allocations from the inventory, and
+// corrects each usage that differs. The database keeps the usages itself, so a usage can differ only after
+// somebody has changed rows without the triggers of the table allocation. RepairUsage returns the number of
+// inventories, and a description of each inventory whose usage it has corrected.
 func (s *Store) RepairUsage(ctx context.Context) (compared int64, corrected []string, err error) {
 	last := inventoryPlace{ProviderID: -1}
 	for {
@@ -43,7 +44,10 @@ func (s *Store) RepairUsage(ctx context.Context) (compared int64, corrected []st
 			join resource_class c on c.id = i.class_id
 			order by i.provider_id, i.class_id`, last.ProviderID, last.ClassID, usagePage)
 		if err != nil {
-			return compared, corrected, fmt.Errorf("compare the usage of inventories with the allocations: %w", err)
+			return compared, corrected, fmt.Errorf(
+				"compare the usage of inventories with the allocations: %w",
+				err,
+			)
 		}
 		compared += int64(len(page))
 		for _, i := range page {
@@ -62,8 +66,8 @@ func (s *Store) RepairUsage(ctx context.Context) (compared int64, corrected []st
 	}
 }
 
-// correctUsage sets the usage of an inventory to the sum of its allocations. While the transaction holds the lock of the provider, nobody
-// else allocates from the provider.
+// correctUsage sets the usage of an inventory to the sum of its allocations. While the transaction holds the
+// lock of the provider, nobody else allocates from the provider.
 func (s *Store) correctUsage(ctx context.Context, i inventoryPlace) error {
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		batch := &pgx.Batch{}

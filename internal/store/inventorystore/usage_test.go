@@ -13,7 +13,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// crowd creates a provider "p" with an inventory of VCPU, from which 2,000 consumers have allocated one VCPU each.
+// crowd creates a provider "p" with an inventory of VCPU, from which 2,000 consumers have allocated one VCPU
+// each.
 const crowd = `
 	insert into provider (id, uuid, name, root_id) values (1, 'aaaaaaaa-0000-4000-8000-000000000001', 'p', 1);
 	select setval('provider_id', 1);
@@ -26,8 +27,9 @@ const crowd = `
 
 const crowded = "aaaaaaaa-0000-4000-8000-000000000001"
 
-// TestUsage_RequestsReadNoAllocationsOfOtherConsumers counts the index entries and rows of the table allocation that PostgreSQL reads. If a
-// request summed the allocations of the provider, the request would read 2,000 of them.
+// TestUsage_RequestsReadNoAllocationsOfOtherConsumers counts the index entries and rows of the table
+// allocation that PostgreSQL reads. If a request summed the allocations of the provider, the request would
+// read 2,000 of them.
 func TestUsage_RequestsReadNoAllocationsOfOtherConsumers(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -64,13 +66,18 @@ func TestUsage_RequestsReadNoAllocationsOfOtherConsumers(t *testing.T) {
 		err := request.run(s)
 		s.Close() // connections report their statistics when they are closed
 		if n := allocationReads(t, watch) - before; err != nil || n > 20 {
-			t.Errorf("%s: got %d reads of allocations, error %v; want at most 20 and no error", request.name, n, err)
+			t.Errorf(
+				"%s: got %d reads of allocations, error %v; want at most 20 and no error",
+				request.name,
+				n,
+				err,
+			)
 		}
 	}
 }
 
-// allocationReads returns how many rows and index entries of the table allocation PostgreSQL has read, once all connections of stores are
-// closed.
+// allocationReads returns how many rows and index entries of the table allocation PostgreSQL has read, once
+// all connections of stores are closed.
 func allocationReads(t *testing.T, watch *pgx.Conn) int64 {
 	t.Helper()
 	for {
@@ -117,8 +124,14 @@ func TestUsage_FollowsEveryStatementThatWritesAllocations(t *testing.T) {
 			select (select string_agg(format('%%s/%%s: %%s', provider_id, class_id, used), ', ' order by class_id) from inventory), (%s)`,
 			storetest.CountWrongUsage)).Scan(&used, &wrong)
 		if err != nil || used != statement.used || wrong != 0 {
-			t.Errorf("usage after %s: got %s, %d inventories whose usage is not the sum of their allocations, error %v; want %s and none",
-				statement.sql, used, wrong, err, statement.used)
+			t.Errorf(
+				"usage after %s: got %s, %d inventories whose usage is not the sum of their allocations, error %v; want %s and none",
+				statement.sql,
+				used,
+				wrong,
+				err,
+				statement.used,
+			)
 		}
 	}
 }
@@ -132,11 +145,17 @@ func TestRepairUsage_CorrectsWhatDiffersFromTheAllocations(t *testing.T) {
 	for _, want := range [][]string{{"VCPU of provider " + crowded}, nil} {
 		compared, corrected, err := s.Inventory.RepairUsage(t.Context())
 		if d := cmp.Diff(want, corrected); err != nil || compared != 1 || d != "" {
-			t.Errorf("repair the usage: got %d compared inventories, error %v; want 1; corrected (-want +got):\n%s", compared, err, d)
+			t.Errorf(
+				"repair the usage: got %d compared inventories, error %v; want 1; corrected (-want +got):\n%s",
+				compared,
+				err,
+				d,
+			)
 		}
 	}
 	var wrong int
-	if err := storetest.Connect(t, url).QueryRow(t.Context(), storetest.CountWrongUsage).Scan(&wrong); err != nil || wrong != 0 {
+	if err := storetest.Connect(t, url).QueryRow(t.Context(), storetest.CountWrongUsage).Scan(&wrong); err != nil ||
+		wrong != 0 {
 		t.Errorf("inventories with a wrong usage after the repair: got %d, error %v; want 0", wrong, err)
 	}
 }
