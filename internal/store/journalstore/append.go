@@ -17,8 +17,9 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// wakeDelay is the maximum time from the recording of a blocked entry until the workflow of the entry starts. A blocked
-// entry must wait for other entries, its blockers. If the last blocker completes earlier, the workflow starts then.
+// wakeDelay is the maximum time from the recording of a blocked entry until the workflow of the entry starts.
+// A blocked entry must wait for other entries, its blockers. If the last blocker completes earlier, the
+// workflow starts then.
 const wakeDelay = 2 * time.Second
 
 // Append records changes as journal entries in the caller's transaction,
@@ -38,13 +39,14 @@ func Append(ctx context.Context, tx db.Tx, changes []journal.Change) ([]int64, e
 	return seqs, outbox.Enqueue(ctx, tx, nudges...)
 }
 
-// queueEntry queues the insertion of an entry and of its dependencies. queueEntry locks the blockers (`for share`), so that none
-// of them completes before the dependencies are committed.
+// queueEntry queues the insertion of an entry and of its dependencies. queueEntry locks the blockers (`for
+// share`), so that none of them completes before the dependencies are committed.
 func queueEntry(batch *pgx.Batch, c journal.Change, seq *int64, n *contract.Nudge) {
 	types, ids, self := []string{c.Object.Type}, []string{c.Object.ID}, ""
 	for _, p := range c.Parents {
-		// When the controller updates a parent with a nested collection (a pool with members), it drops the objects in the
-		// collection, and berth creates them again. So the delete of such an object waits for the update of its parent.
+		// When the controller updates a parent with a nested collection (a pool with members), it drops the
+		// objects in the collection, and berth creates them again. So the delete of such an object waits for
+		// the update of its parent.
 		if c.Operation != journal.Delete || p.Type == journal.ParentType(c.Object.Type) {
 			types, ids = append(types, p.Type), append(ids, p.ID)
 		}
@@ -94,15 +96,22 @@ func queueEntry(batch *pgx.Batch, c journal.Change, seq *int64, n *contract.Nudg
 			return fmt.Errorf("record %s of %s %s: %w", c.Operation, c.Object.Type, c.Object.ID, err)
 		}
 		*seq = inserted
-		e := journal.Entry{Seq: inserted, Object: c.Object, Operation: c.Operation, State: journal.Pending, Project: c.Project, Name: c.Name}
+		e := journal.Entry{
+			Seq:       inserted,
+			Object:    c.Object,
+			Operation: c.Operation,
+			State:     journal.Pending,
+			Project:   c.Project,
+			Name:      c.Name,
+		}
 		*n = entryNudge(e, blockers)
 		n.NotRunning = true
 		return nil
 	})
 }
 
-// parentKeys returns the keys of the parents of an object, and of the other objects that it mentions now or mentioned before
-// the change. The delete of each of them waits for the entry of this change.
+// parentKeys returns the keys of the parents of an object, and of the other objects that it mentions now or
+// mentioned before the change. The delete of each of them waits for the entry of this change.
 func parentKeys(c journal.Change) []string {
 	keys := []string{}
 	for _, p := range slices.Concat(c.Parents, c.Mentioned) {
@@ -115,13 +124,17 @@ func parentKeys(c journal.Change) []string {
 // mirror_object.
 func parentKey(r journal.Ref) string { return r.Type + "/" + r.ID }
 
-// entryNudge returns the nudge for the workflow of an entry. The nudge of a blocked entry is delayed by wakeDelay.
+// entryNudge returns the nudge for the workflow of an entry. The nudge of a blocked entry is delayed by
+// wakeDelay.
 func entryNudge(e journal.Entry, blockers []int64) contract.Nudge {
 	n := contract.Nudge{
-		Workflow:   contract.JournalEntry,
-		ID:         entryID(e.Seq),
-		Summary:    journal.Summary(e),
-		Attributes: contract.Attributes{Project: e.Project, Resource: e.Object.Type}, // the status is set below if the entry is blocked
+		Workflow: contract.JournalEntry,
+		ID:       entryID(e.Seq),
+		Summary:  journal.Summary(e),
+		Attributes: contract.Attributes{
+			Project:  e.Project,
+			Resource: e.Object.Type,
+		}, // the status is set below if the entry is blocked
 	}
 	if len(blockers) > 0 {
 		n.Delay, n.Attributes.Status = wakeDelay, string(e.State)
@@ -132,7 +145,8 @@ func entryNudge(e journal.Entry, blockers []int64) contract.Nudge {
 	return n
 }
 
-// maxShownBlockers is the maximum number of an entry's blockers that the search attributes of its workflow name.
+// maxShownBlockers is the maximum number of an entry's blockers that the search attributes of its workflow
+// name.
 const maxShownBlockers = 20
 
 func entryID(seq int64) string { return contract.JournalID(strconv.FormatInt(seq, 10)) }
@@ -163,10 +177,24 @@ type entryRow struct {
 }
 
 func (r entryRow) entry() journal.Entry {
-	return journal.Entry{Seq: r.Seq, Object: journal.Ref{Type: r.ObjectType, ID: r.ObjectID}, Operation: r.Operation, Data: r.Data,
-		State: r.State, Attempt: r.Attempt, Failures: r.Failures, MaybeApplied: r.MaybeApplied, Project: r.Project, Name: r.Name,
-		LastError: r.LastError, CreatedAt: r.CreatedAt, TakenAt: r.TakenAt, FinishedAt: r.FinishedAt, RetryAt: r.RetryAt,
-		SentBy: r.SentBy}
+	return journal.Entry{
+		Seq:          r.Seq,
+		Object:       journal.Ref{Type: r.ObjectType, ID: r.ObjectID},
+		Operation:    r.Operation,
+		Data:         r.Data,
+		State:        r.State,
+		Attempt:      r.Attempt,
+		Failures:     r.Failures,
+		MaybeApplied: r.MaybeApplied,
+		Project:      r.Project,
+		Name:         r.Name,
+		LastError:    r.LastError,
+		CreatedAt:    r.CreatedAt,
+		TakenAt:      r.TakenAt,
+		FinishedAt:   r.FinishedAt,
+		RetryAt:      r.RetryAt,
+		SentBy:       r.SentBy,
+	}
 }
 
 // ScanEntry reads a row of EntryColumns.
@@ -189,8 +217,8 @@ func wakeEntries(ctx context.Context, tx db.Tx, entries ...journal.Entry) error 
 	return enqueueNudges(ctx, tx, false, entries...)
 }
 
-// enqueueNudges enqueues notes for entries, sorted by number to avoid deadlocks. If `restart` is true, the notes also
-// start workflows that have already completed.
+// enqueueNudges enqueues notes for entries, sorted by number to avoid deadlocks. If `restart` is true, the
+// notes also start workflows that have already completed.
 func enqueueNudges(ctx context.Context, tx db.Tx, restart bool, entries ...journal.Entry) error {
 	slices.SortFunc(entries, func(a, b journal.Entry) int { return cmp.Compare(a.Seq, b.Seq) })
 	nudges := make([]contract.Nudge, len(entries))

@@ -34,8 +34,8 @@ func change(t *testing.T, what string, parents ...string) journal.Change {
 	return c
 }
 
-// recordAll records each change in its own transaction. The notes of blocked entries become due only after an hour, so that a slow test does
-// not see them.
+// recordAll records each change in its own transaction. The notes of blocked entries become due only after an
+// hour, so that a slow test does not see them.
 func recordAll(t *testing.T, s *store.Store, changes ...journal.Change) {
 	t.Helper()
 	for _, c := range changes {
@@ -44,7 +44,11 @@ func recordAll(t *testing.T, s *store.Store, changes ...journal.Change) {
 			if err != nil {
 				return err
 			}
-			_, err = tx.Exec(t.Context(), `update note set due_at = due_at + interval '1 hour' where workflow_id = 'journal/' || $1::bigint and due_at > now()`, seqs[0])
+			_, err = tx.Exec(
+				t.Context(),
+				`update note set due_at = due_at + interval '1 hour' where workflow_id = 'journal/' || $1::bigint and due_at > now()`,
+				seqs[0],
+			)
 			return err
 		})
 		if err != nil {
@@ -96,12 +100,23 @@ func due(t *testing.T, s *store.Store) []string {
 func TestClaimEntry_EntriesOfOneObjectInOrder(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	recordAll(t, s, change(t, "create port p"), change(t, "update port p"), change(t, "delete port p"), change(t, "create port p"))
+	recordAll(
+		t,
+		s,
+		change(t, "create port p"),
+		change(t, "update port p"),
+		change(t, "delete port p"),
+		change(t, "create port p"),
+	)
 
 	for seq := int64(1); seq <= 4; seq++ {
 		for later := seq + 1; later <= 4; later++ {
 			if take(t, s, later).Entry.State != journal.Pending {
-				t.Fatalf("claim entry %d before entry %d is completed: got it claimed, want it blocked", later, seq)
+				t.Fatalf(
+					"claim entry %d before entry %d is completed: got it claimed, want it blocked",
+					later,
+					seq,
+				)
 			}
 		}
 		settle(t, s, seq, journal.OutcomeDone)
@@ -141,16 +156,31 @@ func TestAppend_Blockers(t *testing.T) {
 		for _, a := range tt.firsts {
 			for _, b := range tt.seconds {
 				mine := fmt.Sprint(seq) // suffix of the object IDs, so that each case has its own objects
-				parents := map[string][]string{"subnet s": {"network n" + mine}, "port p": {"network n" + mine, "subnet s" + mine, "subnet s" + mine}}
+				parents := map[string][]string{
+					"subnet s": {"network n" + mine},
+					"port p":   {"network n" + mine, "subnet s" + mine, "subnet s" + mine},
+				}
 
-				recordAll(t, s, change(t, a+" "+tt.first+mine, parents[tt.first]...), change(t, b+" "+tt.second+mine, parents[tt.second]...))
+				recordAll(
+					t,
+					s,
+					change(t, a+" "+tt.first+mine, parents[tt.first]...),
+					change(t, b+" "+tt.second+mine, parents[tt.second]...),
+				)
 
 				want := []int64(nil)
 				if tt.blocks {
 					want = []int64{seq + 1}
 				}
 				if d := cmp.Diff(want, waitsFor(t, s, seq+2)); d != "" {
-					t.Errorf("blockers of the second entry in '%s %s, then %s %s' (-want +got):\n%s", a, tt.first, b, tt.second, d)
+					t.Errorf(
+						"blockers of the second entry in '%s %s, then %s %s' (-want +got):\n%s",
+						a,
+						tt.first,
+						b,
+						tt.second,
+						d,
+					)
 				}
 				seq += 2
 			}
@@ -161,7 +191,13 @@ func TestAppend_Blockers(t *testing.T) {
 func TestAppend_BlockedEntryIsDueWhenItsBlockerCompletes(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	recordAll(t, s, change(t, "create network n"), change(t, "create subnet s", "network n"), change(t, "create port p", "network n", "subnet s"))
+	recordAll(
+		t,
+		s,
+		change(t, "create network n"),
+		change(t, "create subnet s", "network n"),
+		change(t, "create port p", "network n", "subnet s"),
+	)
 	if d := cmp.Diff([]string{"journal/1"}, due(t, s)); d != "" {
 		t.Fatal(d)
 	}
@@ -177,8 +213,8 @@ func TestAppend_BlockedEntryIsDueWhenItsBlockerCompletes(t *testing.T) {
 	}
 }
 
-// A port's entry is recorded while its network's entry completes. Either the port's entry is not blocked, or a note wakes the
-// workflow of the port's entry.
+// A port's entry is recorded while its network's entry completes. Either the port's entry is not blocked, or
+// a note wakes the workflow of the port's entry.
 func TestAppend_ChildOfACompletingParentIsAlwaysWoken(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -201,10 +237,18 @@ func TestAppend_ChildOfACompletingParentIsAlwaysWoken(t *testing.T) {
 
 		child := fmt.Sprintf("journal/%d", parent+1)
 		if d := cmp.Diff([]string{child}, due(t, s)); d != "" {
-			t.Fatalf("round %d: due notes after an entry was recorded while its blocker completed (-want +got): %s", round, d)
+			t.Fatalf(
+				"round %d: due notes after an entry was recorded while its blocker completed (-want +got): %s",
+				round,
+				d,
+			)
 		}
 		if b := waitsFor(t, s, parent+1); len(b) > 0 {
-			t.Fatalf("round %d: the workflow of the port's entry was woken, but entries %d still block it", round, b)
+			t.Fatalf(
+				"round %d: the workflow of the port's entry was woken, but entries %d still block it",
+				round,
+				b,
+			)
 		}
 	}
 }
@@ -214,7 +258,13 @@ func TestSaveOutcome_ConcurrentBlockersWakeTheChild(t *testing.T) {
 	s := storetest.New(t)
 	for round := range int64(100) {
 		network, subnet := fmt.Sprintf("network n%d", round), fmt.Sprintf("subnet s%d", round)
-		recordAll(t, s, change(t, "create "+network), change(t, "create "+subnet), change(t, "create port p", network, subnet))
+		recordAll(
+			t,
+			s,
+			change(t, "create "+network),
+			change(t, "create "+subnet),
+			change(t, "create port p", network, subnet),
+		)
 		due(t, s)
 
 		var g sync.WaitGroup
@@ -242,10 +292,19 @@ func TestSaveOutcome_StaleAttemptIsAConflict(t *testing.T) {
 	dead := take(t, s, 1)
 	alive := take(t, s, 1)
 	if dead.MaybeApplied || !alive.MaybeApplied || alive.Entry.Attempt != 2 {
-		t.Fatalf("claim an entry twice: got %+v and %+v, want the second claim to be attempt 2 with MaybeApplied", dead, alive)
+		t.Fatalf(
+			"claim an entry twice: got %+v and %+v, want the second claim to be attempt 2 with MaybeApplied",
+			dead,
+			alive,
+		)
 	}
 
-	_, err := s.Journal.SaveOutcome(t.Context(), 1, dead.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeFailed})
+	_, err := s.Journal.SaveOutcome(
+		t.Context(),
+		1,
+		dead.Entry.Attempt,
+		journal.Outcome{Kind: journal.OutcomeFailed},
+	)
 	if !errors.Is(err, db.ErrConflict) {
 		t.Errorf("save the outcome of a stale attempt: got error %v, want ErrConflict", err)
 	}
@@ -254,10 +313,17 @@ func TestSaveOutcome_StaleAttemptIsAConflict(t *testing.T) {
 	for range 2 { // the second call repeats the first one, as after a lost response
 		e, err := s.Journal.SaveOutcome(t.Context(), 1, alive.Entry.Attempt, done)
 		if err != nil || e.State != journal.Completed || e.FinishedAt == nil {
-			t.Errorf("save the outcome of the newest attempt: got %+v, error %v; want the entry completed", e, err)
+			t.Errorf(
+				"save the outcome of the newest attempt: got %+v, error %v; want the entry completed",
+				e,
+				err,
+			)
 		}
 	}
-	if _, err := s.Journal.SaveOutcome(t.Context(), 1, alive.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeRetry}); !errors.Is(err, db.ErrConflict) {
+	if _, err := s.Journal.SaveOutcome(t.Context(), 1, alive.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeRetry}); !errors.Is(
+		err,
+		db.ErrConflict,
+	) {
 		t.Errorf("save another outcome for a completed entry: got error %v, want ErrConflict", err)
 	}
 	if _, err := s.Journal.SaveOutcome(t.Context(), 7, 1, done); !errors.Is(err, db.ErrNotFound) {

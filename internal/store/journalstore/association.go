@@ -9,10 +9,16 @@ import (
 	"berth/internal/store/db"
 )
 
-// saveAssociation applies the creation or deletion of an association of a BGPVPN. saveAssociation returns the change to
-// record: the update of the BGPVPN with the resulting lists of networks and routers. The association has a row of its
-// own, because the request that deletes it contains only the ID of the association, not the ID of the BGPVPN.
-func saveAssociation(ctx context.Context, tx db.Tx, c journal.Change, before *journal.Change) ([]journal.Change, error) {
+// saveAssociation applies the creation or deletion of an association of a BGPVPN. saveAssociation returns the
+// change to record: the update of the BGPVPN with the resulting lists of networks and routers. The
+// association has a row of its own, because the request that deletes it contains only the ID of the
+// association, not the ID of the BGPVPN.
+func saveAssociation(
+	ctx context.Context,
+	tx db.Tx,
+	c journal.Change,
+	before *journal.Change,
+) ([]journal.Change, error) {
 	data := c.Data
 	if before != nil {
 		data = before.Data
@@ -28,8 +34,8 @@ func saveAssociation(ctx context.Context, tx db.Tx, c journal.Change, before *jo
 	if vpn == nil {
 		return nil, fmt.Errorf("%w: %s %s", db.ErrNotFound, a.VPN.Type, a.VPN.ID)
 	}
-	// Read the column `data` itself: unlike objectColumns, it has no revision_number unless the service that recorded
-	// the change has sent one.
+	// Read the column `data` itself: unlike objectColumns, it has no revision_number unless the service that
+	// recorded the change has sent one.
 	var own json.RawMessage
 	if err := tx.QueryRow(ctx, `select data from mirror_object where object_type = $1 and object_id = $2`, a.VPN.Type, a.VPN.ID).Scan(&own); err != nil {
 		return nil, err
@@ -43,7 +49,12 @@ func saveAssociation(ctx context.Context, tx db.Tx, c journal.Change, before *jo
 		return nil, err
 	}
 	if c.Operation == journal.Delete {
-		_, err = tx.Exec(ctx, `delete from mirror_object where object_type = $1 and object_id = $2`, c.Object.Type, c.Object.ID)
+		_, err = tx.Exec(
+			ctx,
+			`delete from mirror_object where object_type = $1 and object_id = $2`,
+			c.Object.Type,
+			c.Object.ID,
+		)
 	} else {
 		_, err = tx.Exec(ctx, `
 			insert into mirror_object (object_type, object_id, data, parents, project, name)
@@ -56,13 +67,18 @@ func saveAssociation(ctx context.Context, tx db.Tx, c journal.Change, before *jo
 	return SaveObject(ctx, tx, *vpn)
 }
 
-// deleteAssociations deletes the rows of the associations of a deleted object. No journal entry is necessary: the controller
-// stores the associations as lists in the object, and deletes them with the object.
+// deleteAssociations deletes the rows of the associations of a deleted object. No journal entry is necessary:
+// the controller stores the associations as lists in the object, and deletes them with the object.
 func deleteAssociations(ctx context.Context, tx db.Tx, r journal.Ref) error {
 	types := journal.AssociationTypes(r.Type)
 	if len(types) == 0 {
 		return nil
 	}
-	_, err := tx.Exec(ctx, `delete from mirror_object where object_type = any($1) and parents @> array[$2::text]`, types, parentKey(r))
+	_, err := tx.Exec(
+		ctx,
+		`delete from mirror_object where object_type = any($1) and parents @> array[$2::text]`,
+		types,
+		parentKey(r),
+	)
 	return err
 }

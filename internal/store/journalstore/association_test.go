@@ -21,7 +21,14 @@ func vpnUpdate(t *testing.T, e journal.Entry) string {
 	if err := json.Unmarshal(e.Data, &lists); err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("%s %s %s %v %v", e.Operation, e.Object.Type, e.Object.ID, lists.Networks, lists.Routers)
+	return fmt.Sprintf(
+		"%s %s %s %v %v",
+		e.Operation,
+		e.Object.Type,
+		e.Object.ID,
+		lists.Networks,
+		lists.Routers,
+	)
 }
 
 func TestRecordChanges_AssociationIsAnUpdateOfItsBGPVPN(t *testing.T) {
@@ -52,7 +59,10 @@ func TestRecordChanges_AssociationIsAnUpdateOfItsBGPVPN(t *testing.T) {
 		t.Fatalf("delete a BGPVPN with an association: got the entries %v, want one delete", entries)
 	}
 	for _, what := range []string{"delete bgpvpn_router_association c", "delete bgpvpn_network_association b"} {
-		if _, err := s.Journal.RecordChanges(t.Context(), []journal.Change{foreign(t, what, "")}); !errors.Is(err, db.ErrNotFound) {
+		if _, err := s.Journal.RecordChanges(t.Context(), []journal.Change{foreign(t, what, "")}); !errors.Is(
+			err,
+			db.ErrNotFound,
+		) {
 			t.Errorf("%s after the deletion of the BGPVPN: got error %v, want %v", what, err, db.ErrNotFound)
 		}
 	}
@@ -73,7 +83,10 @@ func TestRecordChanges_AssociationRevisionGrows(t *testing.T) {
 		revisions = append(revisions, data.Revision)
 	}
 	if revisions[0] >= revisions[1] || revisions[1] >= revisions[2] {
-		t.Errorf("revision numbers of a BGPVPN and of the changes of its association: got %v, want them to grow", revisions)
+		t.Errorf(
+			"revision numbers of a BGPVPN and of the changes of its association: got %v, want them to grow",
+			revisions,
+		)
 	}
 }
 
@@ -88,14 +101,23 @@ func TestRecordChanges_AssociationWaitsForItsObjects(t *testing.T) {
 	removed := keep(t, s, foreign(t, "delete bgpvpn_router_association a", ""))[0].Seq
 	deleted := keep(t, s, foreign(t, "delete router r", ""))[0].Seq
 	if got := waitsFor(t, s, deleted); !slices.Contains(got, removed) {
-		t.Errorf("blockers of the router's delete: got %v, want them to contain entry %d, which removes the association", got, removed)
+		t.Errorf(
+			"blockers of the router's delete: got %v, want them to contain entry %d, which removes the association",
+			got,
+			removed,
+		)
 	}
 }
 
 func TestRecordChanges_AssociationIsRefused(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	keep(t, s, foreign(t, "create bgpvpn V", ""), foreign(t, "create bgpvpn_network_association a", `"bgpvpn_id":"V","network_id":"n"`))
+	keep(
+		t,
+		s,
+		foreign(t, "create bgpvpn V", ""),
+		foreign(t, "create bgpvpn_network_association a", `"bgpvpn_id":"V","network_id":"n"`),
+	)
 	for _, tt := range []struct {
 		what, attributes string
 		want             error
@@ -104,7 +126,10 @@ func TestRecordChanges_AssociationIsRefused(t *testing.T) {
 		{"create bgpvpn_network_association b", `"bgpvpn_id":"W","network_id":"n"`, db.ErrNotFound},
 		{"delete bgpvpn_router_association a", "", db.ErrNotFound},
 	} {
-		if _, err := s.Journal.RecordChanges(t.Context(), []journal.Change{foreign(t, tt.what, tt.attributes)}); !errors.Is(err, tt.want) {
+		if _, err := s.Journal.RecordChanges(t.Context(), []journal.Change{foreign(t, tt.what, tt.attributes)}); !errors.Is(
+			err,
+			tt.want,
+		) {
 			t.Errorf("%s with %s: got error %v, want %v", tt.what, tt.attributes, err, tt.want)
 		}
 	}

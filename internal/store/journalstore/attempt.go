@@ -17,10 +17,11 @@ import (
 // maxClaimAttempts limits how often ClaimEntry retries when an entry becomes free between its two queries.
 const maxClaimAttempts = 5
 
-// ClaimEntry claims an entry for an attempt to send it. ClaimEntry does not claim a blocked entry, but returns the entry with its
-// blockers. An entry that has failed still blocks the entries that wait for it. ClaimEntry does not claim an entry that is completed or
-// has failed, that must wait before its next attempt, or that ClaimBacklog has claimed for another workflow. While the journal is paused,
-// ClaimEntry claims no entry; if the entry is neither completed nor failed, ClaimEntry returns it with the pause.
+// ClaimEntry claims an entry for an attempt to send it. ClaimEntry does not claim a blocked entry, but
+// returns the entry with its blockers. An entry that has failed still blocks the entries that wait for it.
+// ClaimEntry does not claim an entry that is completed or has failed, that must wait before its next attempt,
+// or that ClaimBacklog has claimed for another workflow. While the journal is paused, ClaimEntry claims no
+// entry; if the entry is neither completed nor failed, ClaimEntry returns it with the pause.
 func (s *Store) ClaimEntry(ctx context.Context, seq int64) (journal.ClaimResult, error) {
 	for attempt := 1; ; attempt++ {
 		t, claimed, err := s.claimEntry(ctx, seq)
@@ -30,7 +31,8 @@ func (s *Store) ClaimEntry(ctx context.Context, seq int64) (journal.ClaimResult,
 		if err != nil {
 			return journal.ClaimResult{}, fmt.Errorf("claim journal entry: %w", err)
 		}
-		if claimed || len(t.Blockers) > 0 || t.Wait > 0 || t.Pause != nil || !isSendable(t.Entry) || attempt == maxClaimAttempts {
+		if claimed || len(t.Blockers) > 0 || t.Wait > 0 || t.Pause != nil || !isSendable(t.Entry) ||
+			attempt == maxClaimAttempts {
 			return t, nil
 		} // otherwise the entry became free between the two queries
 	}
@@ -73,9 +75,9 @@ func scanClaim(row pgx.CollectableRow) (journal.ClaimResult, error) {
 	return journal.ClaimResult{Entry: r.entry(), MaybeApplied: r.MustRead, SinceLast: r.SinceLast}, err
 }
 
-// unclaimedEntry returns an entry with the reason why it cannot be claimed. If the entry is completed, unclaimedEntry deletes the note of
-// the entry's own workflow. This workflow calls unclaimedEntry and has nothing left to do, because another workflow has completed the
-// entry.
+// unclaimedEntry returns an entry with the reason why it cannot be claimed. If the entry is completed,
+// unclaimedEntry deletes the note of the entry's own workflow. This workflow calls unclaimedEntry and has
+// nothing left to do, because another workflow has completed the entry.
 func (s *Store) unclaimedEntry(ctx context.Context, seq int64) (t journal.ClaimResult, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		t = journal.ClaimResult{}
@@ -98,7 +100,15 @@ func (s *Store) unclaimedEntry(ctx context.Context, seq int64) (t journal.ClaimR
 			return err
 		})
 		queuePause(batch, &t.Pause)
-		batch.Queue(outbox.DeleteDelivered("journal_entry e", "$2", "true")+` and e.seq = $1 and e.finished_at is not null`, seq, entryID(seq))
+		batch.Queue(
+			outbox.DeleteDelivered(
+				"journal_entry e",
+				"$2",
+				"true",
+			)+` and e.seq = $1 and e.finished_at is not null`,
+			seq,
+			entryID(seq),
+		)
 	})
 	switch {
 	case !isSendable(t.Entry):
@@ -136,26 +146,43 @@ func queryBlockers(ctx context.Context, tx db.Tx, seq int64) ([]journal.Blocker,
 	return pgx.CollectRows(rows, scanBlocker)
 }
 
-// SaveOutcome writes the outcome of an attempt that the entry's own workflow made. SaveOutcome returns db.ErrConflict if a
-// newer attempt exists. A second call for the same attempt with the same outcome succeeds and changes nothing. SaveOutcome
-// deletes the note of the workflow, because the workflow is running. If the entry completes, SaveOutcome wakes the workflows of
-// the entries that waited only for this entry.
-func (s *Store) SaveOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
+// SaveOutcome writes the outcome of an attempt that the entry's own workflow made. SaveOutcome returns
+// db.ErrConflict if a newer attempt exists. A second call for the same attempt with the same outcome succeeds
+// and changes nothing. SaveOutcome deletes the note of the workflow, because the workflow is running. If the
+// entry completes, SaveOutcome wakes the workflows of the entries that waited only for this entry.
+func (s *Store) SaveOutcome(
+	ctx context.Context,
+	seq int64,
+	attempt int,
+	o journal.Outcome,
+) (journal.Entry, error) {
 	e, _, err := s.SaveOutcomeAndClaimNotes(ctx, seq, attempt, o, 0)
 	return e, err
 }
 
-// SaveOutcomeAndClaimNotes does the same as SaveOutcome, but also claims, for outbox.ClaimDuration, the notes of at
-// most `limit` of the entries that this outcome unblocks. The caller must deliver the claimed notes.
-func (s *Store) SaveOutcomeAndClaimNotes(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int) (e journal.Entry, claimed []contract.Note, err error) {
+// SaveOutcomeAndClaimNotes does the same as SaveOutcome, but also claims, for outbox.ClaimDuration, the notes
+// of at most `limit` of the entries that this outcome unblocks. The caller must deliver the claimed notes.
+func (s *Store) SaveOutcomeAndClaimNotes(
+	ctx context.Context,
+	seq int64,
+	attempt int,
+	o journal.Outcome,
+	limit int,
+) (e journal.Entry, claimed []contract.Note, err error) {
 	return s.saveOutcome(ctx, seq, attempt, o, deleteNote, wake{claim: limit})
 }
 
-// SaveSharedOutcome writes the outcome of an attempt that the workflow of another entry made after that workflow had claimed
-// this entry with ClaimBacklog. SaveSharedOutcome keeps the note of the entry, so that the entry's own workflow still runs and
-// also records the outcome. The workflows of the entries that this outcome unblocks wake up only after ClaimDuration, because
-// the caller usually claims these entries with ClaimBacklog within this time.
-func (s *Store) SaveSharedOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
+// SaveSharedOutcome writes the outcome of an attempt that the workflow of another entry made after that
+// workflow had claimed this entry with ClaimBacklog. SaveSharedOutcome keeps the note of the entry, so that
+// the entry's own workflow still runs and also records the outcome. The workflows of the entries that this
+// outcome unblocks wake up only after ClaimDuration, because the caller usually claims these entries with
+// ClaimBacklog within this time.
+func (s *Store) SaveSharedOutcome(
+	ctx context.Context,
+	seq int64,
+	attempt int,
+	o journal.Outcome,
+) (journal.Entry, error) {
 	e, _, err := s.saveOutcome(ctx, seq, attempt, o, keepNote, wake{delay: s.claimDuration})
 	return e, err
 }
@@ -173,14 +200,28 @@ type noteChange struct {
 }
 
 var (
-	// deleteNote deletes the note of the entry's own workflow, because this workflow made the attempt and thus is
-	// running.
-	deleteNote = noteChange{sql: `delivered as (` + outbox.DeleteDelivered("e", "$8", "e.state = 'completed'") + `)`, due: "false"}
-	// keepNote keeps the note, because another workflow made the attempt. Unless the entry completes, the note becomes due now.
-	keepNote = noteChange{sql: `due as (` + outbox.MakeDueNow("e", "$8", "e.state <> 'completed'") + ` returning 1)`, due: "exists (select from due)"}
+	// deleteNote deletes the note of the entry's own workflow, because this workflow made the attempt and
+	// thus is running.
+	deleteNote = noteChange{
+		sql: `delivered as (` + outbox.DeleteDelivered("e", "$8", "e.state = 'completed'") + `)`,
+		due: "false",
+	}
+	// keepNote keeps the note, because another workflow made the attempt. Unless the entry completes, the
+	// note becomes due now.
+	keepNote = noteChange{
+		sql: `due as (` + outbox.MakeDueNow("e", "$8", "e.state <> 'completed'") + ` returning 1)`,
+		due: "exists (select from due)",
+	}
 )
 
-func (s *Store) saveOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome, n noteChange, w wake) (e journal.Entry, claimed []contract.Note, err error) {
+func (s *Store) saveOutcome(
+	ctx context.Context,
+	seq int64,
+	attempt int,
+	o journal.Outcome,
+	n noteChange,
+	w wake,
+) (e journal.Entry, claimed []contract.Note, err error) {
 	var written, due bool
 	var woken int64
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
@@ -204,8 +245,17 @@ func (s *Store) saveOutcome(ctx context.Context, seq int64, attempt int, o journ
 	return e, claimed, nil
 }
 
-// queueOutcome queues one statement that writes an outcome to an entry and changes the note of the entry as n says.
-func queueOutcome(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, n noteChange, e *journal.Entry, written, due *bool) {
+// queueOutcome queues one statement that writes an outcome to an entry and changes the note of the entry as n
+// says.
+func queueOutcome(
+	batch *pgx.Batch,
+	seq int64,
+	attempt int,
+	o journal.Outcome,
+	n noteChange,
+	e *journal.Entry,
+	written, due *bool,
+) {
 	failures := 0
 	if o.CountsAsFailure() {
 		failures = 1
@@ -234,15 +284,27 @@ func queueOutcome(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, n
 	})
 }
 
-// savedBefore returns the entry if a previous call has saved the state `to` for the same attempt, and db.ErrConflict
-// otherwise.
-func (s *Store) savedBefore(ctx context.Context, seq int64, attempt int, to journal.State) (journal.Entry, error) {
+// savedBefore returns the entry if a previous call has saved the state `to` for the same attempt, and
+// db.ErrConflict otherwise.
+func (s *Store) savedBefore(
+	ctx context.Context,
+	seq int64,
+	attempt int,
+	to journal.State,
+) (journal.Entry, error) {
 	e, _, _, err := s.JournalEntry(ctx, seq)
 	if err != nil {
 		return e, err
 	}
 	if e.Attempt != attempt || e.State != to {
-		return e, fmt.Errorf("%w: journal entry %d is %s at attempt %d, not attempt %d", db.ErrConflict, seq, e.State, e.Attempt, attempt)
+		return e, fmt.Errorf(
+			"%w: journal entry %d is %s at attempt %d, not attempt %d",
+			db.ErrConflict,
+			seq,
+			e.State,
+			e.Attempt,
+			attempt,
+		)
 	}
 	return e, nil
 }
@@ -250,17 +312,18 @@ func (s *Store) savedBefore(ctx context.Context, seq int64, attempt int, to jour
 // isCompleted is the SQL condition that the entry $1 is completed.
 const isCompleted = `exists (select from journal_entry b where b.seq = $1 and b.finished_at is not null)`
 
-// unblockedEntries is SQL that lists the entries that wait only for the entry $1. The list is empty if the entry $1 is
-// not completed.
+// unblockedEntries is SQL that lists the entries that wait only for the entry $1. The list is empty if the
+// entry $1 is not completed.
 const unblockedEntries = `
 	select d.entry
 	from journal_dep d
 	where d.waits_for = $1 and ` + isCompleted + `
 		and not exists (select from journal_dep o where o.entry = d.entry and o.waits_for <> $1)`
 
-// queueUnblock queues statements that delete the dependencies on a completed entry and enqueue notes for the entries
-// that no longer have a blocker. queueUnblock locks the dependent entries first: if two blockers of the same entry
-// complete at the same time, the second transaction must see that the first transaction has deleted one dependency.
+// queueUnblock queues statements that delete the dependencies on a completed entry and enqueue notes for the
+// entries that no longer have a blocker. queueUnblock locks the dependent entries first: if two blockers of
+// the same entry complete at the same time, the second transaction must see that the first transaction has
+// deleted one dependency.
 func queueUnblock(batch *pgx.Batch, seq int64, w wake, claimed *[]contract.Note, woken *int64) {
 	batch.Queue(`
 		select 1
@@ -286,24 +349,38 @@ func queueUnblock(batch *pgx.Batch, seq int64, w wake, claimed *[]contract.Note,
 		where waits_for = $1 and `+isCompleted, seq)
 }
 
-// queueWakeDependents queues a statement that enqueues notes for the entries that wait for the entry `seq`. The state of the
-// entry `seq` has changed, and the workflows of the waiting entries show this state to operators.
+// queueWakeDependents queues a statement that enqueues notes for the entries that wait for the entry `seq`.
+// The state of the entry `seq` has changed, and the workflows of the waiting entries show this state to
+// operators.
 func queueWakeDependents(batch *pgx.Batch, seq int64, woken *int64) {
 	batch.Queue(outbox.SelectEnqueue(openEntriesSelect+` and seq in (select entry from journal_dep where waits_for = $1) order by seq`, "$2", "interval '0'"),
 		seq, contract.JournalEntry,
-	).Exec(func(tag pgconn.CommandTag) error {
-		*woken = tag.RowsAffected()
-		return nil
-	})
+	).
+		Exec(func(tag pgconn.CommandTag) error {
+			*woken = tag.RowsAffected()
+			return nil
+		})
 }
 
-// unblockDependents runs queueUnblock for an entry that an operator or a recovery completed in this transaction.
+// unblockDependents runs queueUnblock for an entry that an operator or a recovery completed in this
+// transaction.
 func unblockDependents(ctx context.Context, tx db.Tx, seq int64) error {
-	return wakeDependents(ctx, tx, seq, func(batch *pgx.Batch, woken *int64) { queueUnblock(batch, seq, wake{}, nil, woken) })
+	return wakeDependents(
+		ctx,
+		tx,
+		seq,
+		func(batch *pgx.Batch, woken *int64) { queueUnblock(batch, seq, wake{}, nil, woken) },
+	)
 }
 
-// wakeDependents runs queued statements in the caller's transaction and notifies the relays if they enqueued notes.
-func wakeDependents(ctx context.Context, tx db.Tx, seq int64, queue func(batch *pgx.Batch, woken *int64)) error {
+// wakeDependents runs queued statements in the caller's transaction and notifies the relays if they enqueued
+// notes.
+func wakeDependents(
+	ctx context.Context,
+	tx db.Tx,
+	seq int64,
+	queue func(batch *pgx.Batch, woken *int64),
+) error {
 	batch := &pgx.Batch{}
 	var woken int64
 	queue(batch, &woken)

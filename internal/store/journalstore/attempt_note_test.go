@@ -15,11 +15,18 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// completeEntry completes an entry, and returns the claimed notes of the entries that no longer have a blocker.
+// completeEntry completes an entry, and returns the claimed notes of the entries that no longer have a
+// blocker.
 func completeEntry(t *testing.T, s *store.Store, seq int64, limit int) []contract.Note {
 	t.Helper()
 	e := take(t, s, seq).Entry
-	_, notes, err := s.Journal.SaveOutcomeAndClaimNotes(t.Context(), seq, e.Attempt, journal.Outcome{Kind: journal.OutcomeDone}, limit)
+	_, notes, err := s.Journal.SaveOutcomeAndClaimNotes(
+		t.Context(),
+		seq,
+		e.Attempt,
+		journal.Outcome{Kind: journal.OutcomeDone},
+		limit,
+	)
 	if err != nil {
 		t.Fatalf("complete entry %d: %v", seq, err)
 	}
@@ -32,8 +39,14 @@ func recordFamily(t *testing.T) (*store.Store, string) {
 	t.Helper()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"), change(t, "create port q", "network n"),
-		change(t, "update port p", "network n"))
+	recordAll(
+		t,
+		s,
+		change(t, "create network n"),
+		change(t, "create port p", "network n"),
+		change(t, "create port q", "network n"),
+		change(t, "update port p", "network n"),
+	)
 	return s, url
 }
 
@@ -45,8 +58,28 @@ func TestSaveOutcomeAndClaimNotes_ClaimsNotesOfUnblockedEntries(t *testing.T) {
 
 	attributes := contract.Attributes{Project: "demo", Resource: "port"}
 	want := []contract.Note{
-		{Nudge: contract.Nudge{Workflow: contract.JournalEntry, ID: "journal/2", NotRunning: true, Summary: "create port create port p", Attributes: attributes}, Version: 1, Attempts: 1},
-		{Nudge: contract.Nudge{Workflow: contract.JournalEntry, ID: "journal/3", NotRunning: true, Summary: "create port create port q", Attributes: attributes}, Version: 1, Attempts: 1},
+		{
+			Nudge: contract.Nudge{
+				Workflow:   contract.JournalEntry,
+				ID:         "journal/2",
+				NotRunning: true,
+				Summary:    "create port create port p",
+				Attributes: attributes,
+			},
+			Version:  1,
+			Attempts: 1,
+		},
+		{
+			Nudge: contract.Nudge{
+				Workflow:   contract.JournalEntry,
+				ID:         "journal/3",
+				NotRunning: true,
+				Summary:    "create port create port q",
+				Attributes: attributes,
+			},
+			Version:  1,
+			Attempts: 1,
+		},
 	}
 	if diff := cmp.Diff(want, notes); diff != "" {
 		t.Errorf("claimed notes (-want +got):\n%s", diff)
@@ -57,7 +90,12 @@ func TestSaveOutcomeAndClaimNotes_ClaimsNotesOfUnblockedEntries(t *testing.T) {
 	if got := due(t, s); len(got) > 0 {
 		t.Errorf("due notes: got %v, want none: entry 1 is completed, 2 and 3 are claimed, 4 is blocked", got)
 	}
-	storetest.Exec(t, url, `update note set due_at = due_at - $1::interval where attempts > 0`, outbox.ClaimDuration)
+	storetest.Exec(
+		t,
+		url,
+		`update note set due_at = due_at - $1::interval where attempts > 0`,
+		outbox.ClaimDuration,
+	)
 	if got := due(t, s); !slices.Equal(got, []string{"journal/2", "journal/3"}) {
 		t.Errorf("due notes after the claim has expired: got %v, want journal/2 and journal/3", got)
 	}
@@ -88,12 +126,15 @@ func TestSaveOutcomeAndClaimNotes_WaitingWorkflowIsNotStartedAgain(t *testing.T)
 	notes := completeEntry(t, s, 1, 8)
 
 	if len(notes) != 2 || notes[0].ID != "journal/2" || notes[0].NotRunning || notes[0].Version != 2 {
-		t.Errorf("claimed notes: got %+v, want first that of entry 2 with version 2 for a workflow that may be running", notes)
+		t.Errorf(
+			"claimed notes: got %+v, want first that of entry 2 with version 2 for a workflow that may be running",
+			notes,
+		)
 	}
 }
 
-// If a workflow is running, its note has been delivered. If another nudge was merged into the note since then, the
-// workflow must read the entry again, so the note stays unless the entry is completed.
+// If a workflow is running, its note has been delivered. If another nudge was merged into the note since
+// then, the workflow must read the entry again, so the note stays unless the entry is completed.
 func TestSaveOutcome_DeletesTheNoteOfTheOwnWorkflow(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -154,14 +195,20 @@ func TestSaveSharedOutcome_EntryKeepsItsNote(t *testing.T) {
 			}
 			storetest.Exec(t, url, `update note set due_at = now()`)
 			if got := due(t, s); !slices.Equal(got, []string{"journal/1", "journal/2"}) {
-				t.Errorf("notes after the completion: got %v, want journal/1, whose workflow records the outcome, and journal/2", got)
+				t.Errorf(
+					"notes after the completion: got %v, want journal/1, whose workflow records the outcome, and journal/2",
+					got,
+				)
 			}
 			if e := take(t, s, 1).Entry; e.State != journal.Completed || *e.SentBy != 99 {
 				t.Errorf("entry 1: got %+v, want it completed with SentBy 99", e)
 			}
 			storetest.Exec(t, url, `update note set due_at = now()`)
 			if got := due(t, s); !slices.Equal(got, []string{"journal/2"}) {
-				t.Errorf("notes after the workflow of entry 1 has read its row: got %v, want only journal/2", got)
+				t.Errorf(
+					"notes after the workflow of entry 1 has read its row: got %v, want only journal/2",
+					got,
+				)
 			}
 		})
 	}

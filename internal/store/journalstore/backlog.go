@@ -13,13 +13,19 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// ClaimBacklog claims, for ClaimDuration, up to `limit` of the entries that were recorded while the controller was unreachable, oldest
-// first. An entry belongs to this backlog if it has no blockers, and if no attempt has sent it yet or its last attempt did not reach the
-// controller. An entry that ClaimBacklog claimed earlier belongs to the backlog again when this claim has expired. ClaimBacklog skips
-// entries that a workflow has examined at or after `since`, and entries that were recorded less than wakeDelay ago. While the journal is
-// paused, ClaimBacklog claims nothing. The parameter sender is the number of the entry whose workflow sends the claimed entries. The
-// claimed entries' own workflows wake up after ClaimDuration.
-func (s *Store) ClaimBacklog(ctx context.Context, since Timestamp, limit int, sender int64) (claimed []journal.ClaimResult, err error) {
+// ClaimBacklog claims, for ClaimDuration, up to `limit` of the entries that were recorded while the
+// controller was unreachable, oldest first. An entry belongs to this backlog if it has no blockers, and if no
+// attempt has sent it yet or its last attempt did not reach the controller. An entry that ClaimBacklog
+// claimed earlier belongs to the backlog again when this claim has expired. ClaimBacklog skips entries that a
+// workflow has examined at or after `since`, and entries that were recorded less than wakeDelay ago. While
+// the journal is paused, ClaimBacklog claims nothing. The parameter sender is the number of the entry whose
+// workflow sends the claimed entries. The claimed entries' own workflows wake up after ClaimDuration.
+func (s *Store) ClaimBacklog(
+	ctx context.Context,
+	since Timestamp,
+	limit int,
+	sender int64,
+) (claimed []journal.ClaimResult, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		batch.Queue(`
 			with free as (
@@ -48,12 +54,16 @@ func (s *Store) ClaimBacklog(ctx context.Context, since Timestamp, limit int, se
 	if err != nil {
 		return nil, fmt.Errorf("claim the backlog of journal entries: %w", err)
 	}
-	slices.SortFunc(claimed, func(a, b journal.ClaimResult) int { return cmp.Compare(a.Entry.Seq, b.Entry.Seq) })
+	slices.SortFunc(
+		claimed,
+		func(a, b journal.ClaimResult) int { return cmp.Compare(a.Entry.Seq, b.Entry.Seq) },
+	)
 	return claimed, nil
 }
 
-// HasClaimedBacklog reports whether an entry is claimed by ClaimBacklog and has no outcome yet. If the process that claimed it has died, or
-// could not save the outcome, ClaimBacklog claims the entry again after ClaimDuration.
+// HasClaimedBacklog reports whether an entry is claimed by ClaimBacklog and has no outcome yet. If the
+// process that claimed it has died, or could not save the outcome, ClaimBacklog claims the entry again after
+// ClaimDuration.
 func (s *Store) HasClaimedBacklog(ctx context.Context) (claimed bool, err error) {
 	err = s.db.QueryRow(ctx, `
 		select exists (

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Breaker is the state of the circuit breaker of one controller, shared by all processes. Each process also has a breaker in its
-// memory, and reads the shared state only while its own breaker is open.
+// Breaker is the state of the circuit breaker of one controller, shared by all processes. Each process also
+// has a breaker in its memory, and reads the shared state only while its own breaker is open.
 type Breaker struct {
 	store      *Store
 	controller string
@@ -19,8 +19,8 @@ type Breaker struct {
 // Breaker returns the circuit breaker of the controller with the given URL.
 func (s *Store) Breaker(controller string) *Breaker { return &Breaker{s, controller} }
 
-// Opened records that the breaker is open and that the first probe (a trial request) is allowed after the duration `probeIn`.
-// Opened changes nothing if the breaker is open already.
+// Opened records that the breaker is open and that the first probe (a trial request) is allowed after the
+// duration `probeIn`. Opened changes nothing if the breaker is open already.
 func (b *Breaker) Opened(ctx context.Context, probeIn time.Duration) error {
 	_, err := b.store.db.Exec(ctx, `
 		insert into mirror_breaker as b (controller, open, since, probe_at)
@@ -34,8 +34,8 @@ func (b *Breaker) Opened(ctx context.Context, probeIn time.Duration) error {
 	return nil
 }
 
-// Probe returns 0 if the caller may send a probe, and then allows no other probe for the duration `every`. Otherwise Probe
-// returns the time to wait. Probe also returns 0 if the breaker is closed.
+// Probe returns 0 if the caller may send a probe, and then allows no other probe for the duration `every`.
+// Otherwise Probe returns the time to wait. Probe also returns 0 if the breaker is closed.
 func (b *Breaker) Probe(ctx context.Context, every time.Duration) (wait time.Duration, err error) {
 	err = b.store.db.QueryRow(ctx, `
 		with held as materialized (

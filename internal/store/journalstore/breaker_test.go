@@ -26,8 +26,8 @@ func requireNoError(t *testing.T, err error) {
 	}
 }
 
-// While the breaker is open, only one process at a time may send a probe. The breaker of another controller has no
-// effect.
+// While the breaker is open, only one process at a time may send a probe. The breaker of another controller
+// has no effect.
 func TestBreaker_OneProbeForAllProcesses(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

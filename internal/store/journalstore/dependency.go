@@ -20,11 +20,27 @@ type OpenEntry struct {
 // maxWaitsFor is the maximum number of blockers that an OpenEntry names.
 const maxWaitsFor = 10
 
-// OpenEntries lists at most `limit` open entries with numbers above `after`, in the order of their numbers. Their Data is empty.
+// OpenEntries lists at most `limit` open entries with numbers above `after`, in the order of their numbers.
+// Their Data is empty.
 func (s *Store) OpenEntries(ctx context.Context, after int64, limit int) ([]OpenEntry, error) {
 	entries, err := db.QueryAll(ctx, s.db, func(row pgx.CollectableRow) (e OpenEntry, err error) {
-		err = row.Scan(&e.Seq, &e.Object.Type, &e.Object.ID, &e.Operation, &e.State, &e.Attempt, &e.Failures, &e.Project, &e.Name, &e.LastError,
-			&e.CreatedAt, &e.TakenAt, &e.RetryAt, &e.SentBy, &e.WaitsFor)
+		err = row.Scan(
+			&e.Seq,
+			&e.Object.Type,
+			&e.Object.ID,
+			&e.Operation,
+			&e.State,
+			&e.Attempt,
+			&e.Failures,
+			&e.Project,
+			&e.Name,
+			&e.LastError,
+			&e.CreatedAt,
+			&e.TakenAt,
+			&e.RetryAt,
+			&e.SentBy,
+			&e.WaitsFor,
+		)
 		return e, err
 	}, `
 		select seq, object_type, object_id, operation, state, attempt, failures, project, name, last_error, created_at, taken_at, retry_at, sent_by,

@@ -21,11 +21,21 @@ func TestOpenEntries_HaveTheEntriesForWhichTheyWait(t *testing.T) {
 		t.Fatalf("first page of the open entries: got %d, error %v, want 3", len(first), err)
 	}
 	last, err := s.Journal.OpenEntries(t.Context(), first[2].Seq, 3)
-	if err != nil || len(last) != 1 || last[0].Object.ID != "6" || !slices.Equal(last[0].WaitsFor, []int64{first[1].Seq, first[2].Seq}) {
-		t.Errorf("last page: got %+v, error %v, want the last entry, which waits for the two entries before it", last, err)
+	if err != nil || len(last) != 1 || last[0].Object.ID != "6" ||
+		!slices.Equal(last[0].WaitsFor, []int64{first[1].Seq, first[2].Seq}) {
+		t.Errorf(
+			"last page: got %+v, error %v, want the last entry, which waits for the two entries before it",
+			last,
+			err,
+		)
 	}
 	delays, err := s.Journal.Delays(t.Context(), 5)
-	if err != nil || len(delays) != 5 || delays[0].Open || delays[0].Seconds != 10 || !delays[4].Open || delays[4].Seconds < 10 {
-		t.Errorf("delays of the newest five entries: got %+v, error %v, want one completed after ten seconds, then four open ones", delays, err)
+	if err != nil || len(delays) != 5 || delays[0].Open || delays[0].Seconds != 10 || !delays[4].Open ||
+		delays[4].Seconds < 10 {
+		t.Errorf(
+			"delays of the newest five entries: got %+v, error %v, want one completed after ten seconds, then four open ones",
+			delays,
+			err,
+		)
 	}
 }

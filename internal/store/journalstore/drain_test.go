@@ -16,8 +16,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// The goroutines called workers stand for the relay and the workflows, and act only on notes, while other goroutines
-// record entries. In the end every entry is completed, and no entry was sent before its blockers.
+// The goroutines called workers stand for the relay and the workflows, and act only on notes, while other
+// goroutines record entries. In the end every entry is completed, and no entry was sent before its blockers.
 func TestJournal_NotesAloneDrainItInOrder(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -93,8 +93,9 @@ func workAlone(t *testing.T, s *store.Store, n contract.Note, seen *order) int64
 	return work(t, s, seq, seen)
 }
 
-// work does what the workflow of an entry does: it claims and sends the entry until it is completed or blocked.
-// work returns the number of entries that it has completed, including the entries that become unblocked.
+// work does what the workflow of an entry does: it claims and sends the entry until it is completed or
+// blocked. work returns the number of entries that it has completed, including the entries that become
+// unblocked.
 func work(t *testing.T, s *store.Store, seq int64, seen *order) int64 {
 	for {
 		take, err := s.Journal.ClaimEntry(t.Context(), seq)
@@ -117,8 +118,15 @@ func work(t *testing.T, s *store.Store, seq int64, seen *order) int64 {
 }
 
 // attempt makes one attempt at an entry, and then does the work of the workflows whose notes it claimed.
-func attempt(t *testing.T, s *store.Store, e journal.Entry, seen *order) (o journal.Outcome, completed int64) {
-	o = journal.Outcome{Kind: []journal.OutcomeKind{journal.OutcomeDone, journal.OutcomeDone, journal.OutcomeRetry, journal.OutcomeRejected, journal.OutcomeFailed}[rand.N(5)]}
+func attempt(
+	t *testing.T,
+	s *store.Store,
+	e journal.Entry,
+	seen *order,
+) (o journal.Outcome, completed int64) {
+	o = journal.Outcome{
+		Kind: []journal.OutcomeKind{journal.OutcomeDone, journal.OutcomeDone, journal.OutcomeRetry, journal.OutcomeRejected, journal.OutcomeFailed}[rand.N(5)],
+	}
 	if o.Kind == journal.OutcomeDone {
 		seen.apply(e)
 	}

@@ -58,9 +58,12 @@ func (s *Store) JournalEntries(ctx context.Context, f EntryFilter) ([]journal.En
 	return entries, nil
 }
 
-// JournalEntry returns one entry, its open blockers and the decisions of operators about it. JournalEntry returns db.ErrNotFound
-// if the entry does not exist.
-func (s *Store) JournalEntry(ctx context.Context, seq int64) (e journal.Entry, b []journal.Blocker, d []journal.OperatorDecision, err error) {
+// JournalEntry returns one entry, its open blockers and the decisions of operators about it. JournalEntry
+// returns db.ErrNotFound if the entry does not exist.
+func (s *Store) JournalEntry(
+	ctx context.Context,
+	seq int64,
+) (e journal.Entry, b []journal.Blocker, d []journal.OperatorDecision, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) (err error) {
 		e, err = queryEntry(ctx, tx, `select `+EntryColumns+` from journal_entry where seq = $1`, seq)
 		if err != nil {
@@ -69,7 +72,11 @@ func (s *Store) JournalEntry(ctx context.Context, seq int64) (e journal.Entry, b
 		if b, err = queryBlockers(ctx, tx, seq); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `select at, actor, action, reason from journal_audit where seq = $1 order by id`, seq)
+		rows, err := tx.Query(
+			ctx,
+			`select at, actor, action, reason from journal_audit where seq = $1 order by id`,
+			seq,
+		)
 		if err != nil {
 			return err
 		}

@@ -22,8 +22,8 @@ type Analysis struct {
 	Slowest  []journal.Entry
 }
 
-// Analyze reads the newest entries, at most `last` of them, and analyzes the completed ones. The result lists the slowest
-// entries, at most `slowest` of them.
+// Analyze reads the newest entries, at most `last` of them, and analyzes the completed ones. The result lists
+// the slowest entries, at most `slowest` of them.
 func (s *Store) Analyze(ctx context.Context, last, slowest int) (Analysis, error) {
 	const newest = `
 		with newest as (
@@ -54,12 +54,18 @@ func (s *Store) Analyze(ctx context.Context, last, slowest int) (Analysis, error
 	return a, nil
 }
 
-// TrimJournal deletes completed entries older than age, and the decisions about these entries. TrimJournal examines at
-// most `limit` entries with numbers above `after`. It returns the number after which the next call must continue (0 if
-// no entry that is old enough is left to examine), and how many entries it has deleted. TrimJournal keeps an entry
-// whose workflow has a note, because that workflow must still read the entry. TrimJournal reads entries in the order of
-// their numbers, because an index on the age would slow down every insert.
-func (s *Store) TrimJournal(ctx context.Context, age time.Duration, after int64, limit int) (next, deleted int64, err error) {
+// TrimJournal deletes completed entries older than age, and the decisions about these entries. TrimJournal
+// examines at most `limit` entries with numbers above `after`. It returns the number after which the next
+// call must continue (0 if no entry that is old enough is left to examine), and how many entries it has
+// deleted. TrimJournal keeps an entry whose workflow has a note, because that workflow must still read the
+// entry. TrimJournal reads entries in the order of their numbers, because an index on the age would slow down
+// every insert.
+func (s *Store) TrimJournal(
+	ctx context.Context,
+	age time.Duration,
+	after int64,
+	limit int,
+) (next, deleted int64, err error) {
 	err = s.db.QueryRow(ctx, `
 		with batch as (
 			select seq, finished_at, created_at
@@ -88,7 +94,9 @@ type JournalState struct {
 
 // JournalState counts the open entries.
 func (s *Store) JournalState(ctx context.Context) (JournalState, error) {
-	j := JournalState{Open: map[journal.State]int64{journal.Pending: 0, journal.Processing: 0, journal.Failed: 0}}
+	j := JournalState{
+		Open: map[journal.State]int64{journal.Pending: 0, journal.Processing: 0, journal.Failed: 0},
+	}
 	rows, err := s.db.Query(ctx, `
 		select state, count(*), clock_timestamp() - min(created_at)
 		from journal_entry

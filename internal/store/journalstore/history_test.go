@@ -26,7 +26,12 @@ func TestTrimJournal_InBatchesAndOnlyCompletedEntries(t *testing.T) {
 
 	var deleted []int64
 	for after := int64(0); ; {
-		next, n, err := s.Journal.TrimJournal(t.Context(), 47*time.Hour, after, 30) // only the first entries are older than 47 hours
+		next, n, err := s.Journal.TrimJournal(
+			t.Context(),
+			47*time.Hour,
+			after,
+			30,
+		) // only the first entries are older than 47 hours
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +65,11 @@ func TestAnalyze_PercentilesAndSlowestEntries(t *testing.T) {
 		from generate_series(0, 100) n
 		order by n`)
 
-	a, err := s.Journal.Analyze(t.Context(), 100, 2) // the newest hundred entries, of which one is still pending
+	a, err := s.Journal.Analyze(
+		t.Context(),
+		100,
+		2,
+	) // the newest hundred entries, of which one is still pending
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +78,15 @@ func TestAnalyze_PercentilesAndSlowestEntries(t *testing.T) {
 		t.Errorf("slowest entries: got %+v, want 100 and 99", a.Slowest)
 	}
 	a.Slowest = nil
-	if d := cmp.Diff(journalstore.Analysis{Entries: 99, Average: 50, P50: 50, P90: 89.2, P99: 98.02, P999: 98.902, Attempts: 2}, a, floats); d != "" {
+	if d := cmp.Diff(journalstore.Analysis{
+		Entries:  99,
+		Average:  50,
+		P50:      50,
+		P90:      89.2,
+		P99:      98.02,
+		P999:     98.902,
+		Attempts: 2,
+	}, a, floats); d != "" {
 		t.Error(d)
 	}
 	j, err := s.Journal.JournalState(t.Context())

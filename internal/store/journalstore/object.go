@@ -10,10 +10,11 @@ import (
 	"berth/internal/store/db"
 )
 
-// RecordChanges records changes of objects that berth has no API for and returns their entries. RecordChanges records either all
-// or none. A create of an existing object returns db.ErrConflict; an update or delete of a missing object returns db.ErrNotFound.
-// A delete first deletes the objects that the controller deletes together with the object, and records a change for each of them.
-// The data of a delete entry is the last state of the object.
+// RecordChanges records changes of objects that berth has no API for and returns their entries. RecordChanges
+// records either all or none. A create of an existing object returns db.ErrConflict; an update or delete of a
+// missing object returns db.ErrNotFound. A delete first deletes the objects that the controller deletes
+// together with the object, and records a change for each of them. The data of a delete entry is the last
+// state of the object.
 func (s *Store) RecordChanges(ctx context.Context, changes []journal.Change) ([]journal.Entry, error) {
 	var entries []journal.Entry
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -29,7 +30,11 @@ func (s *Store) RecordChanges(ctx context.Context, changes []journal.Change) ([]
 		if err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `select `+EntryColumns+` from journal_entry where seq = any($1) order by seq`, seqs)
+		rows, err := tx.Query(
+			ctx,
+			`select `+EntryColumns+` from journal_entry where seq = any($1) order by seq`,
+			seqs,
+		)
 		if err != nil {
 			return err
 		}
@@ -83,18 +88,20 @@ func SaveObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Chan
 	return []journal.Change{c}, err
 }
 
-// objectColumns lists the columns that scanObject reads. If the service that recorded the object sent no revision_number, the
-// third column adds the number in the column `revision`.
+// objectColumns lists the columns that scanObject reads. If the service that recorded the object sent no
+// revision_number, the third column adds the number in the column `revision`.
 const objectColumns = `object_type, object_id, jsonb_build_object('revision_number', revision) || data, project, name`
 
-// scanObject reads the row of an object and returns it as a create change. The returned change names no parents.
+// scanObject reads the row of an object and returns it as a create change. The returned change names no
+// parents.
 func scanObject(row pgx.CollectableRow) (journal.Change, error) {
 	c := journal.Change{Operation: journal.Create}
 	err := row.Scan(&c.Object.Type, &c.Object.ID, &c.Data, &c.Project, &c.Name)
 	return c, err
 }
 
-// lockObject locks an object and reads it. If the object does not exist, lockObject returns nil but still locks the ID.
+// lockObject locks an object and reads it. If the object does not exist, lockObject returns nil but still
+// locks the ID.
 func lockObject(ctx context.Context, tx db.Tx, r journal.Ref) (*journal.Change, error) {
 	if err := lockRef(ctx, tx, r); err != nil {
 		return nil, err

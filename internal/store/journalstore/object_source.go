@@ -9,8 +9,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// Source reads the state that the objects of one type should have at the controller. Each object is returned as the
-// change that would create it.
+// Source reads the state that the objects of one type should have at the controller. Each object is returned
+// as the change that would create it.
 type Source struct {
 	From      string // table and condition
 	IDColumn  string // column of the ID
@@ -21,18 +21,27 @@ type Source struct {
 
 // ByIDs reads the objects with these IDs. ByIDs skips IDs that do not exist.
 func (s Source) ByIDs(ctx context.Context, q db.Querier, ids ...string) ([]journal.Change, error) {
-	return s.Query(ctx, q, ` and `+s.IDColumn+` = any($1::text[]::`+s.IDType+`[]) order by `+s.IDColumn, s.validIDs(ids))
+	return s.Query(
+		ctx,
+		q,
+		` and `+s.IDColumn+` = any($1::text[]::`+s.IDType+`[]) order by `+s.IDColumn,
+		s.validIDs(ids),
+	)
 }
 
 func (s Source) validIDs(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !s.IsValidID(id) })
 }
 
-// Lock acquires the locks that every change of the objects needs. Lock runs statements of its own, so that a later read in
-// the same transaction sees the changes of the transactions for which Lock waited.
+// Lock acquires the locks that every change of the objects needs. Lock runs statements of its own, so that a
+// later read in the same transaction sees the changes of the transactions for which Lock waited.
 func (s Source) Lock(ctx context.Context, tx db.Tx, typ string, ids ...string) error {
 	if s.IDType == "uuid" {
-		_, err := tx.Exec(ctx, `select from `+s.From+` and id = any($1::text[]::uuid[]) order by id for share`, s.validIDs(ids))
+		_, err := tx.Exec(
+			ctx,
+			`select from `+s.From+` and id = any($1::text[]::uuid[]) order by id for share`,
+			s.validIDs(ids),
+		)
 		return err
 	}
 	for _, id := range ids {
@@ -45,7 +54,13 @@ func (s Source) Lock(ctx context.Context, tx db.Tx, typ string, ids ...string) e
 
 // After reads up to `limit` objects whose ID is greater than `id`, sorted by ID.
 func (s Source) After(ctx context.Context, q db.Querier, id string, limit int) ([]journal.Change, error) {
-	return s.Query(ctx, q, ` and `+s.IDColumn+` > $1::text::`+s.IDType+` order by `+s.IDColumn+` limit $2`, id, limit)
+	return s.Query(
+		ctx,
+		q,
+		` and `+s.IDColumn+` > $1::text::`+s.IDType+` order by `+s.IDColumn+` limit $2`,
+		id,
+		limit,
+	)
 }
 
 // Count counts the objects.
@@ -72,20 +87,32 @@ func (s *Store) NestedObjects(ctx context.Context, r journal.Ref) ([]journal.Cha
 	return nested, nil
 }
 
-// ObjectSource returns the source of a type that berth has no API for. The source of an unknown type has no objects.
+// ObjectSource returns the source of a type that berth has no API for. The source of an unknown type has no
+// objects.
 func ObjectSource(typ string) Source {
 	if !journal.IsKnownType(typ) {
 		typ = ""
 	}
-	from := `mirror_object where object_type = '` + typ + `'` // the type comes from the journal's table of types, not from a client
-	return Source{From: from, IDColumn: "object_id", IDType: "text", IsValidID: func(string) bool { return true },
+	// the type comes from the journal's table of types, not from a client
+	from := `mirror_object where object_type = '` + typ + `'`
+	return Source{
+		From:      from,
+		IDColumn:  "object_id",
+		IDType:    "text",
+		IsValidID: func(string) bool { return true },
 		Query: func(ctx context.Context, q db.Querier, clause string, args ...any) ([]journal.Change, error) {
-			changes, err := db.QueryAll(ctx, q, scanObject, `select `+objectColumns+` from `+from+clause, args...)
+			changes, err := db.QueryAll(
+				ctx,
+				q,
+				scanObject,
+				`select `+objectColumns+` from `+from+clause,
+				args...)
 			for i := range changes {
 				if err == nil {
 					changes[i], err = changes[i].WithReferences(nil)
 				}
 			}
 			return changes, err
-		}}
+		},
+	}
 }

@@ -38,8 +38,8 @@ func keep(t *testing.T, s *store.Store, changes ...journal.Change) []journal.Ent
 	return entries
 }
 
-// In each case, the entry of the step `first` is open when the entry of the step `second` is recorded, and the entries
-// of the steps `before` are completed.
+// In each case, the entry of the step `first` is open when the entry of the step `second` is recorded, and
+// the entries of the steps `before` are completed.
 func TestRecordChanges_BlockersOfAllTypes(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -97,12 +97,21 @@ func TestRecordChanges_BlockersOfAllTypes(t *testing.T) {
 			if len(words) > 3 {
 				attributes = words[3]
 				for _, letter := range "ABCFGHLMNPQRST" {
-					attributes = strings.ReplaceAll(attributes, fmt.Sprintf("%q", string(letter)), fmt.Sprintf(`"%c%s"`, letter, tt.name))
+					attributes = strings.ReplaceAll(
+						attributes,
+						fmt.Sprintf("%q", string(letter)),
+						fmt.Sprintf(`"%c%s"`, letter, tt.name),
+					)
 				}
 			}
-			c := journal.Change{Operation: journal.Operation(words[0]), Object: journal.Ref{Type: words[1], ID: words[2] + tt.name}}
+			c := journal.Change{
+				Operation: journal.Operation(words[0]),
+				Object:    journal.Ref{Type: words[1], ID: words[2] + tt.name},
+			}
 			if c.Operation != journal.Delete {
-				c.Data = json.RawMessage(`{` + strings.TrimRight(`"id":"`+c.Object.ID+`",`+attributes, ",") + `}`)
+				c.Data = json.RawMessage(
+					`{` + strings.TrimRight(`"id":"`+c.Object.ID+`",`+attributes, ",") + `}`,
+				)
 			}
 			return c
 		}
@@ -117,7 +126,12 @@ func TestRecordChanges_BlockersOfAllTypes(t *testing.T) {
 		second := all[len(all)-1].Seq
 
 		if got := slices.Contains(waitsFor(t, s, second), first); got != tt.blocks {
-			t.Errorf("%s: does the first entry block the second one: got %t, want %t", tt.name, got, tt.blocks)
+			t.Errorf(
+				"%s: does the first entry block the second one: got %t, want %t",
+				tt.name,
+				got,
+				tt.blocks,
+			)
 		}
 	}
 }
@@ -142,15 +156,29 @@ func TestRecordChanges_AllOrNone(t *testing.T) {
 	}
 	entries, err := s.Journal.JournalEntries(t.Context(), journalstore.EntryFilter{Limit: 10})
 	if err != nil || len(entries) != 1 {
-		t.Errorf("entries after the rejected changes: got %d, error %v; want only the first one", len(entries), err)
+		t.Errorf(
+			"entries after the rejected changes: got %d, error %v; want only the first one",
+			len(entries),
+			err,
+		)
 	}
 }
 
 func TestRecordChanges_GroupDeleteDeletesItsRulesFirst(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	keep(t, s, foreign(t, "create security_group g", ""), foreign(t, "create security_group_rule a", `"security_group_id":"g"`),
-		foreign(t, "create security_group_rule b", `"security_group_id":"g"`), foreign(t, "create security_group_rule c", `"security_group_id":"h"`))
+	keep(
+		t,
+		s,
+		foreign(t, "create security_group g", ""),
+		foreign(t, "create security_group_rule a", `"security_group_id":"g"`),
+		foreign(
+			t,
+			"create security_group_rule b",
+			`"security_group_id":"g"`,
+		),
+		foreign(t, "create security_group_rule c", `"security_group_id":"h"`),
+	)
 
 	var got []string
 	for _, e := range keep(t, s, foreign(t, "delete security_group g", "")) {
@@ -179,7 +207,10 @@ func TestRecordChanges_RevisionGrowsAcrossDeletion(t *testing.T) {
 		revisions = append(revisions, data.Revision)
 	}
 	if !slices.IsSorted(revisions) || revisions[0] == revisions[1] || revisions[2] == revisions[3] {
-		t.Errorf("revision numbers of create, update, delete and second create: got %v, want them to grow", revisions)
+		t.Errorf(
+			"revision numbers of create, update, delete and second create: got %v, want them to grow",
+			revisions,
+		)
 	}
 	own := keep(t, s, foreign(t, "create router q", `"revision_number":7`))[0]
 	if !strings.Contains(string(own.Data), `"revision_number": 7`) {
@@ -187,15 +218,24 @@ func TestRecordChanges_RevisionGrowsAcrossDeletion(t *testing.T) {
 	}
 }
 
-// After concurrent creates, updates and deletes of one object, the entries in the journal are in an order in which a single
-// writer could have recorded them.
+// After concurrent creates, updates and deletes of one object, the entries in the journal are in an order in
+// which a single writer could have recorded them.
 func TestRecordChanges_ConcurrentWritersAreSerialized(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	var wait sync.WaitGroup
 	for i := range 24 {
 		wait.Go(func() {
-			_, err := s.Journal.RecordChanges(t.Context(), []journal.Change{foreign(t, []string{"create", "update", "delete"}[i%3]+" router r", fmt.Sprintf(`"name":"%d"`, i))})
+			_, err := s.Journal.RecordChanges(
+				t.Context(),
+				[]journal.Change{
+					foreign(
+						t,
+						[]string{"create", "update", "delete"}[i%3]+" router r",
+						fmt.Sprintf(`"name":"%d"`, i),
+					),
+				},
+			)
 			if err != nil && !errors.Is(err, db.ErrConflict) && !errors.Is(err, db.ErrNotFound) {
 				t.Error(err)
 			}
@@ -210,8 +250,12 @@ func TestRecordChanges_ConcurrentWritersAreSerialized(t *testing.T) {
 	exists := false
 	for _, e := range entries {
 		if (e.Operation == journal.Create) == exists {
-			t.Fatalf("entry %d has the operation %s, and the object exists before it: %t; want a create if and only if the object does not exist",
-				e.Seq, e.Operation, exists)
+			t.Fatalf(
+				"entry %d has the operation %s, and the object exists before it: %t; want a create if and only if the object does not exist",
+				e.Seq,
+				e.Operation,
+				exists,
+			)
 		}
 		exists = e.Operation != journal.Delete
 	}

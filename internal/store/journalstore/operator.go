@@ -14,9 +14,9 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// RetryEntry makes a failed entry pending and gives it the full number of attempts again. If the entry is pending and
-// waits for its next attempt, RetryEntry ends this wait. RetryEntry records the actor. RetryEntry returns
-// db.ErrConflict if the entry is blocked, completed or being sent.
+// RetryEntry makes a failed entry pending and gives it the full number of attempts again. If the entry is
+// pending and waits for its next attempt, RetryEntry ends this wait. RetryEntry records the actor. RetryEntry
+// returns db.ErrConflict if the entry is blocked, completed or being sent.
 func (s *Store) RetryEntry(ctx context.Context, seq int64, actor string) (journal.Entry, error) {
 	e, err := s.decideEntry(ctx, seq, func(tx db.Tx, e journal.Entry) (journal.Entry, error) {
 		held, err := queryBlockers(ctx, tx, seq)
@@ -37,7 +37,12 @@ func (s *Store) RetryEntry(ctx context.Context, seq int64, actor string) (journa
 			returning `+EntryColumns, seq); err != nil || !failed {
 			return e, err
 		}
-		return e, wakeDependents(ctx, tx, seq, func(batch *pgx.Batch, woken *int64) { queueWakeDependents(batch, seq, woken) })
+		return e, wakeDependents(
+			ctx,
+			tx,
+			seq,
+			func(batch *pgx.Batch, woken *int64) { queueWakeDependents(batch, seq, woken) },
+		)
 	})
 	if err != nil {
 		return journal.Entry{}, fmt.Errorf("retry journal entry: %w", err)
@@ -45,8 +50,9 @@ func (s *Store) RetryEntry(ctx context.Context, seq int64, actor string) (journa
 	return e, nil
 }
 
-// SkipEntry completes an entry that failed or is stuck, without sending it. From then on, the entries that waited for the
-// skipped entry wait for the blockers of the skipped entry. SkipEntry records the actor and the reason.
+// SkipEntry completes an entry that failed or is stuck, without sending it. From then on, the entries that
+// waited for the skipped entry wait for the blockers of the skipped entry. SkipEntry records the actor and
+// the reason.
 func (s *Store) SkipEntry(ctx context.Context, seq int64, actor, reason string) (journal.Entry, error) {
 	e, err := s.decideEntry(ctx, seq, func(tx db.Tx, e journal.Entry) (journal.Entry, error) {
 		if err := RecordDecision(ctx, tx, seq, "skip", actor, reason); err != nil {
@@ -71,12 +77,17 @@ func (s *Store) SkipEntry(ctx context.Context, seq int64, actor, reason string) 
 	return e, nil
 }
 
-// maxAttemptDuration is longer than every attempt: an attempt that began longer ago than this has ended or failed.
+// maxAttemptDuration is longer than every attempt: an attempt that began longer ago than this has ended or
+// failed.
 const maxAttemptDuration = 20 * time.Second
 
-// decideEntry locks an entry, applies an operator's decision to it with `act`, and wakes its workflow. decideEntry returns
-// db.ErrConflict if the entry is completed or being sent.
-func (s *Store) decideEntry(ctx context.Context, seq int64, act func(db.Tx, journal.Entry) (journal.Entry, error)) (journal.Entry, error) {
+// decideEntry locks an entry, applies an operator's decision to it with `act`, and wakes its workflow.
+// decideEntry returns db.ErrConflict if the entry is completed or being sent.
+func (s *Store) decideEntry(
+	ctx context.Context,
+	seq int64,
+	act func(db.Tx, journal.Entry) (journal.Entry, error),
+) (journal.Entry, error) {
 	var e journal.Entry
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		var err error
@@ -102,8 +113,8 @@ func (s *Store) decideEntry(ctx context.Context, seq int64, act func(db.Tx, jour
 	return e, err
 }
 
-// relinkDependents makes the entries that wait for an entry also wait for the blockers of this entry. relinkDependents locks the
-// blockers as queueEntry does.
+// relinkDependents makes the entries that wait for an entry also wait for the blockers of this entry.
+// relinkDependents locks the blockers as queueEntry does.
 func relinkDependents(ctx context.Context, tx db.Tx, seq int64) error {
 	_, err := tx.Exec(ctx, `
 		with blocker as (
@@ -120,9 +131,15 @@ func relinkDependents(ctx context.Context, tx db.Tx, seq int64) error {
 	return err
 }
 
-// LockEntry reads an entry and locks it until the transaction ends. LockEntry returns pgx.ErrNoRows if the entry does not exist.
+// LockEntry reads an entry and locks it until the transaction ends. LockEntry returns pgx.ErrNoRows if the
+// entry does not exist.
 func LockEntry(ctx context.Context, tx db.Tx, seq int64) (journal.Entry, error) {
-	return queryEntry(ctx, tx, `select `+EntryColumns+` from journal_entry where seq = $1 for no key update`, seq)
+	return queryEntry(
+		ctx,
+		tx,
+		`select `+EntryColumns+` from journal_entry where seq = $1 for no key update`,
+		seq,
+	)
 }
 
 // HasLaterEntry reports whether a later entry of the same object is open.
@@ -133,8 +150,8 @@ func HasLaterEntry(ctx context.Context, tx db.Tx, e journal.Entry) (later bool, 
 	return later, err
 }
 
-// CompleteEntry completes a locked entry without another attempt, stores the reason in the column last_error, and wakes the
-// workflows of the entries that waited only for this entry.
+// CompleteEntry completes a locked entry without another attempt, stores the reason in the column last_error,
+// and wakes the workflows of the entries that waited only for this entry.
 func CompleteEntry(ctx context.Context, tx db.Tx, seq int64, reason string) error {
 	e, err := queryEntry(ctx, tx, `
 		update journal_entry
@@ -150,8 +167,8 @@ func CompleteEntry(ctx context.Context, tx db.Tx, seq int64, reason string) erro
 	return wakeEntries(ctx, tx, e)
 }
 
-// ReopenEntry makes a locked, failed entry pending again, with the given operation and data. ReopenEntry wakes the workflow of
-// the entry and the workflows of the entries that wait for this entry.
+// ReopenEntry makes a locked, failed entry pending again, with the given operation and data. ReopenEntry
+// wakes the workflow of the entry and the workflows of the entries that wait for this entry.
 func ReopenEntry(ctx context.Context, tx db.Tx, seq int64, op journal.Operation, data json.RawMessage) error {
 	e, err := queryEntry(ctx, tx, `
 		update journal_entry
@@ -164,7 +181,12 @@ func ReopenEntry(ctx context.Context, tx db.Tx, seq int64, op journal.Operation,
 	if err := wakeEntries(ctx, tx, e); err != nil {
 		return err
 	}
-	return wakeDependents(ctx, tx, seq, func(batch *pgx.Batch, woken *int64) { queueWakeDependents(batch, seq, woken) })
+	return wakeDependents(
+		ctx,
+		tx,
+		seq,
+		func(batch *pgx.Batch, woken *int64) { queueWakeDependents(batch, seq, woken) },
+	)
 }
 
 // RecordDecision records the decision of an operator or a recovery about an entry.
@@ -175,9 +197,10 @@ func RecordDecision(ctx context.Context, tx db.Tx, seq int64, action, actor, rea
 	return err
 }
 
-// SweepEntries enqueues notes for up to `limit` entries whose workflow may be missing, and returns their numbers. The workflow of
-// an entry may be missing if the entry is open and unblocked, has no note, and no workflow has examined it for the duration
-// `olderThan`. Blocked entries wake up when their blockers complete.
+// SweepEntries enqueues notes for up to `limit` entries whose workflow may be missing, and returns their
+// numbers. The workflow of an entry may be missing if the entry is open and unblocked, has no note, and no
+// workflow has examined it for the duration `olderThan`. Blocked entries wake up when their blockers
+// complete.
 func (s *Store) SweepEntries(ctx context.Context, olderThan time.Duration, limit int) ([]int64, error) {
 	var swept []journal.Entry
 	err := s.db.InTx(ctx, func(tx db.Tx) error {

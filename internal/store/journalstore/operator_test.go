@@ -23,8 +23,12 @@ func TestRetryEntry_FailedParentBlocksChildren(t *testing.T) {
 	due(t, s)
 
 	held := take(t, s, 2)
-	if len(held.Blockers) != 1 || held.Blockers[0].State != journal.Failed || held.Entry.State != journal.Pending {
-		t.Fatalf("claim the port's entry: got %+v, want it pending and blocked by the failed entry of its network", held)
+	if len(held.Blockers) != 1 || held.Blockers[0].State != journal.Failed ||
+		held.Entry.State != journal.Pending {
+		t.Fatalf(
+			"claim the port's entry: got %+v, want it pending and blocked by the failed entry of its network",
+			held,
+		)
 	}
 	if e := take(t, s, 1).Entry; e.State != journal.Failed {
 		t.Fatalf("claim a failed entry: got %+v, want it failed as before", e)
@@ -56,7 +60,11 @@ func TestSkipEntry_UnblocksChildren(t *testing.T) {
 
 	e, err := s.Journal.SkipEntry(t.Context(), 1, "admin", "made by hand")
 	if err != nil || e.State != journal.Completed || e.LastError != "skipped by admin: made by hand" {
-		t.Fatalf("skip a failed entry: got %+v, error %v; want it completed, with the actor and the reason as its last error", e, err)
+		t.Fatalf(
+			"skip a failed entry: got %+v, error %v; want it completed, with the actor and the reason as its last error",
+			e,
+			err,
+		)
 	}
 
 	if d := cmp.Diff([]string{"journal/1", "journal/2"}, due(t, s)); d != "" {
@@ -66,10 +74,17 @@ func TestSkipEntry_UnblocksChildren(t *testing.T) {
 		t.Errorf("blockers of the port's entry after the skip: got %d, want none", b)
 	}
 	var action, actor, reason string
-	row := storetest.Connect(t, url).QueryRow(t.Context(), `select action, actor, reason from journal_audit where seq = 1`)
-	if err := row.Scan(&action, &actor, &reason); err != nil || action != "skip" || actor != "admin" || reason != "made by hand" {
-		t.Errorf("recorded decision: got action %q, actor %q, reason %q, error %v; want the skip with its actor and reason",
-			action, actor, reason, err)
+	row := storetest.Connect(t, url).
+		QueryRow(t.Context(), `select action, actor, reason from journal_audit where seq = 1`)
+	if err := row.Scan(&action, &actor, &reason); err != nil || action != "skip" || actor != "admin" ||
+		reason != "made by hand" {
+		t.Errorf(
+			"recorded decision: got action %q, actor %q, reason %q, error %v; want the skip with its actor and reason",
+			action,
+			actor,
+			reason,
+			err,
+		)
 	}
 }
 
@@ -87,7 +102,10 @@ func TestRetryAndSkipEntry_SentOrCompletedIsAConflict(t *testing.T) {
 		if _, err := s.Journal.RetryEntry(t.Context(), 1, "admin"); !errors.Is(err, db.ErrConflict) {
 			t.Errorf("retry a %s entry: got error %v, want ErrConflict", state, err)
 		}
-		if _, err := s.Journal.SkipEntry(t.Context(), 1, "admin", "why not"); !errors.Is(err, db.ErrConflict) {
+		if _, err := s.Journal.SkipEntry(t.Context(), 1, "admin", "why not"); !errors.Is(
+			err,
+			db.ErrConflict,
+		) {
 			t.Errorf("skip a %s entry: got error %v, want ErrConflict", state, err)
 		}
 	}
@@ -109,8 +127,12 @@ func TestRetryEntry_EndsBackOff(t *testing.T) {
 	}
 
 	resting := take(t, s, 1)
-	if resting.Entry.State != journal.Pending || resting.Wait <= 50*time.Minute || resting.Wait > time.Hour || resting.Entry.RetryAt == nil {
-		t.Errorf("claim an entry during its back-off: got %+v, want it pending with a wait of an hour", resting)
+	if resting.Entry.State != journal.Pending || resting.Wait <= 50*time.Minute || resting.Wait > time.Hour ||
+		resting.Entry.RetryAt == nil {
+		t.Errorf(
+			"claim an entry during its back-off: got %+v, want it pending with a wait of an hour",
+			resting,
+		)
 	}
 	if _, err := s.Journal.RetryEntry(t.Context(), 2, "ann"); !errors.Is(err, db.ErrConflict) {
 		t.Errorf("retry a blocked entry: got error %v, want ErrConflict", err)
@@ -139,7 +161,13 @@ func TestRetryEntry_EndsBackOff(t *testing.T) {
 func TestSkipEntry_DependentsInheritBlockers(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	recordAll(t, s, change(t, "create network n"), change(t, "update network n"), change(t, "delete network n"))
+	recordAll(
+		t,
+		s,
+		change(t, "create network n"),
+		change(t, "update network n"),
+		change(t, "delete network n"),
+	)
 	if d := cmp.Diff([]int64{2}, waitsFor(t, s, 3)); d != "" {
 		t.Fatal(d)
 	}
@@ -165,9 +193,20 @@ func TestSaveOutcome_CountsOnlyUnexpectedAnswersAsFailures(t *testing.T) {
 	settle(t, s, 1, journal.OutcomeExists)
 	e := take(t, s, 1).Entry
 
-	want := journal.Entry{Seq: 1, Object: journal.Ref{Type: "network", ID: "n"}, Operation: journal.Create, Data: []byte(`{}`),
-		State: journal.Processing, Attempt: 4, Failures: 1, Project: "demo", Name: "create network n", LastError: "exists",
-		CreatedAt: e.CreatedAt, TakenAt: e.TakenAt}
+	want := journal.Entry{
+		Seq:       1,
+		Object:    journal.Ref{Type: "network", ID: "n"},
+		Operation: journal.Create,
+		Data:      []byte(`{}`),
+		State:     journal.Processing,
+		Attempt:   4,
+		Failures:  1,
+		Project:   "demo",
+		Name:      "create network n",
+		LastError: "exists",
+		CreatedAt: e.CreatedAt,
+		TakenAt:   e.TakenAt,
+	}
 	if d := cmp.Diff(want, e); d != "" {
 		t.Error(d)
 	}
@@ -184,7 +223,12 @@ func TestClaimEntry_MaybeAppliedAfterUnsureOutcome(t *testing.T) {
 		}
 		next := take(t, s, 1)
 		if next.MaybeApplied != unsure {
-			t.Errorf("claim after attempt %d: MaybeApplied is %t, want %t", attempt+1, next.MaybeApplied, unsure)
+			t.Errorf(
+				"claim after attempt %d: MaybeApplied is %t, want %t",
+				attempt+1,
+				next.MaybeApplied,
+				unsure,
+			)
 		}
 		if _, err := s.Journal.SaveOutcome(t.Context(), 1, next.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeRetry}); err != nil {
 			t.Fatal(err)
@@ -195,7 +239,14 @@ func TestClaimEntry_MaybeAppliedAfterUnsureOutcome(t *testing.T) {
 func TestSweepEntries_WakesUnexaminedEntries(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"), change(t, "create network m"), change(t, "create network f"))
+	recordAll(
+		t,
+		s,
+		change(t, "create network n"),
+		change(t, "create port p", "network n"),
+		change(t, "create network m"),
+		change(t, "create network f"),
+	)
 	settle(t, s, 4, journal.OutcomeFailed)
 	sweep := func(olderThan time.Duration) []int64 {
 		seqs, err := s.Journal.SweepEntries(t.Context(), olderThan, 10)
@@ -232,7 +283,13 @@ func TestSweepEntries_WakesUnexaminedEntries(t *testing.T) {
 func TestJournalEntries_FilterAndPage(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"), change(t, "update network n"))
+	recordAll(
+		t,
+		s,
+		change(t, "create network n"),
+		change(t, "create port p", "network n"),
+		change(t, "update network n"),
+	)
 	settle(t, s, 1, journal.OutcomeDone)
 	for _, tt := range []struct {
 		name   string
@@ -272,22 +329,44 @@ func TestAppend_NoteOfABlockedEntryListsItsBlockers(t *testing.T) {
 	begin := time.Now()
 	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"))
 	due(t, s)
-	if wait, ok, err := s.Outbox.NextDue(t.Context()); err != nil || !ok || wait+time.Since(begin) <= time.Second || wait > 2*time.Hour {
-		t.Fatalf("next due note: got it in %s, present %t, error %v; want the note of the blocked entry later, because recordAll delays it", wait, ok, err)
+	if wait, ok, err := s.Outbox.NextDue(t.Context()); err != nil || !ok ||
+		wait+time.Since(begin) <= time.Second ||
+		wait > 2*time.Hour {
+		t.Fatalf(
+			"next due note: got it in %s, present %t, error %v; want the note of the blocked entry later, because recordAll delays it",
+			wait,
+			ok,
+			err,
+		)
 	}
 
 	settle(t, s, 1, journal.OutcomeDone)
 
-	want := []contract.Note{{Version: 2, Attempts: 1, Nudge: contract.Nudge{Workflow: contract.JournalEntry, ID: "journal/2", NotRunning: true,
-		Summary: "create port create port p", Attributes: contract.Attributes{Status: "pending", Project: "demo", Resource: "port",
-			WaitingFor: []string{"journal/1"}}}}}
+	want := []contract.Note{
+		{
+			Version:  2,
+			Attempts: 1,
+			Nudge: contract.Nudge{
+				Workflow:   contract.JournalEntry,
+				ID:         "journal/2",
+				NotRunning: true,
+				Summary:    "create port create port p",
+				Attributes: contract.Attributes{
+					Status:     "pending",
+					Project:    "demo",
+					Resource:   "port",
+					WaitingFor: []string{"journal/1"},
+				},
+			},
+		},
+	}
 	if d := cmp.Diff(want, storetest.ClaimNotes(t, s)); d != "" {
 		t.Error(d)
 	}
 }
 
-// The workflow of a blocked entry wakes up when the entry's blocker fails, and when an operator retries the failed
-// blocker.
+// The workflow of a blocked entry wakes up when the entry's blocker fails, and when an operator retries the
+// failed blocker.
 func TestSaveOutcome_FailedEntryWakesDependents(t *testing.T) {
 	t.Parallel()
 	s, url := recordFamily(t)

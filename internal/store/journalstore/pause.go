@@ -41,8 +41,8 @@ func (s *Store) Pause(ctx context.Context, actor, reason string) error {
 	return nil
 }
 
-// Resume ends the pause of the journal and wakes the workflows of all entries that can be sent, oldest first. Resume records the
-// actor and the reason. Resume returns db.ErrConflict if the journal is not paused.
+// Resume ends the pause of the journal and wakes the workflows of all entries that can be sent, oldest first.
+// Resume records the actor and the reason. Resume returns db.ErrConflict if the journal is not paused.
 func (s *Store) Resume(ctx context.Context, actor, reason string) error {
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		tag, err := tx.Exec(ctx, `
@@ -78,7 +78,8 @@ func (s *Store) Paused(ctx context.Context) (*journal.Pause, error) {
 	return firstPause(found), nil
 }
 
-// PauseDecisions lists the newest pauses and resumptions of the journal, newest first, at most `limit` of them.
+// PauseDecisions lists the newest pauses and resumptions of the journal, newest first, at most `limit` of
+// them.
 func (s *Store) PauseDecisions(ctx context.Context, limit int) ([]journal.OperatorDecision, error) {
 	found, err := db.QueryAll(ctx, s.db, pgx.RowToStructByName[journal.OperatorDecision], `
 		select at, actor, action, reason

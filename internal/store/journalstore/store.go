@@ -1,6 +1,6 @@
-// Package journalstore stores the journal of changes that must be sent to the SDN controller: the entries, the blockers of each
-// entry, and the attempts to send them. Package journalstore also stores the objects that berth has no API for, and the state of
-// the controller's circuit breaker.
+// Package journalstore stores the journal of changes that must be sent to the SDN controller: the entries,
+// the blockers of each entry, and the attempts to send them. Package journalstore also stores the objects
+// that berth has no API for, and the state of the controller's circuit breaker.
 package journalstore
 
 import (
@@ -14,7 +14,8 @@ import (
 
 // Config configures a Store.
 type Config struct {
-	// ClaimDuration is the time for which ClaimBacklog claims an entry for its caller; 0: DefaultClaimDuration.
+	// ClaimDuration is the time for which ClaimBacklog claims an entry for its caller; 0:
+	// DefaultClaimDuration.
 	ClaimDuration time.Duration
 }
 

@@ -9,9 +9,14 @@ import (
 	"berth/internal/store/db"
 )
 
-// ObjectsChanging returns the IDs among `ids` of the objects that have an open entry, or an entry that was completed at
-// or after `since`.
-func (s *Store) ObjectsChanging(ctx context.Context, typ string, ids []string, since Timestamp) (map[string]bool, error) {
+// ObjectsChanging returns the IDs among `ids` of the objects that have an open entry, or an entry that was
+// completed at or after `since`.
+func (s *Store) ObjectsChanging(
+	ctx context.Context,
+	typ string,
+	ids []string,
+	since Timestamp,
+) (map[string]bool, error) {
 	return ObjectsChanging(ctx, s.db, typ, ids, since)
 }
 
@@ -28,7 +33,13 @@ func (s *Store) Now(ctx context.Context) (Timestamp, error) {
 }
 
 // ObjectsChanging does the same as Store.ObjectsChanging in the caller's transaction.
-func ObjectsChanging(ctx context.Context, q db.Querier, typ string, ids []string, since Timestamp) (map[string]bool, error) {
+func ObjectsChanging(
+	ctx context.Context,
+	q db.Querier,
+	typ string,
+	ids []string,
+	since Timestamp,
+) (map[string]bool, error) {
 	found, err := db.QueryAll(ctx, q, pgx.RowTo[string], `
 		select distinct object_id
 		from journal_entry
