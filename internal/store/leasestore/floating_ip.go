@@ -17,9 +17,13 @@ const addressSelect = `
 	select id, network_id, subnet_id, address, reservable, created_at, updated_at
 	from floatingip f`
 
-// FloatingIPs returns at most `limit` reservable floating IPs that come after another one, sorted by address. If `after` is the zero value,
-// the list begins with the first floating IP.
-func (s *Store) FloatingIPs(ctx context.Context, after lease.ReservableFloatingIP, limit int) ([]lease.ReservableFloatingIP, error) {
+// FloatingIPs returns at most `limit` reservable floating IPs that come after another one, sorted by address.
+// If `after` is the zero value, the list begins with the first floating IP.
+func (s *Store) FloatingIPs(
+	ctx context.Context,
+	after lease.ReservableFloatingIP,
+	limit int,
+) ([]lease.ReservableFloatingIP, error) {
 	return readFloatingIPs(ctx, s.db, `f.id in (
 		select id
 		from floatingip
@@ -28,8 +32,8 @@ func (s *Store) FloatingIPs(ctx context.Context, after lease.ReservableFloatingI
 		limit $3)`, db.InetParam(after.IP), after.ID, limit)
 }
 
-// FloatingIP returns the reservable floating IP with the given ID. FloatingIP returns db.ErrNotFound if no reservable floating IP has the
-// ID.
+// FloatingIP returns the reservable floating IP with the given ID. FloatingIP returns db.ErrNotFound if no
+// reservable floating IP has the ID.
 func (s *Store) FloatingIP(ctx context.Context, id uuid.UUID) (lease.ReservableFloatingIP, error) {
 	all, err := readFloatingIPs(ctx, s.db, `f.id = $1`, id)
 	if err == nil && len(all) == 0 {
@@ -45,7 +49,12 @@ func floatingIPNotFound(id uuid.UUID) error {
 	return fmt.Errorf("%w: floating IP %s", db.ErrNotFound, id)
 }
 
-func readFloatingIPs(ctx context.Context, q db.Querier, where string, args ...any) ([]lease.ReservableFloatingIP, error) {
+func readFloatingIPs(
+	ctx context.Context,
+	q db.Querier,
+	where string,
+	args ...any,
+) ([]lease.ReservableFloatingIP, error) {
 	rows, err := q.Query(ctx, addressSelect+` where `+where+` order by f.address, f.id`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read floating IPs: %w", err)
@@ -57,9 +66,14 @@ func readFloatingIPs(ctx context.Context, q db.Querier, where string, args ...an
 	return all, nil
 }
 
-// RegisterFloatingIP makes a floating IP of a network reservable. The address must be in a subnet of the network, but must not be the
-// subnet's gateway. The address must also not be in an allocation pool, because Neutron could then allocate it to a port.
-func (s *Store) RegisterFloatingIP(ctx context.Context, network uuid.UUID, ip netip.Addr) (a lease.ReservableFloatingIP, err error) {
+// RegisterFloatingIP makes a floating IP of a network reservable. The address must be in a subnet of the
+// network, but must not be the subnet's gateway. The address must also not be in an allocation pool, because
+// Neutron could then allocate it to a port.
+func (s *Store) RegisterFloatingIP(
+	ctx context.Context,
+	network uuid.UUID,
+	ip netip.Addr,
+) (a lease.ReservableFloatingIP, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		subnet, err := findSubnet(ctx, tx, network, ip)
 		if err != nil {
@@ -84,9 +98,14 @@ func (s *Store) RegisterFloatingIP(ctx context.Context, network uuid.UUID, ip ne
 	return a, err
 }
 
-// findSubnet returns the ID of the subnet that contains a floating IP. If the address of the floating IP cannot be made reservable,
-// findSubnet returns a *lease.Fault.
-func findSubnet(ctx context.Context, tx *transaction, network uuid.UUID, ip netip.Addr) (id uuid.UUID, err error) {
+// findSubnet returns the ID of the subnet that contains a floating IP. If the address of the floating IP
+// cannot be made reservable, findSubnet returns a *lease.Fault.
+func findSubnet(
+	ctx context.Context,
+	tx *transaction,
+	network uuid.UUID,
+	ip netip.Addr,
+) (id uuid.UUID, err error) {
 	rows, err := tx.Query(ctx, `
 		select n.id, s.id, s.cidr >> $2::inet, s.gateway = $2::inet,
 			masklen(s.cidr) < case family(s.cidr) when 4 then 31 else 127 end
@@ -118,19 +137,32 @@ func findSubnet(ctx context.Context, tx *transaction, network uuid.UUID, ip neti
 	i := slices.IndexFunc(all, func(f found) bool { return f.holds != nil && *f.holds })
 	switch {
 	case i < 0:
-		return id, lease.Faultf(lease.UnknownNetwork, "No subnet of network %s holds the floating IP %s.", network, ip)
+		return id, lease.Faultf(
+			lease.UnknownNetwork,
+			"No subnet of network %s holds the floating IP %s.",
+			network,
+			ip,
+		)
 	case all[i].gateway != nil && *all[i].gateway:
 		return id, lease.Faultf(lease.InvalidInput, "The floating IP %s is the gateway of its subnet.", ip)
 	case *all[i].edge:
-		return id, lease.Faultf(lease.InvalidInput, "The floating IP %s is the network address or the broadcast address of its subnet.", ip)
+		return id, lease.Faultf(
+			lease.InvalidInput,
+			"The floating IP %s is the network address or the broadcast address of its subnet.",
+			ip,
+		)
 	case all[i].pooled:
-		return id, lease.Faultf(lease.InvalidInput, "The floating IP %s is in an allocation pool of its subnet, so Neutron could give it to a port.", ip)
+		return id, lease.Faultf(
+			lease.InvalidInput,
+			"The floating IP %s is in an allocation pool of its subnet, so Neutron could give it to a port.",
+			ip,
+		)
 	}
 	return *all[i].id, nil
 }
 
-// DeleteFloatingIP deletes a reservable floating IP. DeleteFloatingIP returns a *lease.Fault if the floating IP is allocated to a current
-// or future reservation.
+// DeleteFloatingIP deletes a reservable floating IP. DeleteFloatingIP returns a *lease.Fault if the floating
+// IP is allocated to a current or future reservation.
 func (s *Store) DeleteFloatingIP(ctx context.Context, id uuid.UUID) error {
 	tag, err := s.db.ExecInTx(ctx, `delete from floatingip where id = $1`, id)
 	switch {
@@ -144,8 +176,9 @@ func (s *Store) DeleteFloatingIP(ctx context.Context, id uuid.UUID) error {
 	return nil
 }
 
-// floatingIPResource implements the interface resource for reservations of the type virtual:floatingip. Placement has no inventory of
-// floating IPs, so the methods of floatingIPResource that change Placement do nothing.
+// floatingIPResource implements the interface resource for reservations of the type virtual:floatingip.
+// Placement has no inventory of floating IPs, so the methods of floatingIPResource that change Placement do
+// nothing.
 type floatingIPResource struct{}
 
 func (floatingIPResource) allocate(ctx context.Context, tx *transaction, b allocationRequest) error {
@@ -160,10 +193,15 @@ func (floatingIPResource) allocate(ctx context.Context, tx *transaction, b alloc
 	return insertFloatingIPs(ctx, tx, b, picked)
 }
 
-// reallocate keeps those floating IPs of the reservation that are free at the new dates, up to the requested number. If reallocate keeps
-// fewer floating IPs than requested, it allocates further floating IPs.
+// reallocate keeps those floating IPs of the reservation that are free at the new dates, up to the requested
+// number. If reallocate keeps fewer floating IPs than requested, it allocates further floating IPs.
 func (floatingIPResource) reallocate(ctx context.Context, tx *transaction, b allocationRequest) error {
-	held, err := readFloatingIPs(ctx, tx, `f.id in (select floatingip_id from floatingip_allocation where reservation_id = $1)`, b.ID)
+	held, err := readFloatingIPs(
+		ctx,
+		tx,
+		`f.id in (select floatingip_id from floatingip_allocation where reservation_id = $1)`,
+		b.ID,
+	)
 	if err != nil {
 		return err
 	}
@@ -173,12 +211,19 @@ func (floatingIPResource) reallocate(ctx context.Context, tx *transaction, b all
 	}
 	keep := slices.Clone(b.Required)
 	for _, a := range held {
-		free := slices.ContainsFunc(candidates, func(c lease.FloatingIPCandidate) bool { return c.ID == a.ID && c.Free })
+		free := slices.ContainsFunc(
+			candidates,
+			func(c lease.FloatingIPCandidate) bool { return c.ID == a.ID && c.Free },
+		)
 		switch {
 		case free && len(keep) < b.Amount && !slices.Contains(keep, a.IP):
 			keep = append(keep, a.IP)
 		case !free && b.active:
-			return lease.Faultf(lease.NotEnoughAddresses, "Not enough floating IPs available: %s is not free.", a.IP)
+			return lease.Faultf(
+				lease.NotEnoughAddresses,
+				"Not enough floating IPs available: %s is not free.",
+				a.IP,
+			)
 		}
 	}
 	picked, err := lease.PickFloatingIPs(candidates, b.Amount, keep)
@@ -201,10 +246,15 @@ func insertFloatingIPs(ctx context.Context, tx *transaction, b allocationRequest
 	return nil
 }
 
-// readFloatingIPCandidates returns the floating IPs of a reservation's network. For each floating IP, readFloatingIPCandidates says whether
-// other reservations have the floating IP, and whether the floating IP is free at the requested dates. If the end of a lease has failed,
-// the floating IPs of this lease are not free.
-func readFloatingIPCandidates(ctx context.Context, tx *transaction, b allocationRequest) ([]lease.FloatingIPCandidate, error) {
+// readFloatingIPCandidates returns the floating IPs of a reservation's network. For each floating IP,
+// readFloatingIPCandidates says whether other reservations have the floating IP, and whether the floating IP
+// is free at the requested dates. If the end of a lease has failed, the floating IPs of this lease are not
+// free.
+func readFloatingIPCandidates(
+	ctx context.Context,
+	tx *transaction,
+	b allocationRequest,
+) ([]lease.FloatingIPCandidate, error) {
 	rows, err := tx.Query(ctx, `
 		select f.id, f.network_id, f.subnet_id, f.address, f.reservable, f.created_at, f.updated_at, x.booked, not coalesce(x.taken, false)
 		from floatingip f
@@ -220,7 +270,17 @@ func readFloatingIPCandidates(ctx context.Context, tx *transaction, b allocation
 		return nil, fmt.Errorf("read free floating IPs: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c lease.FloatingIPCandidate, err error) {
-		return c, row.Scan(&c.ID, &c.Network, &c.Subnet, &c.IP, &c.Reservable, &c.CreatedAt, &c.UpdatedAt, &c.Booked, &c.Free)
+		return c, row.Scan(
+			&c.ID,
+			&c.Network,
+			&c.Subnet,
+			&c.IP,
+			&c.Reservable,
+			&c.CreatedAt,
+			&c.UpdatedAt,
+			&c.Booked,
+			&c.Free,
+		)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read free floating IPs: %w", err)
@@ -240,7 +300,11 @@ func (floatingIPResource) removeFromInventory(context.Context, *transaction, []l
 	return nil
 }
 
-func (floatingIPResource) missingInInventory(context.Context, *transaction, []leaseReservation) ([]leaseReservation, error) {
+func (floatingIPResource) missingInInventory(
+	context.Context,
+	*transaction,
+	[]leaseReservation,
+) ([]leaseReservation, error) {
 	return nil, nil
 }
 

@@ -19,13 +19,20 @@ import (
 // registerAddresses creates a network and registers n consecutive floating IPs, beginning with 172.24.4.10.
 func (t *fixture) registerAddresses(n int) uuid.UUID {
 	t.Helper()
-	nets, err := t.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: new("p"), Name: new("out")}})
+	nets, err := t.Network.CreateNetworks(
+		t.Context(),
+		[]network.NetworkChange{{Project: new("p"), Name: new("out")}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	net := nets[0]
-	if _, err := t.Network.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &net.ID, Project: new("p"), CIDR: new(netip.MustParsePrefix("172.24.4.0/24")),
-		Pools: &[]network.Pool{{Start: netip.MustParseAddr("172.24.4.100"), End: netip.MustParseAddr("172.24.4.200")}}}}); err != nil {
+	if _, err := t.Network.CreateSubnets(t.Context(), []network.SubnetChange{{
+		Network: &net.ID,
+		Project: new("p"),
+		CIDR:    new(netip.MustParsePrefix("172.24.4.0/24")),
+		Pools:   &[]network.Pool{{Start: netip.MustParseAddr("172.24.4.100"), End: netip.MustParseAddr("172.24.4.200")}},
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range n {
@@ -40,7 +47,14 @@ func testAddress(i int) netip.Addr { return netip.MustParseAddr(fmt.Sprintf("172
 
 func addressesDraft(network uuid.UUID, from, to, amount int, required ...netip.Addr) lease.Draft {
 	d := hostsDraft(from, to, 1, 1)
-	d.Reservations = []lease.ReservationDraft{{Type: lease.FloatingIP, Network: network, Amount: amount, Required: required}}
+	d.Reservations = []lease.ReservationDraft{
+		{
+			Type:     lease.FloatingIP,
+			Network:  network,
+			Amount:   amount,
+			Required: required,
+		},
+	}
 	return d
 }
 
@@ -48,16 +62,27 @@ func TestFloatingIP_RegisteredOutsideOfAllocationPools(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 0)
 	net := e.registerAddresses(1)
-	for ip, want := range map[string]lease.Kind{"172.24.4.1": lease.InvalidInput, "172.24.4.150": lease.InvalidInput,
-		"10.0.0.1": lease.UnknownNetwork, "172.24.4.10": lease.AddressInUse} {
+	for ip, want := range map[string]lease.Kind{
+		"172.24.4.1":   lease.InvalidInput,
+		"172.24.4.150": lease.InvalidInput,
+		"10.0.0.1":     lease.UnknownNetwork,
+		"172.24.4.10":  lease.AddressInUse,
+	} {
 		t.Run(ip, func(t *testing.T) {
-			if _, err := e.Lease.RegisterFloatingIP(t.Context(), net, netip.MustParseAddr(ip)); faultKind(err) != want {
+			if _, err := e.Lease.RegisterFloatingIP(t.Context(), net, netip.MustParseAddr(ip)); faultKind(
+				err,
+			) != want {
 				t.Errorf("register a floating IP: want a fault of kind %q, got %v", want, err)
 			}
 		})
 	}
-	if _, err := e.Lease.RegisterFloatingIP(t.Context(), uuid.New(), testAddress(3)); faultKind(err) != lease.UnknownNetwork {
-		t.Errorf("register a floating IP of an unknown network: got %v, want a fault of kind UnknownNetwork", err)
+	if _, err := e.Lease.RegisterFloatingIP(t.Context(), uuid.New(), testAddress(3)); faultKind(
+		err,
+	) != lease.UnknownNetwork {
+		t.Errorf(
+			"register a floating IP of an unknown network: got %v, want a fault of kind UnknownNetwork",
+			err,
+		)
 	}
 	all, err := e.Lease.FloatingIPs(t.Context(), lease.ReservableFloatingIP{}, 2)
 	if err != nil || len(all) != 1 || all[0].IP != testAddress(0) {
@@ -90,15 +115,27 @@ func TestFloatingIP_AllocatedToOneReservationAtATime(t *testing.T) {
 	e.createLease(addressesDraft(net, 2, 3, 3))
 	e.expectUpdateFault(a.ID, endChange(3), lease.NotEnoughAddresses)
 	e.expectUpdateFault(a.ID, amountChange(a, 3), lease.NotEnoughAddresses)
-	a = e.updateLease(a.ID, lease.Change{Reservations: []lease.ReservationChange{{ID: a.Reservations[0].ID.String(), Amount: new(1), Required: &[]netip.Addr{}}}})
+	a = e.updateLease(
+		a.ID,
+		lease.Change{
+			Reservations: []lease.ReservationChange{
+				{ID: a.Reservations[0].ID.String(), Amount: new(1), Required: &[]netip.Addr{}},
+			},
+		},
+	)
 	if len(a.Reservations[0].Addresses) != 1 || len(a.Reservations[0].Required) != 0 {
-		t.Errorf("reservation whose amount was reduced to 1: got %+v, want one address and none required", a.Reservations[0])
+		t.Errorf(
+			"reservation whose amount was reduced to 1: got %+v, want one address and none required",
+			a.Reservations[0],
+		)
 	}
 	_, err := storetest.Connect(t, e.url).Exec(t.Context(), `
 		update floatingip_allocation set floatingip_id = (select floatingip_id from floatingip_allocation where reservation_id = $1)
 		where reservation_id = $2`, a.Reservations[0].ID, b.Reservations[0].ID)
 	if err == nil {
-		t.Error("allocate one floating IP to two reservations at the same time by SQL: got no error, want the table to reject it")
+		t.Error(
+			"allocate one floating IP to two reservations at the same time by SQL: got no error, want the table to reject it",
+		)
 	}
 }
 
@@ -115,12 +152,18 @@ func TestFloatingIP_FreeAfterTheEnd(t *testing.T) {
 	e.createLease(addressesDraft(net, 1, 2, 1))
 }
 
-// Neutron gives no port the network address or the IPv4 broadcast address of a subnet, so a lease of such a floating IP could not start.
+// Neutron gives no port the network address or the IPv4 broadcast address of a subnet, so a lease of such a
+// floating IP could not start.
 func TestFloatingIP_IsAHostAddressOfItsSubnet(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 0)
 	for cidr, addresses := range map[string]map[string]lease.Kind{
-		"203.0.113.0/24":  {"203.0.113.0": lease.InvalidInput, "203.0.113.255": lease.InvalidInput, "203.0.113.2": "", "203.0.113.254": ""},
+		"203.0.113.0/24": {
+			"203.0.113.0":   lease.InvalidInput,
+			"203.0.113.255": lease.InvalidInput,
+			"203.0.113.2":   "",
+			"203.0.113.254": "",
+		},
 		"203.0.113.64/29": {"203.0.113.64": lease.InvalidInput, "203.0.113.71": lease.InvalidInput, "203.0.113.70": ""},
 		"203.0.113.64/30": {"203.0.113.64": lease.InvalidInput, "203.0.113.67": lease.InvalidInput, "203.0.113.66": ""},
 		"203.0.113.64/31": {"203.0.113.64": "", "203.0.113.65": ""},
@@ -131,27 +174,51 @@ func TestFloatingIP_IsAHostAddressOfItsSubnet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.Network.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &nets[0].ID, Project: new("p"), CIDR: new(netip.MustParsePrefix(cidr)),
-			Gateway: new(netip.Addr{}), DHCP: new(false), Pools: &[]network.Pool{}}}); err != nil {
+		if _, err := e.Network.CreateSubnets(t.Context(), []network.SubnetChange{{
+			Network: &nets[0].ID,
+			Project: new("p"),
+			CIDR:    new(netip.MustParsePrefix(cidr)),
+			Gateway: new(netip.Addr{}),
+			DHCP:    new(false),
+			Pools:   &[]network.Pool{},
+		}}); err != nil {
 			t.Fatal(err)
 		}
 		for ip, want := range addresses {
 			t.Run(cidr+" "+ip, func(t *testing.T) {
-				if _, err := e.Lease.RegisterFloatingIP(t.Context(), nets[0].ID, netip.MustParseAddr(ip)); faultKind(err) != want || want == "" && err != nil {
-					t.Errorf("register %s of the subnet %s: want a fault of kind %q, got %v", ip, cidr, want, err)
+				if _, err := e.Lease.RegisterFloatingIP(t.Context(), nets[0].ID, netip.MustParseAddr(ip)); faultKind(
+					err,
+				) != want ||
+					want == "" && err != nil {
+					t.Errorf(
+						"register %s of the subnet %s: want a fault of kind %q, got %v",
+						ip,
+						cidr,
+						want,
+						err,
+					)
 				}
 			})
 		}
 	}
 }
 
-// The addresses are free in the order of their numbers, so a reservation of any address would get the required one.
+// The addresses are free in the order of their numbers, so a reservation of any address would get the
+// required one.
 func TestFloatingIP_RequiredOnesAreAllocatedFirst(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 0)
 	net := e.registerAddresses(3)
 	d := addressesDraft(net, 1, 2, 2)
-	d.Reservations = append(d.Reservations, lease.ReservationDraft{Type: lease.FloatingIP, Network: net, Amount: 1, Required: []netip.Addr{testAddress(0)}})
+	d.Reservations = append(
+		d.Reservations,
+		lease.ReservationDraft{
+			Type:     lease.FloatingIP,
+			Network:  net,
+			Amount:   1,
+			Required: []netip.Addr{testAddress(0)},
+		},
+	)
 	if _, err := e.Lease.CreateLease(t.Context(), d); err != nil {
 		t.Errorf("create a lease of two floating IPs and of one that is required: got %v, want no error", err)
 	}

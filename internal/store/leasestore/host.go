@@ -17,7 +17,8 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// Host returns the reservable host with the given ID. Host returns db.ErrNotFound if no reservable host has the ID.
+// Host returns the reservable host with the given ID. Host returns db.ErrNotFound if no reservable host has
+// the ID.
 func (s *Store) Host(ctx context.Context, id int64) (lease.Host, error) {
 	all, err := s.hostsWithQuarantine(ctx, `h.id = $1`, id)
 	if err == nil && len(all) == 0 {
@@ -36,11 +37,16 @@ func (s *Store) Hosts(ctx context.Context) ([]lease.Host, error) {
 
 // HostPage returns at most `limit` reservable hosts whose ID is greater than `after`, sorted by ID.
 func (s *Store) HostPage(ctx context.Context, after int64, limit int) ([]lease.Host, error) {
-	return s.hostsWithQuarantine(ctx, `h.id in (select id from host where id > $1 order by id limit $2)`, after, limit)
+	return s.hostsWithQuarantine(
+		ctx,
+		`h.id in (select id from host where id > $1 order by id limit $2)`,
+		after,
+		limit,
+	)
 }
 
-// hostsWithQuarantine reads hosts. For each host that a lease keeps because the end of the lease has failed, it also
-// reads this lease.
+// hostsWithQuarantine reads hosts. For each host that a lease keeps because the end of the lease has failed,
+// it also reads this lease.
 func (s *Store) hostsWithQuarantine(ctx context.Context, where string, args ...any) ([]lease.Host, error) {
 	all, err := readHosts(ctx, s.db, where, args...)
 	if err != nil {
@@ -53,8 +59,8 @@ func (s *Store) hostsWithQuarantine(ctx context.Context, where string, args ...a
 	return all, err
 }
 
-// quarantineSQL selects each host that a lease keeps because the end of the lease has failed, together with the lease
-// and the reservation.
+// quarantineSQL selects each host that a lease keeps because the end of the lease has failed, together with
+// the lease and the reservation.
 const quarantineSQL = `
 	select a.host_id, a.reservation_id, r.lease_id
 	from event e
@@ -62,8 +68,8 @@ const quarantineSQL = `
 	join host_allocation a on a.reservation_id = r.id
 	where e.event_type = 'end_lease' and e.status = 'ERROR'`
 
-// quarantinedHosts returns, by host ID, the leases that keep a host because the end of the lease has failed. If several leases keep the
-// same host, quarantinedHosts returns the lease with the earliest end.
+// quarantinedHosts returns, by host ID, the leases that keep a host because the end of the lease has failed.
+// If several leases keep the same host, quarantinedHosts returns the lease with the earliest end.
 func (s *Store) quarantinedHosts(ctx context.Context) (map[int64]*lease.Quarantine, error) {
 	rows, err := s.db.Query(ctx, `
 		select distinct on (a.host_id) a.host_id, l.id, l.name, l.end_at, f.party, f.call, f.error, f.since, f.last_at, f.next_at, f.attempts
@@ -85,16 +91,28 @@ func (s *Store) quarantinedHosts(ctx context.Context) (map[int64]*lease.Quaranti
 			return nil, fmt.Errorf("read quarantined hosts: %w", err)
 		}
 		if party != nil {
-			q.Failure = &lease.CallFailure{Party: *party, Call: *call, Error: *text, Since: *since, LastAt: *last, NextAt: next, Attempts: *attempts}
+			q.Failure = &lease.CallFailure{
+				Party:    *party,
+				Call:     *call,
+				Error:    *text,
+				Since:    *since,
+				LastAt:   *last,
+				NextAt:   next,
+				Attempts: *attempts,
+			}
 		}
 		all[host] = &q
 	}
 	return all, rows.Err()
 }
 
-// UpdateHost adds capabilities to a host or changes their values. If a reservation of the host requires a capability, UpdateHost does not
-// change the value of this capability, but returns a *lease.Fault.
-func (s *Store) UpdateHost(ctx context.Context, id int64, capabilities map[string]string) (h lease.Host, err error) {
+// UpdateHost adds capabilities to a host or changes their values. If a reservation of the host requires a
+// capability, UpdateHost does not change the value of this capability, but returns a *lease.Fault.
+func (s *Store) UpdateHost(
+	ctx context.Context,
+	id int64,
+	capabilities map[string]string,
+) (h lease.Host, err error) {
 	if err := lease.CheckCapabilities(capabilities); err != nil {
 		return h, err
 	}
@@ -109,7 +127,12 @@ func (s *Store) UpdateHost(ctx context.Context, id int64, capabilities map[strin
 		}
 		for key, value := range capabilities {
 			if old, has := was.Capabilities[key]; has && old != value && slices.Contains(needed, key) {
-				return lease.Faultf(lease.HostInUse, "Capability %s of host %d cannot change: a reservation requires it.", key, id)
+				return lease.Faultf(
+					lease.HostInUse,
+					"Capability %s of host %d cannot change: a reservation requires it.",
+					key,
+					id,
+				)
 			}
 		}
 		if err := setCapabilities(ctx, tx, id, capabilities); err != nil {
@@ -124,8 +147,8 @@ func (s *Store) UpdateHost(ctx context.Context, id int64, capabilities map[strin
 	return h, err
 }
 
-// DeleteHost makes a host no longer reservable. DeleteHost returns a *lease.Fault if the host is allocated to a current or future
-// reservation, or if consumers have allocations from the host's providers in Placement.
+// DeleteHost makes a host no longer reservable. DeleteHost returns a *lease.Fault if the host is allocated to
+// a current or future reservation, or if consumers have allocations from the host's providers in Placement.
 func (s *Store) DeleteHost(ctx context.Context, id int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		h, err := lockHost(ctx, tx, id)
@@ -138,7 +161,11 @@ func (s *Store) DeleteHost(ctx context.Context, id int64) error {
 			return fmt.Errorf("read allocations on host %d: %w", id, err)
 		}
 		if used {
-			return lease.Faultf(lease.HostInUse, "Servers or other consumers hold resources of host %s; it cannot be deleted.", h.Hostname)
+			return lease.Faultf(
+				lease.HostInUse,
+				"Servers or other consumers hold resources of host %s; it cannot be deleted.",
+				h.Hostname,
+			)
 		}
 		_, err = tx.Exec(ctx, `delete from host where id = $1`, id)
 		if db.Violates(err, "host_allocation_host") {
@@ -183,8 +210,8 @@ func setCapabilities(ctx context.Context, tx *transaction, id int64, capabilitie
 	return nil
 }
 
-// lockHost locks the row of a host and reads the host. Until the caller's transaction ends, no other transaction can allocate a host that
-// lockHost has locked.
+// lockHost locks the row of a host and reads the host. Until the caller's transaction ends, no other
+// transaction can allocate a host that lockHost has locked.
 func lockHost(ctx context.Context, tx *transaction, id int64) (lease.Host, error) {
 	err := tx.QueryRow(ctx, `select id from host where id = $1 for update`, id).Scan(&id)
 	if err := db.NotFoundOr(err, "host %d", id); err != nil {
@@ -248,17 +275,39 @@ func readHosts(ctx context.Context, q db.Querier, where string, args ...any) ([]
 	if err != nil {
 		return nil, fmt.Errorf("read hosts: %w", err)
 	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (lease.Host, error) { return scanHost(row) })
+	all, err := pgx.CollectRows(
+		rows,
+		func(row pgx.CollectableRow) (lease.Host, error) { return scanHost(row) },
+	)
 	if err != nil {
 		return nil, fmt.Errorf("read hosts: %w", err)
 	}
 	return all, nil
 }
 
-// scanHost reads the columns hostColumns of a row into a host, and the columns after hostColumns into the pointers in `more`.
+// scanHost reads the columns hostColumns of a row into a host, and the columns after hostColumns into the
+// pointers in `more`.
 func scanHost(row pgx.CollectableRow, more ...any) (h lease.Host, err error) {
-	err = row.Scan(append([]any{&h.ID, &h.Hostname, &h.Provider, &h.NestedProvider, &h.ServiceName, &h.HypervisorType, &h.HypervisorVersion,
-		&h.VCPUs, &h.MemoryMB, &h.LocalGB, &h.CPUInfo, &h.AvailabilityZone, &h.Reservable, &h.CreatedAt, &h.UpdatedAt,
-		&h.Capabilities}, more...)...)
+	err = row.Scan(
+		append(
+			[]any{
+				&h.ID,
+				&h.Hostname,
+				&h.Provider,
+				&h.NestedProvider,
+				&h.ServiceName,
+				&h.HypervisorType,
+				&h.HypervisorVersion,
+				&h.VCPUs,
+				&h.MemoryMB,
+				&h.LocalGB,
+				&h.CPUInfo,
+				&h.AvailabilityZone,
+				&h.Reservable,
+				&h.CreatedAt,
+				&h.UpdatedAt,
+				&h.Capabilities,
+			},
+			more...)...)
 	return h, err
 }

@@ -59,7 +59,8 @@ const calendarSQL = `
 		limit $6) b on true
 	order by h.id, b.starts, b.id`
 
-// HostCalendar returns a page of hosts, sorted by ID, with their bookings in a window of time, sorted by start.
+// HostCalendar returns a page of hosts, sorted by ID, with their bookings in a window of time, sorted by
+// start.
 func (s *Store) HostCalendar(ctx context.Context, c Calendar) ([]CalendarHost, error) {
 	rows, err := s.db.Query(ctx, calendarSQL, c.After, c.Host, c.Limit, c.From, c.To, MaxBookings+1)
 	if err != nil {
@@ -70,21 +71,28 @@ func (s *Store) HostCalendar(ctx context.Context, c Calendar) ([]CalendarHost, e
 	var id *uuid.UUID
 	var name, status, typ *string
 	var start, end *time.Time
-	_, err = pgx.ForEachRow(rows, []any{&h.ID, &h.Hostname, &h.Provider, &h.Zone, &h.Enabled, &h.VCPUs, &h.MemoryMB, &h.DiskGB,
-		&id, &name, &status, &typ, &start, &end}, func() error {
-		if len(all) == 0 || all[len(all)-1].ID != h.ID {
-			all = append(all, h)
-		}
-		last := &all[len(all)-1]
-		switch {
-		case id == nil:
-		case len(last.Bookings) == MaxBookings:
-			last.More = true
-		default:
-			last.Bookings = append(last.Bookings, Booking{*id, *name, lease.Status(*status), *typ, *start, *end})
-		}
-		return nil
-	})
+	_, err = pgx.ForEachRow(
+		rows,
+		[]any{&h.ID, &h.Hostname, &h.Provider, &h.Zone, &h.Enabled, &h.VCPUs, &h.MemoryMB, &h.DiskGB,
+			&id, &name, &status, &typ, &start, &end},
+		func() error {
+			if len(all) == 0 || all[len(all)-1].ID != h.ID {
+				all = append(all, h)
+			}
+			last := &all[len(all)-1]
+			switch {
+			case id == nil:
+			case len(last.Bookings) == MaxBookings:
+				last.More = true
+			default:
+				last.Bookings = append(
+					last.Bookings,
+					Booking{*id, *name, lease.Status(*status), *typ, *start, *end},
+				)
+			}
+			return nil
+		},
+	)
 	if err != nil {
 		return nil, fmt.Errorf("read the calendar of hosts: %w", err)
 	}
@@ -110,9 +118,17 @@ func (s *Store) HostNames(ctx context.Context, ids []int64) (map[int64]string, e
 	return names, nil
 }
 
-// HostByName returns the ID of the reservable host with the given host name, or 0 if no reservable host has the name.
+// HostByName returns the ID of the reservable host with the given host name, or 0 if no reservable host has
+// the name.
 func (s *Store) HostByName(ctx context.Context, hostname string) (int64, error) {
-	id, err := db.QueryOne(ctx, s.db, pgx.RowTo[int64], nil, `select id from host where hostname = $1`, hostname)
+	id, err := db.QueryOne(
+		ctx,
+		s.db,
+		pgx.RowTo[int64],
+		nil,
+		`select id from host where hostname = $1`,
+		hostname,
+	)
 	if err != nil {
 		return 0, fmt.Errorf("read the host %s: %w", hostname, err)
 	}

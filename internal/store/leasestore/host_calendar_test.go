@@ -23,7 +23,9 @@ func TestHostCalendar_PagesOfHostsWithTheBookingsInTheWindow(t *testing.T) {
 				t.Errorf("host %d of the calendar: got %+v, want the hosts in the order of their IDs", i, h)
 			}
 			for _, b := range h.Bookings {
-				if b.Lease != near.ID && b.Lease != far.ID || b.Status != lease.Pending || b.Type != lease.PhysicalHost || !b.End.After(b.Start) {
+				if b.Lease != near.ID && b.Lease != far.ID || b.Status != lease.Pending ||
+					b.Type != lease.PhysicalHost ||
+					!b.End.After(b.Start) {
 					t.Errorf("booking of host %s: got %+v, want one of the two leases", h.Hostname, b)
 				}
 			}
@@ -36,17 +38,39 @@ func TestHostCalendar_PagesOfHostsWithTheBookingsInTheWindow(t *testing.T) {
 		calendar        leasestore.Calendar
 		hosts, bookings int
 	}{
-		"near":      {leasestore.Calendar{Limit: 10, From: hour(0), To: hour(0).Add(day)}, 3, 2},
-		"all":       {leasestore.Calendar{Limit: 10, From: hour(0), To: hour(0).Add(all)}, 3, 5},
-		"past":      {leasestore.Calendar{Limit: 10, From: hour(0).Add(-day), To: hour(0)}, 3, 0},
-		"next page": {leasestore.Calendar{After: f.hosts[1].ID, Limit: 10, From: hour(0), To: hour(0).Add(all)}, 1, -1},
-		"one page":  {leasestore.Calendar{Limit: 2, From: hour(0), To: hour(0).Add(all)}, 2, -1},
-		"one host":  {leasestore.Calendar{Host: f.hosts[2].ID, Limit: 1, From: hour(0), To: hour(0).Add(all)}, 1, -1},
-		"no host":   {leasestore.Calendar{Host: 1 << 40, Limit: 1, From: hour(0), To: hour(0).Add(all)}, 0, 0},
+		"near": {leasestore.Calendar{Limit: 10, From: hour(0), To: hour(0).Add(day)}, 3, 2},
+		"all":  {leasestore.Calendar{Limit: 10, From: hour(0), To: hour(0).Add(all)}, 3, 5},
+		"past": {leasestore.Calendar{Limit: 10, From: hour(0).Add(-day), To: hour(0)}, 3, 0},
+		"next page": {leasestore.Calendar{
+			After: f.hosts[1].ID,
+			Limit: 10,
+			From:  hour(0),
+			To:    hour(0).Add(all),
+		}, 1, -1},
+		"one page": {leasestore.Calendar{Limit: 2, From: hour(0), To: hour(0).Add(all)}, 2, -1},
+		"one host": {leasestore.Calendar{
+			Host:  f.hosts[2].ID,
+			Limit: 1,
+			From:  hour(0),
+			To:    hour(0).Add(all),
+		}, 1, -1},
+		"no host": {leasestore.Calendar{
+			Host:  1 << 40,
+			Limit: 1,
+			From:  hour(0),
+			To:    hour(0).Add(all),
+		}, 0, 0},
 	} {
 		hosts, bookings := read(c.calendar)
 		if hosts != c.hosts || c.bookings >= 0 && bookings != c.bookings {
-			t.Errorf("calendar %s: got %d hosts with %d bookings, want %d with %d", name, hosts, bookings, c.hosts, c.bookings)
+			t.Errorf(
+				"calendar %s: got %d hosts with %d bookings, want %d with %d",
+				name,
+				hosts,
+				bookings,
+				c.hosts,
+				c.bookings,
+			)
 		}
 	}
 	id, err := f.Lease.HostByName(t.Context(), f.hosts[1].Hostname)

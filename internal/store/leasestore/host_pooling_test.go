@@ -21,24 +21,41 @@ func (t *fixture) pendingPoolUpdate(service string) (reservable bool, version in
 func TestHostPooling_EveryRegistrationAndDeletionIsStored(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 0)
-	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, PoolHosts: true})
+	e.Lease = leasestore.New(
+		e.DB,
+		leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, PoolHosts: true},
+	)
 	h := e.register("cmp-1", nil)
 	reservable, first := e.pendingPoolUpdate("cmp-1")
 	if !reservable || first == 0 {
-		t.Errorf("pending pool update after a registration: got reservable %t and version %d, want true and a version above 0", reservable, first)
+		t.Errorf(
+			"pending pool update after a registration: got reservable %t and version %d, want true and a version above 0",
+			reservable,
+			first,
+		)
 	}
 	if err := e.Lease.DeleteHost(t.Context(), h.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Lease.DeletePoolUpdate(t.Context(), "cmp-1", first); err != nil { // a late worker confirms the registration
+	// a late worker confirms the registration
+	if err := e.Lease.DeletePoolUpdate(t.Context(), "cmp-1", first); err != nil {
 		t.Fatal(err)
 	}
 	reservable, second := e.pendingPoolUpdate("cmp-1")
 	if reservable || second == 0 {
-		t.Errorf("pending pool update after a deletion: got reservable %t and version %d, want false and a version above 0", reservable, second)
+		t.Errorf(
+			"pending pool update after a deletion: got reservable %t and version %d, want false and a version above 0",
+			reservable,
+			second,
+		)
 	}
-	if n, err := e.Outbox.RestartWorkflows(t.Context(), []string{"pool/cmp-1", "pool/cmp-2"}); n != 1 || err != nil {
-		t.Errorf("restart the workflows of a host with and a host without a pool update: got %d restarts, error %v; want 1", n, err)
+	if n, err := e.Outbox.RestartWorkflows(t.Context(), []string{"pool/cmp-1", "pool/cmp-2"}); n != 1 ||
+		err != nil {
+		t.Errorf(
+			"restart the workflows of a host with and a host without a pool update: got %d restarts, error %v; want 1",
+			n,
+			err,
+		)
 	}
 	for range 2 {
 		if err := e.Lease.DeletePoolUpdate(t.Context(), "cmp-1", second); err != nil {

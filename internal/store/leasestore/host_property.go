@@ -12,10 +12,13 @@ import (
 	"berth/internal/store/db"
 )
 
-// HostAllocations returns a page of the hosts that match the filter with their reservations, sorted by host ID and start date.
-// HostAllocations also returns hosts without reservations. The result of HostAllocations contains reservations of leases that have ended only if the filter
-// names a lease or a reservation.
-func (s *Store) HostAllocations(ctx context.Context, f lease.AllocationFilter) ([]lease.HostAllocation, error) {
+// HostAllocations returns a page of the hosts that match the filter with their reservations, sorted by host
+// ID and start date. HostAllocations also returns hosts without reservations. The result of HostAllocations
+// contains reservations of leases that have ended only if the filter names a lease or a reservation.
+func (s *Store) HostAllocations(
+	ctx context.Context,
+	f lease.AllocationFilter,
+) ([]lease.HostAllocation, error) {
 	rows, err := s.db.Query(ctx, `
 		select h.id, x.id, x.lease_id, x.start_at, x.end_at
 		from (select id from host where id > $4 and ($3::bigint = 0 or id = $3::bigint) order by id limit nullif($5::bigint, 0)) h
@@ -42,7 +45,15 @@ func (s *Store) HostAllocations(ctx context.Context, f lease.AllocationFilter) (
 		}
 		if id != nil {
 			u := &all[len(all)-1]
-			u.Reservations = append(u.Reservations, lease.AllocatedReservation{ID: *id, Lease: *leaseID, StartAt: *start, EndAt: *end})
+			u.Reservations = append(
+				u.Reservations,
+				lease.AllocatedReservation{
+					ID:      *id,
+					Lease:   *leaseID,
+					StartAt: *start,
+					EndAt:   *end,
+				},
+			)
 		}
 		return nil
 	})
@@ -52,8 +63,8 @@ func (s *Store) HostAllocations(ctx context.Context, f lease.AllocationFilter) (
 	return all, nil
 }
 
-// HostProperties returns the host properties, sorted by name, each with the values that hosts have. The result of HostProperties contains
-// private properties only if the parameter `private` is true.
+// HostProperties returns the host properties, sorted by name, each with the values that hosts have. The
+// result of HostProperties contains private properties only if the parameter `private` is true.
 func (s *Store) HostProperties(ctx context.Context, private bool) ([]lease.ResourceProperty, error) {
 	rows, err := s.db.Query(ctx, `
 		select p.id, p.name, p.private, p.created_at, p.updated_at,
@@ -71,9 +82,13 @@ func (s *Store) HostProperties(ctx context.Context, private bool) ([]lease.Resou
 	return all, nil
 }
 
-// SetHostPropertyPrivate sets whether a host property is private. HostProperties returns a private host property only if its caller
-// requests private properties.
-func (s *Store) SetHostPropertyPrivate(ctx context.Context, name string, private bool) (lease.ResourceProperty, error) {
+// SetHostPropertyPrivate sets whether a host property is private. HostProperties returns a private host
+// property only if its caller requests private properties.
+func (s *Store) SetHostPropertyPrivate(
+	ctx context.Context,
+	name string,
+	private bool,
+) (lease.ResourceProperty, error) {
 	var p lease.ResourceProperty
 	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {
 		p, err = db.QueryOne(ctx, tx, pgx.RowToStructByPos[lease.ResourceProperty], pgx.ErrNoRows, `

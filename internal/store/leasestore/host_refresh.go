@@ -9,9 +9,10 @@ import (
 	"berth/internal/lease"
 )
 
-// RefreshHosts stores in the rows of hosts what Nova says about their hypervisors. If Nova does not report a value, RefreshHosts keeps
-// the stored value. If the compute service of a host has changed, RefreshHosts also updates Nova's aggregate "freepool". RefreshHosts
-// does not store the compute service of one registered host for another host.
+// RefreshHosts stores in the rows of hosts what Nova says about their hypervisors. If Nova does not report a
+// value, RefreshHosts keeps the stored value. If the compute service of a host has changed, RefreshHosts also
+// updates Nova's aggregate "freepool". RefreshHosts does not store the compute service of one registered host
+// for another host.
 func (s *Store) RefreshHosts(ctx context.Context, all []lease.Hypervisor) error {
 	columns := make([][]string, 5)
 	versions := make([]int, len(all))
@@ -22,7 +23,16 @@ func (s *Store) RefreshHosts(ctx context.Context, all []lease.Hypervisor) error 
 		versions[i] = h.Version
 	}
 	return s.inTx(ctx, func(tx *transaction) error {
-		rows, err := tx.Query(ctx, refreshHostsSQL, columns[0], columns[1], columns[2], columns[3], columns[4], versions)
+		rows, err := tx.Query(
+			ctx,
+			refreshHostsSQL,
+			columns[0],
+			columns[1],
+			columns[2],
+			columns[3],
+			columns[4],
+			versions,
+		)
 		if err != nil {
 			return fmt.Errorf("refresh hosts: %w", err)
 		}
@@ -39,7 +49,8 @@ func (s *Store) RefreshHosts(ctx context.Context, all []lease.Hypervisor) error 
 	})
 }
 
-// refreshHostsSQL returns the former and the new compute services of the hosts whose compute service has changed.
+// refreshHostsSQL returns the former and the new compute services of the hosts whose compute service has
+// changed.
 const refreshHostsSQL = `
 	with seen as (
 		select *

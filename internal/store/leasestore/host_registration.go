@@ -16,10 +16,15 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// RegisterHost makes a hypervisor reservable. The hostname of the hypervisor is the name or UUID of the hypervisor's root provider in
-// Placement. Neither the root provider nor a provider below it may have allocations. RegisterHost creates a nested provider below the root
-// provider. While a lease of the host is active, its reservation has an allocation or an inventory at this nested provider.
-func (s *Store) RegisterHost(ctx context.Context, nova lease.Hypervisor, capabilities map[string]string) (h lease.Host, err error) {
+// RegisterHost makes a hypervisor reservable. The hostname of the hypervisor is the name or UUID of the
+// hypervisor's root provider in Placement. Neither the root provider nor a provider below it may have
+// allocations. RegisterHost creates a nested provider below the root provider. While a lease of the host is
+// active, its reservation has an allocation or an inventory at this nested provider.
+func (s *Store) RegisterHost(
+	ctx context.Context,
+	nova lease.Hypervisor,
+	capabilities map[string]string,
+) (h lease.Host, err error) {
 	if err := lease.CheckCapabilities(capabilities); err != nil {
 		return h, err
 	}
@@ -28,7 +33,13 @@ func (s *Store) RegisterHost(ctx context.Context, nova lease.Hypervisor, capabil
 		if err != nil {
 			return err
 		}
-		h.ServiceName, h.HypervisorType = cmp.Or(nova.Service, h.Hostname), cmp.Or(nova.Type, h.HypervisorType)
+		h.ServiceName, h.HypervisorType = cmp.Or(
+			nova.Service,
+			h.Hostname,
+		), cmp.Or(
+			nova.Type,
+			h.HypervisorType,
+		)
 		h.HypervisorVersion, h.CPUInfo, h.AvailabilityZone = nova.Version, nova.CPUInfo, nova.AvailabilityZone
 		if h.NestedProvider, err = createNestedProvider(ctx, tx, h); err != nil {
 			return err
@@ -49,18 +60,21 @@ func (s *Store) RegisterHost(ctx context.Context, nova lease.Hypervisor, capabil
 	return h, err
 }
 
-// HypervisorHostname returns the name of the root provider with the given UUID. This name is the hostname of the
-// hypervisor that the provider represents.
+// HypervisorHostname returns the name of the root provider with the given UUID. This name is the hostname of
+// the hypervisor that the provider represents.
 func (s *Store) HypervisorHostname(ctx context.Context, provider uuid.UUID) (hostname string, err error) {
-	err = s.db.QueryRow(ctx, `select name from provider where uuid = $1 and parent_id is null`, provider.String()).Scan(&hostname)
+	err = s.db.QueryRow(ctx, `select name from provider where uuid = $1 and parent_id is null`, provider.String()).
+		Scan(&hostname)
 	return hostname, db.NotFoundOr(err, "root provider %s", provider)
 }
 
-// treeUsedSQL is a SQL condition that is true if a consumer has an allocation from the root provider p or from a provider below p.
+// treeUsedSQL is a SQL condition that is true if a consumer has an allocation from the root provider p or
+// from a provider below p.
 const treeUsedSQL = `exists (select from allocation a join provider t on t.id = a.provider_id where t.root_id = p.id)`
 
-// readHypervisor reads the root provider of a hypervisor that is to be registered as a host. readHypervisor returns a *lease.Fault if the
-// hypervisor is already registered as a host, or if consumers have allocations from the hypervisor's providers in Placement.
+// readHypervisor reads the root provider of a hypervisor that is to be registered as a host. readHypervisor
+// returns a *lease.Fault if the hypervisor is already registered as a host, or if consumers have allocations
+// from the hypervisor's providers in Placement.
 func readHypervisor(ctx context.Context, tx *transaction, name string) (lease.Host, error) {
 	h := lease.Host{HypervisorType: "QEMU", Reservable: true}
 	var registered, used bool
@@ -82,21 +96,33 @@ func readHypervisor(ctx context.Context, tx *transaction, name string) (lease.Ho
 		Scan(&h.Provider, &h.Hostname, &h.VCPUs, &h.MemoryMB, &h.LocalGB, &registered, &used)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return h, lease.Faultf(lease.UnknownHost, "Host '%s' not found! Placement has no root provider with this name or UUID.", name)
+		return h, lease.Faultf(
+			lease.UnknownHost,
+			"Host '%s' not found! Placement has no root provider with this name or UUID.",
+			name,
+		)
 	case err != nil:
 		return h, fmt.Errorf("read hypervisor %s: %w", name, err)
 	case registered:
 		return h, lease.Faultf(lease.HostInUse, "Host %s is registered already.", h.Hostname)
 	case used:
-		return h, lease.Faultf(lease.HostInUse, "Servers or other consumers hold resources of host %s; it cannot be registered.", h.Hostname)
+		return h, lease.Faultf(
+			lease.HostInUse,
+			"Servers or other consumers hold resources of host %s; it cannot be registered.",
+			h.Hostname,
+		)
 	}
 	return h, nil
 }
 
-// createNestedProvider creates the nested provider of a host. At this provider, reservations have their allocations and
-// inventories.
+// createNestedProvider creates the nested provider of a host. At this provider, reservations have their
+// allocations and inventories.
 func createNestedProvider(ctx context.Context, tx *transaction, h lease.Host) (uuid.UUID, error) {
-	p := inventory.ProviderDraft{UUID: uuid.NewString(), Name: lease.NestedProviderName(h.Hostname), Parent: h.Provider.String()}
+	p := inventory.ProviderDraft{
+		UUID:   uuid.NewString(),
+		Name:   lease.NestedProviderName(h.Hostname),
+		Parent: h.Provider.String(),
+	}
 	one := inventory.NewInventory(1)
 	one.MaxUnit = 1
 	err := inventorystore.AddProvider(ctx, tx, p)
@@ -108,7 +134,12 @@ func createNestedProvider(ctx context.Context, tx *transaction, h lease.Host) (u
 	}
 	var problem *inventory.Fault
 	if errors.As(err, &problem) {
-		return uuid.Nil, lease.Faultf(lease.HostInUse, "Host %s cannot be registered: %s", h.Hostname, problem.Message)
+		return uuid.Nil, lease.Faultf(
+			lease.HostInUse,
+			"Host %s cannot be registered: %s",
+			h.Hostname,
+			problem.Message,
+		)
 	}
 	return uuid.MustParse(p.UUID), err
 }
@@ -124,8 +155,13 @@ func insertHost(ctx context.Context, tx *transaction, h lease.Host) (int64, erro
 		return 0, lease.Faultf(lease.HostInUse, "Host %s is registered already.", h.Hostname)
 	}
 	if db.Violates(err, "host_service_name") {
-		return 0, lease.Faultf(lease.HostInUse, "Host %s cannot be registered: its compute service %s serves another registered host, and Nova's "+
-			"aggregates contain whole services.", h.Hostname, h.ServiceName)
+		return 0, lease.Faultf(
+			lease.HostInUse,
+			"Host %s cannot be registered: its compute service %s serves another registered host, and Nova's "+
+				"aggregates contain whole services.",
+			h.Hostname,
+			h.ServiceName,
+		)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("register host %s: %w", h.Hostname, err)

@@ -25,8 +25,8 @@ func (hostResource) allocate(ctx context.Context, tx *transaction, b allocationR
 	return c.allocate(ctx, tx)
 }
 
-// hostRequest contains the minimum and maximum number of hosts to allocate to a reservation, the requirements for the hosts, and the
-// already allocated hosts that the reservation keeps.
+// hostRequest contains the minimum and maximum number of hosts to allocate to a reservation, the requirements
+// for the hosts, and the already allocated hosts that the reservation keeps.
 type hostRequest struct {
 	allocationRequest
 	least, most  int
@@ -39,7 +39,12 @@ func newHostRequest(tx *transaction, b allocationRequest) (hostRequest, error) {
 		return hostRequest{allocationRequest: b, least: b.Min, most: b.Max}, nil
 	}
 	requirements, err := lease.HostRequirements(b.HypervisorProperties, b.ResourceProperties)
-	return hostRequest{allocationRequest: b, least: b.Min, most: b.Max, requirements: requirements}, err
+	return hostRequest{
+		allocationRequest: b,
+		least:             b.Min,
+		most:              b.Max,
+		requirements:      requirements,
+	}, err
 }
 
 // allocate chooses hosts for a reservation and stores the allocations.
@@ -64,8 +69,8 @@ func (b hostRequest) allocate(ctx context.Context, tx *transaction) error {
 		return err
 	}
 	slices.Sort(hosts)
-	// Without the lock of the hosts' rows, two transactions that insert allocations of the same host at the same time wait for each other,
-	// and PostgreSQL ends this deadlock only after a second.
+	// Without the lock of the hosts' rows, two transactions that insert allocations of the same host at the
+	// same time wait for each other, and PostgreSQL ends this deadlock only after a second.
 	if _, err := tx.Exec(ctx, `
 		with locked as (select id from host where id = any($2) order by id for no key update)
 		insert into host_allocation (reservation_id, host_id, during, owner)
@@ -76,8 +81,9 @@ func (b hostRequest) allocate(ctx context.Context, tx *transaction) error {
 	return b.checkRequirements(ctx, tx, hosts)
 }
 
-// checkRequirements returns errTaken if one of the hosts no longer meets the requirements. The caller has already inserted the allocations
-// of the hosts, and this insertion has locked the hosts, so that no other transaction can change them.
+// checkRequirements returns errTaken if one of the hosts no longer meets the requirements. The caller has
+// already inserted the allocations of the hosts, and this insertion has locked the hosts, so that no other
+// transaction can change them.
 func (b hostRequest) checkRequirements(ctx context.Context, tx *transaction, hosts []int64) error {
 	if len(b.requirements) == 0 || tx.search != nil { // a plan does not keep its hosts
 		return nil
@@ -97,11 +103,16 @@ func (b hostRequest) checkRequirements(ctx context.Context, tx *transaction, hos
 	return nil
 }
 
-// readHostCandidates returns all hosts, sorted by ID. For each host, readHostCandidates says whether the host has allocations, whether it
-// is free from the time `from` to the time `to`, and whether a lease still holds it past the end of the lease. If the end of a lease has
-// failed, the hosts of this lease are not free. The query searches for failed ends only among the reservations that have started, because a
-// reservation that has not started cannot have a failed end and few reservations have started.
-func readHostCandidates(ctx context.Context, tx *transaction, from, to time.Time) ([]lease.HostCandidate, error) {
+// readHostCandidates returns all hosts, sorted by ID. For each host, readHostCandidates says whether the host
+// has allocations, whether it is free from the time `from` to the time `to`, and whether a lease still holds
+// it past the end of the lease. If the end of a lease has failed, the hosts of this lease are not free. The
+// query searches for failed ends only among the reservations that have started, because a reservation that
+// has not started cannot have a failed end and few reservations have started.
+func readHostCandidates(
+	ctx context.Context,
+	tx *transaction,
+	from, to time.Time,
+) ([]lease.HostCandidate, error) {
 	rows, err := tx.Query(ctx, `
 		select `+hostColumns+`,
 			exists (select from host_allocation a where a.host_id = h.id),
@@ -161,10 +172,16 @@ func (hostResource) reallocate(ctx context.Context, tx *transaction, request all
 	return b.allocate(ctx, tx)
 }
 
-// chooseKept sets the field `kept` to the hosts that a reservation keeps when it changes. A reservation keeps those of its hosts that meet
-// the requirements and have no other reservation at the new dates, up to the maximum number of hosts.
+// chooseKept sets the field `kept` to the hosts that a reservation keeps when it changes. A reservation keeps
+// those of its hosts that meet the requirements and have no other reservation at the new dates, up to the
+// maximum number of hosts.
 func (b *hostRequest) chooseKept(ctx context.Context, tx *transaction) error {
-	held, err := readHosts(ctx, tx, `h.id in (select host_id from host_allocation where reservation_id = $1)`, b.ID)
+	held, err := readHosts(
+		ctx,
+		tx,
+		`h.id in (select host_id from host_allocation where reservation_id = $1)`,
+		b.ID,
+	)
 	if err != nil {
 		return err
 	}
@@ -172,7 +189,8 @@ func (b *hostRequest) chooseKept(ctx context.Context, tx *transaction) error {
 	if err != nil {
 		return err
 	}
-	changed := b.HypervisorProperties != b.before.HypervisorProperties || b.ResourceProperties != b.before.ResourceProperties
+	changed := b.HypervisorProperties != b.before.HypervisorProperties ||
+		b.ResourceProperties != b.before.ResourceProperties
 	if changed { // so that an unknown property is reported as such, and not as a lack of hosts
 		all, err := readHostCandidates(ctx, tx, b.from, b.to)
 		if err != nil {
@@ -185,7 +203,11 @@ func (b *hostRequest) chooseKept(ctx context.Context, tx *transaction) error {
 	b.kept = []int64{}
 	for _, h := range held {
 		properties := h.Properties()
-		fits := !changed || !slices.ContainsFunc(b.requirements, func(r lease.Requirement) bool { return !r.MetBy(properties) })
+		fits := !changed ||
+			!slices.ContainsFunc(
+				b.requirements,
+				func(r lease.Requirement) bool { return !r.MetBy(properties) },
+			)
 		if fits && len(b.kept) < b.most && !slices.Contains(taken, h.ID) {
 			b.kept = append(b.kept, h.ID)
 		}
@@ -197,7 +219,12 @@ func (b *hostRequest) chooseKept(ctx context.Context, tx *transaction) error {
 }
 
 // replaceHost replaces a failed host of a reservation by a free host.
-func (hostResource) replaceHost(ctx context.Context, tx *transaction, request allocationRequest, host int64) (whole bool, err error) {
+func (hostResource) replaceHost(
+	ctx context.Context,
+	tx *transaction,
+	request allocationRequest,
+	host int64,
+) (whole bool, err error) {
 	b, err := newHostRequest(tx, request)
 	if err != nil {
 		return false, err
@@ -234,7 +261,8 @@ func releaseHosts(ctx context.Context, tx *transaction, reservations ...uuid.UUI
 	return nil
 }
 
-// hostsTakenByOthers returns those hosts of a reservation that are also allocated to another reservation at the requested dates.
+// hostsTakenByOthers returns those hosts of a reservation that are also allocated to another reservation at
+// the requested dates.
 func hostsTakenByOthers(ctx context.Context, tx *transaction, b allocationRequest) ([]int64, error) {
 	rows, err := tx.Query(ctx, `
 		select distinct mine.host_id

@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// addToInventory replaces the allocations of the given reservations in Placement: afterwards each reservation has one allocation from the
-// nested provider of each of its hosts, and no other allocation.
+// addToInventory replaces the allocations of the given reservations in Placement: afterwards each reservation
+// has one allocation from the nested provider of each of its hosts, and no other allocation.
 func (hostResource) addToInventory(ctx context.Context, tx *transaction, all []leaseReservation) error {
 	states, err := readInventoryStates(ctx, tx, all)
 	if err != nil {
@@ -45,9 +45,13 @@ func (hostResource) removeFromInventory(ctx context.Context, tx *transaction, al
 	return writeAllocations(ctx, tx, changes)
 }
 
-// missingInInventory returns each reservation whose allocations in Placement do not correspond to the hosts that berth's database
-// allocates to it.
-func (hostResource) missingInInventory(ctx context.Context, tx *transaction, all []leaseReservation) (missing []leaseReservation, err error) {
+// missingInInventory returns each reservation whose allocations in Placement do not correspond to the hosts
+// that berth's database allocates to it.
+func (hostResource) missingInInventory(
+	ctx context.Context,
+	tx *transaction,
+	all []leaseReservation,
+) (missing []leaseReservation, err error) {
 	states, err := readInventoryStates(ctx, tx, all)
 	for _, h := range all {
 		if err == nil && !states[h.ID].matches() {
@@ -57,8 +61,9 @@ func (hostResource) missingInInventory(ctx context.Context, tx *transaction, all
 	return missing, err
 }
 
-// inventoryState contains the allocations that a reservation must have in Placement (`want`), and the allocations that it has (`have`). The
-// reservation is the consumer in Placement, and has one allocation from the nested provider of each of its hosts.
+// inventoryState contains the allocations that a reservation must have in Placement (`want`), and the
+// allocations that it has (`have`). The reservation is the consumer in Placement, and has one allocation from
+// the nested provider of each of its hosts.
 type inventoryState struct {
 	want, have inventory.Allocations
 	generation *int64 // generation of the consumer; nil if the consumer has no allocations
@@ -68,19 +73,28 @@ func (b *inventoryState) matches() bool {
 	return maps.EqualFunc(b.want, b.have, func(a, b map[string]int64) bool { return maps.Equal(a, b) })
 }
 
-// replaceWith returns a write that replaces the reservation's allocations in Placement. The returned write fails if the generation of the
-// reservation's consumer has changed.
-func (b *inventoryState) replaceWith(ctx context.Context, h leaseReservation, allocations inventory.Allocations) *inventorystore.AllocationWrite {
+// replaceWith returns a write that replaces the reservation's allocations in Placement. The returned write
+// fails if the generation of the reservation's consumer has changed.
+func (b *inventoryState) replaceWith(
+	ctx context.Context,
+	h leaseReservation,
+	allocations inventory.Allocations,
+) *inventorystore.AllocationWrite {
 	expect := inventory.ExpectAbsent()
 	if b.generation != nil {
 		expect = inventory.ExpectGeneration(*b.generation)
 	}
 	return inventorystore.NewAllocationWrite(h.withActor(ctx), []inventory.ConsumerWrite{{
-		Consumer: h.ID.String(), Project: h.lease.Project, User: h.lease.User, Expect: expect, Allocations: allocations}})
+		Consumer:    h.ID.String(),
+		Project:     h.lease.Project,
+		User:        h.lease.User,
+		Expect:      expect,
+		Allocations: allocations,
+	}})
 }
 
-// writeAllocations executes the writes of allocations. If one write fails, writeAllocations returns the error of this write, and no write
-// takes effect.
+// writeAllocations executes the writes of allocations. If one write fails, writeAllocations returns the error
+// of this write, and no write takes effect.
 func writeAllocations(ctx context.Context, tx *transaction, changes []*inventorystore.AllocationWrite) error {
 	if len(changes) == 0 {
 		return nil
@@ -93,16 +107,36 @@ func writeAllocations(ctx context.Context, tx *transaction, changes []*inventory
 		}
 		reservation := c.Writes[0].Consumer
 		if problem.Kind == inventory.ConcurrentUpdate {
-			return fmt.Errorf("write allocations of reservation %s: another writer has changed them: %w", reservation, c.Fault)
+			return fmt.Errorf(
+				"write allocations of reservation %s: another writer has changed them: %w",
+				reservation,
+				c.Fault,
+			)
 		}
-		return lease.Faultf(lease.HostInUse, "reservation %s cannot allocate its hosts in Placement: %s", reservation, problem.Message)
+		return lease.Faultf(
+			lease.HostInUse,
+			"reservation %s cannot allocate its hosts in Placement: %s",
+			reservation,
+			problem.Message,
+		)
 	}
 	return err
 }
 
-// readInventoryStates reads the allocations that reservations must have in Placement, and the allocations that they have.
-func readInventoryStates(ctx context.Context, tx *transaction, all []leaseReservation) (map[uuid.UUID]*inventoryState, error) {
-	states, ids, names := map[uuid.UUID]*inventoryState{}, make([]uuid.UUID, len(all)), make([]string, len(all))
+// readInventoryStates reads the allocations that reservations must have in Placement, and the allocations
+// that they have.
+func readInventoryStates(
+	ctx context.Context,
+	tx *transaction,
+	all []leaseReservation,
+) (map[uuid.UUID]*inventoryState, error) {
+	states, ids, names := map[uuid.UUID]*inventoryState{}, make(
+		[]uuid.UUID,
+		len(all),
+	), make(
+		[]string,
+		len(all),
+	)
 	for i, h := range all {
 		states[h.ID] = &inventoryState{want: inventory.Allocations{}, have: inventory.Allocations{}}
 		ids[i], names[i] = h.ID, h.ID.String()

@@ -13,10 +13,11 @@ import (
 	"berth/internal/store/db"
 )
 
-// instanceResource implements the interface resource for reservations of the types virtual:instance and flavor:instance. An instance
-// reservation has slots on hosts: a slot is the capacity for one instance, and several reservations can have slots on the same host. In
-// Placement, the nested provider of a host has an inventory of the reservation's own resource class, with one unit for each slot of the
-// reservation on the host.
+// instanceResource implements the interface resource for reservations of the types virtual:instance and
+// flavor:instance. An instance reservation has slots on hosts: a slot is the capacity for one instance, and
+// several reservations can have slots on the same host. In Placement, the nested provider of a host has an
+// inventory of the reservation's own resource class, with one unit for each slot of the reservation on the
+// host.
 type instanceResource struct{}
 
 func (instanceResource) allocate(ctx context.Context, tx *transaction, b allocationRequest) error {
@@ -31,8 +32,8 @@ func (instanceResource) allocate(ctx context.Context, tx *transaction, b allocat
 	return insertSlots(ctx, tx, b, slots)
 }
 
-// reallocate releases all slots of a reservation and allocates new slots, if possible on the same hosts as before. If the reservation is
-// active, reallocate keeps the allocated slots and only adds further slots.
+// reallocate releases all slots of a reservation and allocates new slots, if possible on the same hosts as
+// before. If the reservation is active, reallocate keeps the allocated slots and only adds further slots.
 func (instanceResource) reallocate(ctx context.Context, tx *transaction, b allocationRequest) error {
 	if b.active {
 		return extendSlots(ctx, tx, b)
@@ -43,8 +44,8 @@ func (instanceResource) reallocate(ctx context.Context, tx *transaction, b alloc
 	return instanceResource{}.allocate(ctx, tx, b)
 }
 
-// extendSlots changes the dates of an active reservation's slots to the requested dates, and adds slots up to the requested
-// number of instances.
+// extendSlots changes the dates of an active reservation's slots to the requested dates, and adds slots up to
+// the requested number of instances.
 func extendSlots(ctx context.Context, tx *transaction, b allocationRequest) error {
 	kept, held := map[int64]int{}, 0
 	for host, n := range b.Slots {
@@ -70,8 +71,14 @@ func extendSlots(ctx context.Context, tx *transaction, b allocationRequest) erro
 	return err
 }
 
-// pickMoreSlots chooses hosts for additional instances of a reservation and returns the number of instances per host.
-func pickMoreSlots(ctx context.Context, tx *transaction, b allocationRequest, more int) (map[int64]int, error) {
+// pickMoreSlots chooses hosts for additional instances of a reservation and returns the number of instances
+// per host.
+func pickMoreSlots(
+	ctx context.Context,
+	tx *transaction,
+	b allocationRequest,
+	more int,
+) (map[int64]int, error) {
 	candidates, err := slotCandidates(ctx, tx, b)
 	if err != nil {
 		return nil, err
@@ -81,14 +88,21 @@ func pickMoreSlots(ctx context.Context, tx *transaction, b allocationRequest, mo
 		c.FreeSlots = max(c.FreeSlots-c.OwnInstances, 0)
 	}
 	candidates = slices.DeleteFunc(candidates, func(c lease.SlotCandidate) bool {
-		return b.Affinity == lease.AffinitySameHost && len(b.Slots) > 0 && c.OwnInstances == 0 || b.Affinity == lease.AffinityDifferentHosts && c.OwnInstances > 0
+		return b.Affinity == lease.AffinitySameHost && len(b.Slots) > 0 && c.OwnInstances == 0 ||
+			b.Affinity == lease.AffinityDifferentHosts && c.OwnInstances > 0
 	})
 	return lease.PickSlots(candidates, more, b.Affinity)
 }
 
-// replaceHost moves a reservation's slots from a failed host to other hosts. If the other hosts do not have enough capacity for the slots
-// of the failed host, replaceHost only releases these slots, and the result `whole` is false.
-func (instanceResource) replaceHost(ctx context.Context, tx *transaction, b allocationRequest, host int64) (whole bool, err error) {
+// replaceHost moves a reservation's slots from a failed host to other hosts. If the other hosts do not have
+// enough capacity for the slots of the failed host, replaceHost only releases these slots, and the result
+// `whole` is false.
+func (instanceResource) replaceHost(
+	ctx context.Context,
+	tx *transaction,
+	b allocationRequest,
+	host int64,
+) (whole bool, err error) {
 	lost := b.Slots[host]
 	delete(b.Slots, host)
 	if err := releaseHosts(ctx, tx, b.ID); err != nil {
@@ -120,9 +134,13 @@ func insertSlots(ctx context.Context, tx *transaction, b allocationRequest, slot
 	return nil
 }
 
-// slotCandidates returns the hosts that an instance reservation can use at its dates, with the number of free slots on each host. Slots
-// that are already allocated to the reservation itself count as free.
-func slotCandidates(ctx context.Context, tx *transaction, b allocationRequest) ([]lease.SlotCandidate, error) {
+// slotCandidates returns the hosts that an instance reservation can use at its dates, with the number of free
+// slots on each host. Slots that are already allocated to the reservation itself count as free.
+func slotCandidates(
+	ctx context.Context,
+	tx *transaction,
+	b allocationRequest,
+) ([]lease.SlotCandidate, error) {
 	hosts, err := readHostCandidates(ctx, tx, b.from, b.to)
 	if err != nil {
 		return nil, err
@@ -144,17 +162,29 @@ func slotCandidates(ctx context.Context, tx *transaction, b allocationRequest) (
 	for _, h := range matching {
 		has, fits := capacity[h.ID]
 		if h.Reservable && fits && !alone[h.ID] && h.ID != b.avoid {
-			all = append(all, lease.SlotCandidate{Host: h.ID, FreeSlots: lease.FreeSlots(has, lease.PeakUsage(uses[h.ID], b.from, b.to), each),
-				UsedByOthers: len(uses[h.ID]) > 0, OwnInstances: b.Slots[h.ID]})
+			all = append(
+				all,
+				lease.SlotCandidate{
+					Host:         h.ID,
+					FreeSlots:    lease.FreeSlots(has, lease.PeakUsage(uses[h.ID], b.from, b.to), each),
+					UsedByOthers: len(uses[h.ID]) > 0,
+					OwnInstances: b.Slots[h.ID],
+				},
+			)
 		}
 	}
 	return all, nil
 }
 
-// readHostUsage returns, by host, the resources that other instance reservations use at the requested dates. readHostUsage also returns, in
-// `alone`, the hosts that are allocated as a whole to a reservation of the type physical:host. If the end of a lease has failed, the
-// reservations of the lease still use their resources.
-func readHostUsage(ctx context.Context, tx *transaction, b allocationRequest) (uses map[int64][]lease.ResourceUsage, alone map[int64]bool, err error) {
+// readHostUsage returns, by host, the resources that other instance reservations use at the requested dates.
+// readHostUsage also returns, in `alone`, the hosts that are allocated as a whole to a reservation of the
+// type physical:host. If the end of a lease has failed, the reservations of the lease still use their
+// resources.
+func readHostUsage(
+	ctx context.Context,
+	tx *transaction,
+	b allocationRequest,
+) (uses map[int64][]lease.ResourceUsage, alone map[int64]bool, err error) {
 	rows, err := tx.Query(ctx, `
 		select a.host_id, a.owner = a.reservation_id, lower(a.during), case when e.status = 'ERROR' then $3 else upper(a.during) end,
 			a.slots, r.resources
@@ -184,10 +214,14 @@ func readHostUsage(ctx context.Context, tx *transaction, b allocationRequest) (u
 	return uses, alone, nil
 }
 
-// readHostCapacities returns, by host, the capacity for each resource class that an instance needs. The result of readHostCapacities does
-// not contain hosts that are too small for one instance, hosts without a trait that the flavor requires, and hosts with a trait that the
-// flavor forbids.
-func readHostCapacities(ctx context.Context, tx *transaction, d lease.ReservationDraft) (map[int64]map[string]int64, error) {
+// readHostCapacities returns, by host, the capacity for each resource class that an instance needs. The
+// result of readHostCapacities does not contain hosts that are too small for one instance, hosts without a
+// trait that the flavor requires, and hosts with a trait that the flavor forbids.
+func readHostCapacities(
+	ctx context.Context,
+	tx *transaction,
+	d lease.ReservationDraft,
+) (map[int64]map[string]int64, error) {
 	required, forbidden := []string{}, []string{}
 	if d.Flavor != nil {
 		r, f := d.Flavor.Traits()

@@ -37,7 +37,11 @@ func (instanceResource) addToInventory(ctx context.Context, tx *transaction, all
 	return nil
 }
 
-func (instanceResource) removeFromInventory(ctx context.Context, tx *transaction, all []leaseReservation) error {
+func (instanceResource) removeFromInventory(
+	ctx context.Context,
+	tx *transaction,
+	all []leaseReservation,
+) error {
 	if err := lockSlotProviders(ctx, tx, all); err != nil {
 		return err
 	}
@@ -56,7 +60,11 @@ func (instanceResource) removeFromInventory(ctx context.Context, tx *transaction
 	return nil
 }
 
-func (instanceResource) missingInInventory(ctx context.Context, tx *transaction, all []leaseReservation) (missing []leaseReservation, err error) {
+func (instanceResource) missingInInventory(
+	ctx context.Context,
+	tx *transaction,
+	all []leaseReservation,
+) (missing []leaseReservation, err error) {
 	for _, h := range all {
 		want, have, err := readSlotCounts(ctx, tx, h.Reservation)
 		if err != nil {
@@ -69,8 +77,9 @@ func (instanceResource) missingInInventory(ctx context.Context, tx *transaction,
 	return missing, nil
 }
 
-// lockSlotProviders locks all nested providers that have or will get slots of the reservations. Because several reservations can have slots
-// on the same host, every transaction locks the nested providers in the order of their IDs; the common order avoids deadlocks.
+// lockSlotProviders locks all nested providers that have or will get slots of the reservations. Because
+// several reservations can have slots on the same host, every transaction locks the nested providers in the
+// order of their IDs; the common order avoids deadlocks.
 func lockSlotProviders(ctx context.Context, tx *transaction, all []leaseReservation) error {
 	ids, classes := make([]uuid.UUID, len(all)), make([]string, len(all))
 	for i, h := range all {
@@ -101,9 +110,13 @@ type slotCounts map[string]int64
 
 func (s slotCounts) equals(other slotCounts) bool { return maps.Equal(s, other) }
 
-// readSlotCounts returns the numbers of a reservation's slots by nested provider: `want` contains the slots that are allocated to the
-// reservation, and `have` contains the slots that exist as inventory in Placement.
-func readSlotCounts(ctx context.Context, tx *transaction, r lease.Reservation) (want, have slotCounts, err error) {
+// readSlotCounts returns the numbers of a reservation's slots by nested provider: `want` contains the slots
+// that are allocated to the reservation, and `have` contains the slots that exist as inventory in Placement.
+func readSlotCounts(
+	ctx context.Context,
+	tx *transaction,
+	r lease.Reservation,
+) (want, have slotCounts, err error) {
 	rows, err := tx.Query(ctx, `
 		select h.nested::text, a.slots, 0
 		from host_allocation a
@@ -135,11 +148,16 @@ func readSlotCounts(ctx context.Context, tx *transaction, r lease.Reservation) (
 	return want, have, nil
 }
 
-// writeSlotInventory changes the inventories of nested providers in Placement from `have` to `want`, and increments the
-// generation of each changed provider. If an inventory that is to be deleted still has allocations, writeSlotInventory calls the function
-// `onUsed` instead of deleting the inventory.
-func writeSlotInventory(ctx context.Context, tx *transaction, h leaseReservation, want, have slotCounts,
-	onUsed func(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, problem *inventory.Fault) error) error {
+// writeSlotInventory changes the inventories of nested providers in Placement from `have` to `want`, and
+// increments the generation of each changed provider. If an inventory that is to be deleted still has
+// allocations, writeSlotInventory calls the function `onUsed` instead of deleting the inventory.
+func writeSlotInventory(
+	ctx context.Context,
+	tx *transaction,
+	h leaseReservation,
+	want, have slotCounts,
+	onUsed func(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, problem *inventory.Fault) error,
+) error {
 	ctx = h.withActor(ctx)
 	class := lease.ReservationResourceClass(h.ID)
 	all := maps.Clone(have)
@@ -174,9 +192,16 @@ func writeSlotInventory(ctx context.Context, tx *transaction, h leaseReservation
 	return nil
 }
 
-// keepUsedSlots keeps the inventory of slots on a failed host, because servers on the host still have allocations from this inventory.
-// keepUsedSlots sets the inventory's `reserved` to its total, so that no further server can get an allocation from the inventory.
-func keepUsedSlots(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, _ *inventory.Fault) error {
+// keepUsedSlots keeps the inventory of slots on a failed host, because servers on the host still have
+// allocations from this inventory. keepUsedSlots sets the inventory's `reserved` to its total, so that no
+// further server can get an allocation from the inventory.
+func keepUsedSlots(
+	batch *pgx.Batch,
+	p inventorystore.LockedProvider,
+	class string,
+	total int64,
+	_ *inventory.Fault,
+) error {
 	i := inventory.NewInventory(total)
 	i.MaxUnit, i.Reserved = 1, total
 	inventorystore.QueueInventory(batch, p, class, i)
@@ -184,6 +209,12 @@ func keepUsedSlots(batch *pgx.Batch, p inventorystore.LockedProvider, class stri
 }
 
 // refuseUsedSlots returns a *lease.Fault, because the servers that use the slots have to be deleted first.
-func refuseUsedSlots(_ *pgx.Batch, _ inventorystore.LockedProvider, class string, _ int64, problem *inventory.Fault) error {
+func refuseUsedSlots(
+	_ *pgx.Batch,
+	_ inventorystore.LockedProvider,
+	class string,
+	_ int64,
+	problem *inventory.Fault,
+) error {
 	return lease.Faultf(lease.HostInUse, "%s is still used: %s", class, problem.Message)
 }

@@ -16,7 +16,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// Lease returns the lease with the given ID. Lease returns db.ErrNotFound if the lease does not exist or is deleted.
+// Lease returns the lease with the given ID. Lease returns db.ErrNotFound if the lease does not exist or is
+// deleted.
 func (s *Store) Lease(ctx context.Context, id uuid.UUID) (lease.Lease, error) {
 	all, err := s.leases(ctx, `id = $1`, id)
 	if err != nil {
@@ -36,15 +37,16 @@ func (s *Store) LeasesByID(ctx context.Context, ids []uuid.UUID) ([]lease.Lease,
 // pageBytes is the maximum size of the texts of the leases on a page that has several leases.
 const pageBytes = 256 << 10
 
-// leaseSizeSQL estimates the memory that a row of the table lease needs with its reservations and events, in bytes.
+// leaseSizeSQL estimates the memory that a row of the table lease needs with its reservations and events, in
+// bytes.
 const leaseSizeSQL = `1000 + (
 	select coalesce(sum(1000 + octet_length(hypervisor_properties) + octet_length(resource_properties) + octet_length(network_properties)
 		+ octet_length(network_description) + octet_length(coalesce(flavor::text, '')) + 50 * cardinality(required_addresses)), 0)
 	from reservation r
 	where r.lease_id = lease.id)::bigint`
 
-// Leases returns a page of the leases that match the filter, oldest first. The page ends before f.Limit if its leases are large. The result
-// `last` is true if no page follows.
+// Leases returns a page of the leases that match the filter, oldest first. The page ends before f.Limit if
+// its leases are large. The result `last` is true if no page follows.
 func (s *Store) Leases(ctx context.Context, f lease.Filter) (page []lease.Lease, last bool, err error) {
 	where, args := `(created_at, id) > ($1, $2)`, []any{f.After.CreatedAt, f.After.ID, f.Limit}
 	if f.Project != "" { // a condition of its own lets PostgreSQL use the index of the project
@@ -79,8 +81,8 @@ func (s *Store) Leases(ctx context.Context, f lease.Filter) (page []lease.Lease,
 	return page, last, nil
 }
 
-// leases reads leases with their reservations and events from one snapshot of the database, so that the statuses of leases, reservations
-// and events are consistent.
+// leases reads leases with their reservations and events from one snapshot of the database, so that the
+// statuses of leases, reservations and events are consistent.
 func (s *Store) leases(ctx context.Context, where string, args ...any) (all []lease.Lease, err error) {
 	err = s.db.InSnapshot(ctx, func(tx db.Tx) error {
 		all, err = readLeases(ctx, tx, where, args...)
@@ -91,8 +93,8 @@ func (s *Store) leases(ctx context.Context, where string, args ...any) (all []le
 
 func leaseNotFound(id uuid.UUID) error { return fmt.Errorf("%w: lease %s", db.ErrNotFound, id) }
 
-// lockLease locks the row of a lease and reads the lease. A transaction may write the reservations, events or allocations of a lease only
-// if it holds the lock on the row of the lease.
+// lockLease locks the row of a lease and reads the lease. A transaction may write the reservations, events or
+// allocations of a lease only if it holds the lock on the row of the lease.
 func lockLease(ctx context.Context, tx *transaction, id uuid.UUID) (lease.Lease, error) {
 	if err := tx.QueryRow(ctx, `select id from lease where id = $1 for update`, id).Scan(&id); err != nil {
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -110,19 +112,39 @@ func lockLease(ctx context.Context, tx *transaction, id uuid.UUID) (lease.Lease,
 // leaseColumns are the columns of a SQL query that scanLease reads.
 const leaseColumns = `id, name, user_id, project_id, status, start_at, end_at, degraded, delete_requested_at is not null, created_at, updated_at`
 
-// scanLease reads the columns leaseColumns of a row into a lease, and the columns after leaseColumns into the pointers in `more`.
+// scanLease reads the columns leaseColumns of a row into a lease, and the columns after leaseColumns into the
+// pointers in `more`.
 func scanLease(row pgx.CollectableRow, more ...any) (l lease.Lease, err error) {
-	err = row.Scan(append([]any{&l.ID, &l.Name, &l.User, &l.Project, &l.Status, &l.StartAt, &l.EndAt, &l.Degraded, &l.DeleteRequested,
-		&l.CreatedAt, &l.UpdatedAt}, more...)...)
+	err = row.Scan(
+		append(
+			[]any{
+				&l.ID,
+				&l.Name,
+				&l.User,
+				&l.Project,
+				&l.Status,
+				&l.StartAt,
+				&l.EndAt,
+				&l.Degraded,
+				&l.DeleteRequested,
+				&l.CreatedAt,
+				&l.UpdatedAt,
+			},
+			more...)...)
 	return l, err
 }
 
 func readLeases(ctx context.Context, tx db.Tx, where string, args ...any) ([]lease.Lease, error) {
-	all, err := db.QueryAll(ctx, tx, func(row pgx.CollectableRow) (lease.Lease, error) { return scanLease(row) }, `
+	all, err := db.QueryAll(
+		ctx,
+		tx,
+		func(row pgx.CollectableRow) (lease.Lease, error) { return scanLease(row) },
+		`
 		select `+leaseColumns+`
 		from lease
 		where `+where+`
-		order by created_at, id`, args...)
+		order by created_at, id`,
+		args...)
 	if err != nil {
 		return nil, fmt.Errorf("read leases: %w", err)
 	}
@@ -132,7 +154,8 @@ func readLeases(ctx context.Context, tx db.Tx, where string, args ...any) ([]lea
 	return all, nil
 }
 
-// readDetails reads the reservations, events and blockers of the given leases, and sets the corresponding fields of the leases.
+// readDetails reads the reservations, events and blockers of the given leases, and sets the corresponding
+// fields of the leases.
 func readDetails(ctx context.Context, tx db.Tx, all []lease.Lease) error {
 	if len(all) == 0 {
 		return nil
@@ -178,10 +201,42 @@ func queueReservations(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*le
 
 func scanReservation(rows pgx.Rows, of *uuid.UUID) (r lease.Reservation, err error) {
 	var slots []int
-	err = rows.Scan(of, &r.ID, &r.Type, &r.Status, &r.Min, &r.Max, &r.HypervisorProperties, &r.ResourceProperties, &r.BeforeEnd,
-		&r.Amount, &r.VCPUs, &r.MemoryMB, &r.DiskGB, &r.Affinity, &r.Flavor, &r.Network, &r.Required, &r.AggregateID,
-		&r.ServerGroupID, &r.Revision, &r.CloudRevision, &r.MissingResources, &r.ResourcesChanged, &r.LastError, &r.CreatedAt, &r.UpdatedAt,
-		&r.Hosts, &slots, &r.Addresses, &r.ResourceIDs, &r.NetworkName, &r.NetworkDescription, &r.NetworkProperties, &r.NetworkID)
+	err = rows.Scan(
+		of,
+		&r.ID,
+		&r.Type,
+		&r.Status,
+		&r.Min,
+		&r.Max,
+		&r.HypervisorProperties,
+		&r.ResourceProperties,
+		&r.BeforeEnd,
+		&r.Amount,
+		&r.VCPUs,
+		&r.MemoryMB,
+		&r.DiskGB,
+		&r.Affinity,
+		&r.Flavor,
+		&r.Network,
+		&r.Required,
+		&r.AggregateID,
+		&r.ServerGroupID,
+		&r.Revision,
+		&r.CloudRevision,
+		&r.MissingResources,
+		&r.ResourcesChanged,
+		&r.LastError,
+		&r.CreatedAt,
+		&r.UpdatedAt,
+		&r.Hosts,
+		&slots,
+		&r.Addresses,
+		&r.ResourceIDs,
+		&r.NetworkName,
+		&r.NetworkDescription,
+		&r.NetworkProperties,
+		&r.NetworkID,
+	)
 	r.HoldsAddresses = len(r.Addresses) > 0
 	if r.Type == lease.VirtualInstance || r.Type == lease.FlavorInstance {
 		r.Slots = map[int64]int{}
@@ -215,12 +270,16 @@ func saveLease(ctx context.Context, tx *transaction, was, is lease.Lease) error 
 	return saveLeases(ctx, tx, transition{before: was, after: is})
 }
 
-// saveLeases writes the transitions of several locked leases to the database, and stores the notifications about these transitions.
+// saveLeases writes the transitions of several locked leases to the database, and stores the notifications
+// about these transitions.
 func saveLeases(ctx context.Context, tx *transaction, all ...transition) error {
 	batch, notifications := &pgx.Batch{}, []notificationSet{}
 	for _, o := range all {
 		queueLease(batch, o.before, o.after)
-		notifications = append(notifications, notificationSet{o.after, lease.NotificationsFor(o.before, o.after)})
+		notifications = append(
+			notifications,
+			notificationSet{o.after, lease.NotificationsFor(o.before, o.after)},
+		)
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("save leases: %w", err)
@@ -261,8 +320,8 @@ func queueLease(batch *pgx.Batch, was, is lease.Lease) {
 	}
 }
 
-// requireRow returns a callback for an update of a lease. If the update has changed no row, another transaction has changed the status of
-// the lease, so the callback returns db.ErrConflict.
+// requireRow returns a callback for an update of a lease. If the update has changed no row, another
+// transaction has changed the status of the lease, so the callback returns db.ErrConflict.
 func requireRow(id uuid.UUID, from lease.Status) func(tag pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() == 0 {
@@ -277,14 +336,20 @@ func sameReservation(a, b lease.Reservation) bool {
 		a.ResourcesChanged == b.ResourcesChanged && reflect.DeepEqual(a.ReservationDraft, b.ReservationDraft)
 }
 
-// nudgeLease returns the nudge that makes a lease's workflow read the lease again. The parameter `fresh` is true if the workflow of the
-// lease has never run.
+// nudgeLease returns the nudge that makes a lease's workflow read the lease again. The parameter `fresh` is
+// true if the workflow of the lease has never run.
 func nudgeLease(l lease.Lease, fresh bool) contract.Nudge {
-	return contract.Nudge{Workflow: contract.Lease, ID: contract.LeaseID(l.ID.String()), NotRunning: fresh, Summary: l.Name,
-		Attributes: contract.Attributes{Status: string(l.Status), Project: l.Project, Resource: "lease"}}
+	return contract.Nudge{
+		Workflow:   contract.Lease,
+		ID:         contract.LeaseID(l.ID.String()),
+		NotRunning: fresh,
+		Summary:    l.Name,
+		Attributes: contract.Attributes{Status: string(l.Status), Project: l.Project, Resource: "lease"},
+	}
 }
 
-// databaseTime returns the current time of the database's clock, which is later than the start time of the transaction.
+// databaseTime returns the current time of the database's clock, which is later than the start time of the
+// transaction.
 func databaseTime(ctx context.Context, tx *transaction) (time.Time, error) {
 	var now time.Time
 	err := tx.QueryRow(ctx, `select clock_timestamp()`).Scan(&now)

@@ -16,26 +16,32 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// advanceBatchSize is the maximum number of leases per round of the lease sweep. With a larger batch, more leases share a transaction; with
-// a smaller batch, the first lease of the batch is finished sooner.
+// advanceBatchSize is the maximum number of leases per round of the lease sweep. With a larger batch, more
+// leases share a transaction; with a smaller batch, the first lease of the batch is finished sooner.
 const advanceBatchSize = 50
 
-// StartedStep is a step of a lease (the start, the before-end action or the end) that has begun, together with the
-// lease. The database already says that the step is in progress.
+// StartedStep is a step of a lease (the start, the before-end action or the end) that has begun, together
+// with the lease. The database already says that the step is in progress.
 type StartedStep struct {
 	lease.Lease
-	Step              lease.Step
-	CloudReservations []lease.CloudReservation     // one per reservation; empty if the parameter `withCloudReservations` of BeginDueLeases is false
-	CloudIDs          map[uuid.UUID]lease.CloudIDs // IDs that Nova assigned, by reservation; set by the caller
+	Step lease.Step
+	// one per reservation; empty if the parameter `withCloudReservations` of BeginDueLeases is false
+	CloudReservations []lease.CloudReservation
+	// IDs that Nova assigned, by reservation; set by the caller
+	CloudIDs map[uuid.UUID]lease.CloudIDs
 }
 
-// BeginDueLeases begins the due steps of at most advanceBatchSize leases in one transaction. If more leases are due, those whose end is
-// due have priority over those whose start is due. BeginDueLeases allocates the resources of the starting leases in Placement, and skips
-// leases that another transaction has locked. The result `started` contains all steps that BeginDueLeases has begun. The result `ready`
-// contains the steps that the caller can now apply at Nova and Neutron and then finish. If a lease's resources cannot be allocated in
-// Placement, the lease's step is only in `started`. If `withCloudReservations` is true, each step in `ready` also contains the data
-// about its reservations that Nova and Neutron need.
-func (s *Store) BeginDueLeases(ctx context.Context, withCloudReservations bool) (started, ready []StartedStep, err error) {
+// BeginDueLeases begins the due steps of at most advanceBatchSize leases in one transaction. If more leases
+// are due, those whose end is due have priority over those whose start is due. BeginDueLeases allocates the
+// resources of the starting leases in Placement, and skips leases that another transaction has locked. The
+// result `started` contains all steps that BeginDueLeases has begun. The result `ready` contains the steps
+// that the caller can now apply at Nova and Neutron and then finish. If a lease's resources cannot be
+// allocated in Placement, the lease's step is only in `started`. If `withCloudReservations` is true, each
+// step in `ready` also contains the data about its reservations that Nova and Neutron need.
+func (s *Store) BeginDueLeases(
+	ctx context.Context,
+	withCloudReservations bool,
+) (started, ready []StartedStep, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		started, ready = nil, nil
 		ids, now, err := lockDueLeases(ctx, tx)
@@ -59,7 +65,12 @@ func (s *Store) BeginDueLeases(ctx context.Context, withCloudReservations bool) 
 }
 
 // beginDueSteps begins the due step of each lease that has one: it saves that the step is in progress.
-func beginDueSteps(ctx context.Context, tx *transaction, leases []lease.Lease, now time.Time) (started []StartedStep, err error) {
+func beginDueSteps(
+	ctx context.Context,
+	tx *transaction,
+	leases []lease.Lease,
+	now time.Time,
+) (started []StartedStep, err error) {
 	var transitions []transition
 	for _, before := range leases {
 		step := lease.Next(before, now).Step
@@ -93,8 +104,8 @@ func addStartingToInventory(ctx context.Context, tx *transaction, started []Star
 	return addToInventory(ctx, tx, starting...)
 }
 
-// addCloudReservations reads the data that Nova and Neutron need about the reservations of the steps, and sets the field CloudReservations
-// of each step.
+// addCloudReservations reads the data that Nova and Neutron need about the reservations of the steps, and
+// sets the field CloudReservations of each step.
 func addCloudReservations(ctx context.Context, tx *transaction, steps []StartedStep) error {
 	var all []leaseReservation
 	for _, s := range steps {
@@ -112,10 +123,16 @@ func addCloudReservations(ctx context.Context, tx *transaction, steps []StartedS
 	return nil
 }
 
-// bisect calls `do` once with all items, in a savepoint. If the function `do` fails, bisect rolls back to the savepoint and does the
-// same with each half of the items, until it has isolated the items for which `do` fails. The result `succeeded` of bisect contains the
-// items for which `do` succeeded. bisect returns an error only if the database connection fails or ctx ends.
-func bisect[T any](ctx context.Context, tx *transaction, items []T, do func(context.Context, *transaction, []T) error) (succeeded []T, err error) {
+// bisect calls `do` once with all items, in a savepoint. If the function `do` fails, bisect rolls back to the
+// savepoint and does the same with each half of the items, until it has isolated the items for which `do`
+// fails. The result `succeeded` of bisect contains the items for which `do` succeeded. bisect returns an
+// error only if the database connection fails or ctx ends.
+func bisect[T any](
+	ctx context.Context,
+	tx *transaction,
+	items []T,
+	do func(context.Context, *transaction, []T) error,
+) (succeeded []T, err error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
@@ -126,7 +143,12 @@ func bisect[T any](ctx context.Context, tx *transaction, items []T, do func(cont
 	case ctx.Err() != nil || db.Transient(err):
 		return nil, err
 	case len(items) == 1:
-		slog.DebugContext(ctx, "lease step failed in the sweep; the lease's own workflow retries the step", "error", err)
+		slog.DebugContext(
+			ctx,
+			"lease step failed in the sweep; the lease's own workflow retries the step",
+			"error",
+			err,
+		)
 		return nil, nil
 	}
 	half := len(items) / 2
@@ -140,9 +162,10 @@ func bisect[T any](ctx context.Context, tx *transaction, items []T, do func(cont
 	return succeeded, nil
 }
 
-// lockDueLeases locks leases in a stable status whose start or end is due. It returns the database time and the IDs of these leases; leases
-// whose end is due come first. lockDueLeases does not lock a lease whose start waits until another lease releases a host, or a lease whose
-// end waits until its before-end action is complete.
+// lockDueLeases locks leases in a stable status whose start or end is due. It returns the database time and
+// the IDs of these leases; leases whose end is due come first. lockDueLeases does not lock a lease whose
+// start waits until another lease releases a host, or a lease whose end waits until its before-end action is
+// complete.
 func lockDueLeases(ctx context.Context, tx *transaction) (ids []uuid.UUID, now time.Time, err error) {
 	rows, err := tx.Query(ctx, `
 		select l.id, clock_timestamp()
@@ -168,12 +191,16 @@ func lockDueLeases(ctx context.Context, tx *transaction) (ids []uuid.UUID, now t
 	return ids, now, nil
 }
 
-// FinishStartedLeases finishes the steps in `applied` in one transaction: it sets the leases to their stable statuses, releases the
-// resources of ended leases, and saves the IDs of the objects that were created in Nova or Neutron. If FinishStartedLeases does not finish
-// the step of a lease in `started`, the lease keeps its status, and FinishStartedLeases nudges the workflow of the lease. The result
-// `abandoned` is true for the ID of each starting lease that was deleted, ended or failed after BeginDueLeases. If the start of a lease is
-// abandoned, the caller must undo the calls to Nova and Neutron that it made for this lease.
-func (s *Store) FinishStartedLeases(ctx context.Context, started, applied []StartedStep) (finished int, abandoned map[uuid.UUID]bool, err error) {
+// FinishStartedLeases finishes the steps in `applied` in one transaction: it sets the leases to their stable
+// statuses, releases the resources of ended leases, and saves the IDs of the objects that were created in
+// Nova or Neutron. If FinishStartedLeases does not finish the step of a lease in `started`, the lease keeps
+// its status, and FinishStartedLeases nudges the workflow of the lease. The result `abandoned` is true for
+// the ID of each starting lease that was deleted, ended or failed after BeginDueLeases. If the start of a
+// lease is abandoned, the caller must undo the calls to Nova and Neutron that it made for this lease.
+func (s *Store) FinishStartedLeases(
+	ctx context.Context,
+	started, applied []StartedStep,
+) (finished int, abandoned map[uuid.UUID]bool, err error) {
 	ids := make([]uuid.UUID, len(started))
 	for i, step := range started {
 		ids[i] = step.ID
@@ -213,8 +240,8 @@ func (s *Store) FinishStartedLeases(ctx context.Context, started, applied []Star
 	return finished, abandoned, err
 }
 
-// lockLeases locks leases in the order of their IDs, and returns them by ID. The result of lockLeases does not contain IDs of leases that
-// do not exist.
+// lockLeases locks leases in the order of their IDs, and returns them by ID. The result of lockLeases does
+// not contain IDs of leases that do not exist.
 func lockLeases(ctx context.Context, tx *transaction, ids []uuid.UUID) (map[uuid.UUID]lease.Lease, error) {
 	if _, err := tx.Exec(ctx, `select from lease where id = any($1) order by id for update`, ids); err != nil {
 		return nil, fmt.Errorf("lock leases: %w", err)
@@ -230,39 +257,48 @@ func lockLeases(ctx context.Context, tx *transaction, ids []uuid.UUID) (map[uuid
 	return byID, nil
 }
 
-// abandonedStarts says, by lease ID, whether the start of the lease is abandoned. A start is abandoned if the lease was deleted, has ended
-// or has failed since the start began.
+// abandonedStarts says, by lease ID, whether the start of the lease is abandoned. A start is abandoned if the
+// lease was deleted, has ended or has failed since the start began.
 func abandonedStarts(started []StartedStep, current map[uuid.UUID]lease.Lease) map[uuid.UUID]bool {
 	abandoned := map[uuid.UUID]bool{}
 	for _, s := range started {
 		l := current[s.ID]
-		abandoned[s.ID] = s.Step == lease.StepStart && (l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active)
+		abandoned[s.ID] = s.Step == lease.StepStart &&
+			(l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active)
 	}
 	return abandoned
 }
 
-// finishableSteps returns the transitions of the applied steps that can still be finished, because their leases are still in
-// the transitional status.
-func finishableSteps(applied []StartedStep, current map[uuid.UUID]lease.Lease, abandoned map[uuid.UUID]bool) []finishedStep {
+// finishableSteps returns the transitions of the applied steps that can still be finished, because their
+// leases are still in the transitional status.
+func finishableSteps(
+	applied []StartedStep,
+	current map[uuid.UUID]lease.Lease,
+	abandoned map[uuid.UUID]bool,
+) []finishedStep {
 	var all []finishedStep
 	for _, s := range applied {
 		before := current[s.ID]
 		after, err := lease.FinishStep(before, s.Step, nil)
 		if err == nil && !abandoned[s.ID] && (s.Step == lease.StepBeforeEnd || !before.Status.Stable()) {
-			all = append(all, finishedStep{transition{before: before, after: after, step: s.Step}, s.CloudIDs})
+			all = append(
+				all,
+				finishedStep{transition{before: before, after: after, step: s.Step}, s.CloudIDs},
+			)
 		}
 	}
 	return all
 }
 
-// finishedStep is the transition of a lease to a stable status, with the IDs of the objects that were created in Nova or Neutron for the
-// reservations of the lease.
+// finishedStep is the transition of a lease to a stable status, with the IDs of the objects that were created
+// in Nova or Neutron for the reservations of the lease.
 type finishedStep struct {
 	transition
 	cloudIDs map[uuid.UUID]lease.CloudIDs
 }
 
-// finishSteps saves the transitions of finished steps, and the IDs of the objects that the steps have created in Nova and Neutron.
+// finishSteps saves the transitions of finished steps, and the IDs of the objects that the steps have created
+// in Nova and Neutron.
 func finishSteps(ctx context.Context, tx *transaction, all []finishedStep) error {
 	batch, transitions := &pgx.Batch{}, make([]transition, len(all))
 	for i, f := range all {
@@ -275,7 +311,10 @@ func finishSteps(ctx context.Context, tx *transaction, all []finishedStep) error
 	}
 	if batch.Len() > 0 {
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return fmt.Errorf("save the IDs of the objects that reservations have in Nova and Neutron: %w", err)
+			return fmt.Errorf(
+				"save the IDs of the objects that reservations have in Nova and Neutron: %w",
+				err,
+			)
 		}
 	}
 	return finishTransitions(ctx, tx, transitions)

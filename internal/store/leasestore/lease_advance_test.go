@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// applyFunc is a function that a test uses in place of the calls to Nova and Neutron. An applyFunc returns the steps whose calls to Nova
-// and Neutron succeed.
+// applyFunc is a function that a test uses in place of the calls to Nova and Neutron. An applyFunc returns
+// the steps whose calls to Nova and Neutron succeed.
 type applyFunc func([]leasestore.StartedStep) []leasestore.StartedStep
 
 // roundResult is the result of one round that advances due leases.
@@ -24,8 +24,8 @@ type roundResult struct {
 	abandoned       []uuid.UUID // IDs of the leases whose step was ready, but whose start was abandoned
 }
 
-// advanceOnce begins due steps, calls `apply`, and finishes the steps that `apply` returns. If the function `apply` is nil, advanceOnce
-// finishes all steps that are ready.
+// advanceOnce begins due steps, calls `apply`, and finishes the steps that `apply` returns. If the function
+// `apply` is nil, advanceOnce finishes all steps that are ready.
 func (t *fixture) advanceOnce(apply applyFunc) (r roundResult, err error) {
 	started, ready, err := t.Lease.BeginDueLeases(t.Context(), apply != nil)
 	if err != nil || len(started) == 0 {
@@ -68,7 +68,12 @@ func (t *fixture) advance(want int) {
 func (t *fixture) startDue(l lease.Lease) {
 	t.Helper()
 	t.makeDue(l)
-	storetest.Exec(t, t.url, `update event set at = now() + interval '1 hour' where lease_id = $1 and event_type <> 'start_lease'`, l.ID)
+	storetest.Exec(
+		t,
+		t.url,
+		`update event set at = now() + interval '1 hour' where lease_id = $1 and event_type <> 'start_lease'`,
+		l.ID,
+	)
 }
 
 func (t *fixture) expectStatus(l lease.Lease, want lease.Status) {
@@ -85,14 +90,42 @@ func TestLeaseAdvance_SweepFinishesEndsBeforeStarts(t *testing.T) {
 	ending := e.createActive(named("ending", hostsDraft(1, 2, 1, 1)))
 	e.beginStep(ending.ID, lease.StepBeforeEnd)
 	e.finishStep(ending.ID, lease.StepBeforeEnd, nil)
-	starting, empty := e.createLease(named("starting", hostsDraft(1, 2, 2, 2))), e.createLease(lease.Draft{Name: "empty", User: "u", Project: "p",
-		Start: lease.RequestedDate{At: hour(1)}, End: lease.RequestedDate{At: hour(2)}})
-	next, later := e.createLease(named("next", hostsDraft(3, 4, 4, 4))), e.createLease(named("later", hostsDraft(5, 6, 1, 1)))
-	deleted := e.createLease(named("deleted", lease.Draft{User: "u", Project: "p", Start: lease.RequestedDate{At: hour(1)}, End: lease.RequestedDate{At: hour(2)}}))
+	starting, empty := e.createLease(
+		named("starting", hostsDraft(1, 2, 2, 2)),
+	), e.createLease(
+		lease.Draft{
+			Name:    "empty",
+			User:    "u",
+			Project: "p",
+			Start:   lease.RequestedDate{At: hour(1)},
+			End:     lease.RequestedDate{At: hour(2)},
+		},
+	)
+	next, later := e.createLease(
+		named("next", hostsDraft(3, 4, 4, 4)),
+	), e.createLease(
+		named("later", hostsDraft(5, 6, 1, 1)),
+	)
+	deleted := e.createLease(
+		named(
+			"deleted",
+			lease.Draft{
+				User:    "u",
+				Project: "p",
+				Start:   lease.RequestedDate{At: hour(1)},
+				End:     lease.RequestedDate{At: hour(2)},
+			},
+		),
+	)
 	for _, l := range []lease.Lease{starting, empty, deleted} {
 		e.startDue(l)
 	}
-	storetest.Exec(t, e.url, `update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, next.ID)
+	storetest.Exec(
+		t,
+		e.url,
+		`update event set at = now() where lease_id = $1 and event_type = 'start_lease'`,
+		next.ID,
+	)
 	storetest.Exec(t, e.url, `update lease set delete_requested_at = now() where id = $1`, deleted.ID)
 
 	e.advance(3)
@@ -114,7 +147,11 @@ func TestLeaseAdvance_SweepFinishesEndsBeforeStarts(t *testing.T) {
 
 	for _, l := range []lease.Lease{starting, empty} {
 		if warning := eventOf(e.readLease(l.ID), lease.BeforeEndLease); warning.Status != lease.EventDone {
-			t.Errorf("before_end_lease event of the lease %q: got status %s, want DONE", l.Name, warning.Status)
+			t.Errorf(
+				"before_end_lease event of the lease %q: got status %s, want DONE",
+				l.Name,
+				warning.Status,
+			)
 		}
 	}
 
@@ -123,14 +160,22 @@ func TestLeaseAdvance_SweepFinishesEndsBeforeStarts(t *testing.T) {
 	e.advance(0)
 }
 
-// If more leases are due than one round begins, ends of leases have priority over starts, and deletions do not delay
-// other leases.
+// If more leases are due than one round begins, ends of leases have priority over starts, and deletions do
+// not delay other leases.
 func TestLeaseAdvance_ManyDueLeasesDelayNoOtherLease(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
 	const crowd = 51
 	for range crowd {
-		e.createLease(lease.Draft{Name: "crowd", User: "u", Project: "p", Start: lease.RequestedDate{At: hour(1)}, End: lease.RequestedDate{At: hour(2)}})
+		e.createLease(
+			lease.Draft{
+				Name:    "crowd",
+				User:    "u",
+				Project: "p",
+				Start:   lease.RequestedDate{At: hour(1)},
+				End:     lease.RequestedDate{At: hour(2)},
+			},
+		)
 	}
 	due := func(typ lease.EventType) {
 		t.Helper()
@@ -142,8 +187,12 @@ func TestLeaseAdvance_ManyDueLeasesDelayNoOtherLease(t *testing.T) {
 	once := func() {
 		t.Helper()
 		if got, err := e.advanceOnce(nil); got.begun == 0 || got.finished != got.begun || err != nil {
-			t.Errorf("one round: got %d begun and %d finished steps, error %v; want every begun step finished",
-				got.begun, got.finished, err)
+			t.Errorf(
+				"one round: got %d begun and %d finished steps, error %v; want every begun step finished",
+				got.begun,
+				got.finished,
+				err,
+			)
 		}
 	}
 	due(lease.StartLease)
@@ -173,8 +222,15 @@ func TestLeaseAdvance_FailedStepDelaysNoOtherLease(t *testing.T) {
 	for range 3 {
 		all = append(all, e.createLease(hostsDraft(1, 2, 1, 1)))
 	}
-	other := inventory.ConsumerWrite{Consumer: uuid.NewString(), Project: "p", User: "u", Expect: inventory.ExpectAbsent(),
-		Allocations: inventory.Allocations{e.hosts[all[1].Reservations[0].Hosts[0]-1].NestedProvider.String(): {lease.HostResourceClass: 1}}}
+	other := inventory.ConsumerWrite{
+		Consumer: uuid.NewString(),
+		Project:  "p",
+		User:     "u",
+		Expect:   inventory.ExpectAbsent(),
+		Allocations: inventory.Allocations{
+			e.hosts[all[1].Reservations[0].Hosts[0]-1].NestedProvider.String(): {lease.HostResourceClass: 1},
+		},
+	}
 	if err := e.Inventory.ReplaceAllocations(t.Context(), []inventory.ConsumerWrite{other}); err != nil {
 		t.Fatal(err)
 	}
@@ -203,15 +259,26 @@ func TestLeaseAdvance_FailedCloudCallIsLeftToTheLeaseWorkflow(t *testing.T) {
 	n, err := e.advanceAll(func(begun []leasestore.StartedStep) []leasestore.StartedStep {
 		for _, b := range begun {
 			if b.Step != lease.StepStart || b.Status != lease.Starting {
-				t.Errorf("step that is passed to the calls to Nova and Neutron: got step %s of a lease in %s, want start of a lease in STARTING", b.Step, b.Status)
+				t.Errorf(
+					"step that is passed to the calls to Nova and Neutron: got step %s of a lease in %s, want start of a lease in STARTING",
+					b.Step,
+					b.Status,
+				)
 			}
 			e.expectStatus(b.Lease, lease.Starting) // committed before the calls
 		}
-		return slices.DeleteFunc(slices.Clone(begun), func(b leasestore.StartedStep) bool { return b.ID == all[2].ID })
+		return slices.DeleteFunc(
+			slices.Clone(begun),
+			func(b leasestore.StartedStep) bool { return b.ID == all[2].ID },
+		)
 	})
 
 	if n != 2 || err != nil {
-		t.Errorf("steps finished by a round in which one of three cloud calls fails: got %d, error %v; want 2", n, err)
+		t.Errorf(
+			"steps finished by a round in which one of three cloud calls fails: got %d, error %v; want 2",
+			n,
+			err,
+		)
 	}
 	e.expectStatus(all[0], lease.Active)
 	e.expectStatus(all[1], lease.Active)
@@ -230,7 +297,15 @@ func TestLeaseAdvance_FailedCloudCallIsLeftToTheLeaseWorkflow(t *testing.T) {
 func TestLeaseAdvance_DeletionDuringCloudCallsAbandonsTheStart(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 4)
-	started, asked, gone, ending := e.createLease(hostsDraft(1, 2, 1, 1)), e.createLease(hostsDraft(1, 2, 1, 1)), e.createLease(hostsDraft(1, 2, 1, 1)), e.createActive(hostsDraft(1, 2, 1, 1))
+	started, asked, gone, ending := e.createLease(
+		hostsDraft(1, 2, 1, 1),
+	), e.createLease(
+		hostsDraft(1, 2, 1, 1),
+	), e.createLease(
+		hostsDraft(1, 2, 1, 1),
+	), e.createActive(
+		hostsDraft(1, 2, 1, 1),
+	)
 	e.beginStep(ending.ID, lease.StepBeforeEnd)
 	e.finishStep(ending.ID, lease.StepBeforeEnd, nil)
 	for _, l := range []lease.Lease{started, asked, gone} {
@@ -239,7 +314,11 @@ func TestLeaseAdvance_DeletionDuringCloudCallsAbandonsTheStart(t *testing.T) {
 	apply := func(begun []leasestore.StartedStep) []leasestore.StartedStep {
 		for _, l := range []lease.Lease{asked, gone, ending} {
 			if there, err := e.Lease.DeleteLease(t.Context(), l.ID); there || err != nil {
-				t.Errorf("delete a lease during its step: got gone %t, error %v; want false and no error", there, err)
+				t.Errorf(
+					"delete a lease during its step: got gone %t, error %v; want false and no error",
+					there,
+					err,
+				)
 			}
 		}
 		e.beginStep(gone.ID, lease.StepDelete)
@@ -247,13 +326,21 @@ func TestLeaseAdvance_DeletionDuringCloudCallsAbandonsTheStart(t *testing.T) {
 			t.Error(err)
 		}
 		// The calls to Nova and Neutron for the lease `gone` fail.
-		return slices.DeleteFunc(slices.Clone(begun), func(b leasestore.StartedStep) bool { return b.ID == gone.ID })
+		return slices.DeleteFunc(
+			slices.Clone(begun),
+			func(b leasestore.StartedStep) bool { return b.ID == gone.ID },
+		)
 	}
 
 	got, err := e.advanceOnce(apply)
 
 	if got.begun != 4 || got.finished != 2 || err != nil {
-		t.Errorf("round during which leases are deleted: got %d begun and %d finished steps, error %v; want 4 and 2", got.begun, got.finished, err)
+		t.Errorf(
+			"round during which leases are deleted: got %d begun and %d finished steps, error %v; want 4 and 2",
+			got.begun,
+			got.finished,
+			err,
+		)
 	}
 	e.expectStatus(started, lease.Active)
 	e.expectStatus(asked, lease.Starting) // the workflow of the lease deletes the lease
@@ -262,7 +349,10 @@ func TestLeaseAdvance_DeletionDuringCloudCallsAbandonsTheStart(t *testing.T) {
 	slices.SortFunc(want, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	slices.SortFunc(got.abandoned, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	if d := cmp.Diff(want, got.abandoned); d != "" {
-		t.Errorf("leases whose start is abandoned, because they were deleted during the calls to Nova and Neutron (-want +got):\n%s", d)
+		t.Errorf(
+			"leases whose start is abandoned, because they were deleted during the calls to Nova and Neutron (-want +got):\n%s",
+			d,
+		)
 	}
 }
 
@@ -273,12 +363,21 @@ func TestLeaseAdvance_DeletionDuringTheSweepIsLeftToTheLeaseWorkflow(t *testing.
 	e.startDue(l)
 	storetest.Exec(t, e.url, `
 		create function ask() returns trigger language plpgsql as $$ begin new.delete_requested_at := now(); return new; end $$`)
-	storetest.Exec(t, e.url, `create trigger asked before update on lease for each row when (new.status = 'STARTING') execute function ask()`)
+	storetest.Exec(
+		t,
+		e.url,
+		`create trigger asked before update on lease for each row when (new.status = 'STARTING') execute function ask()`,
+	)
 
 	got, err := e.advanceOnce(nil)
 
 	if got.begun != 1 || got.finished != 0 || err != nil {
-		t.Errorf("round during which the lease is deleted: got %d begun and %d finished steps, error %v; want 1 and 0", got.begun, got.finished, err)
+		t.Errorf(
+			"round during which the lease is deleted: got %d begun and %d finished steps, error %v; want 1 and 0",
+			got.begun,
+			got.finished,
+			err,
+		)
 	}
 	e.expectStatus(l, lease.Starting)
 }
@@ -295,7 +394,8 @@ func TestLeaseAdvance_SweepEndsLeasesWithAFailedStart(t *testing.T) {
 
 	e.expectStatus(other, lease.Terminated)
 	e.expectStatus(failed, lease.Error)
-	if l := e.readLease(failed.ID); eventOf(l, lease.EndLease).Status != lease.EventFailed || len(l.Reservations[0].Hosts) != 0 {
+	if l := e.readLease(failed.ID); eventOf(l, lease.EndLease).Status != lease.EventFailed ||
+		len(l.Reservations[0].Hosts) != 0 {
 		t.Errorf("lease with a failed start after its end: got %+v, want end_lease in ERROR and no hosts", l)
 	}
 }

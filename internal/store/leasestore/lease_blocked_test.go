@@ -11,10 +11,18 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// setDates moves a lease, its start and end events and its host allocations to the given times, counted from now.
+// setDates moves a lease, its start and end events and its host allocations to the given times, counted from
+// now.
 func (t *fixture) setDates(l lease.Lease, from, to time.Duration) {
 	t.Helper()
-	storetest.Exec(t, t.url, `update lease set start_at = now() + $2::interval, end_at = now() + $3::interval where id = $1`, l.ID, from, to)
+	storetest.Exec(
+		t,
+		t.url,
+		`update lease set start_at = now() + $2::interval, end_at = now() + $3::interval where id = $1`,
+		l.ID,
+		from,
+		to,
+	)
 	storetest.Exec(t, t.url, `
 		update event
 		set at = now() + case event_type when 'start_lease' then $2::interval else $3::interval end
@@ -46,8 +54,9 @@ func (t *fixture) failEnd(l lease.Lease) lease.Lease {
 	return t.finishStep(l.ID, lease.StepEnd, map[uuid.UUID]string{l.Reservations[0].ID: "Nova answered 500"})
 }
 
-// TestLease_FailedEndBlocksOnlyLeasesOfItsHosts creates three leases, one after the other in time. The end of the first lease fails,
-// the second lease shares a host with the first, and the third lease shares another host with the second. The third lease must start.
+// TestLease_FailedEndBlocksOnlyLeasesOfItsHosts creates three leases, one after the other in time. The end of
+// the first lease fails, the second lease shares a host with the first, and the third lease shares another
+// host with the second. The third lease must start.
 func TestLease_FailedEndBlocksOnlyLeasesOfItsHosts(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
@@ -60,20 +69,29 @@ func TestLease_FailedEndBlocksOnlyLeasesOfItsHosts(t *testing.T) {
 
 	e.advance(0)
 
-	if got := e.readLease(between.ID); got.Status != lease.Pending || len(got.Blockers) != 1 || got.Blockers[0].ID != stuck.ID {
-		t.Errorf("lease that needs the host of a failed end: got %s with blockers %+v, want PENDING and blocked by the lease whose end failed", got.Status, got.Blockers)
+	if got := e.readLease(between.ID); got.Status != lease.Pending || len(got.Blockers) != 1 ||
+		got.Blockers[0].ID != stuck.ID {
+		t.Errorf(
+			"lease that needs the host of a failed end: got %s with blockers %+v, want PENDING and blocked by the lease whose end failed",
+			got.Status,
+			got.Blockers,
+		)
 	}
 
 	e.setDates(between, -2*time.Hour, -time.Hour)
 	e.setDates(last, -time.Hour, time.Hour)
 	if got := e.readLease(last.ID); len(got.Blockers) != 0 {
-		t.Errorf("lease of a host that only a blocked PENDING lease shares: got blockers %+v, want none", got.Blockers)
+		t.Errorf(
+			"lease of a host that only a blocked PENDING lease shares: got blockers %+v, want none",
+			got.Blockers,
+		)
 	}
 	e.advance(1)
 	e.expectStatus(last, lease.Active)
 }
 
-// A lease that could not start before its end, because another lease held its host, ends in ERROR and keeps no host.
+// A lease that could not start before its end, because another lease held its host, ends in ERROR and keeps
+// no host.
 func TestLease_BlockedLeasePastItsEndFails(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
@@ -92,11 +110,20 @@ func TestLease_BlockedLeasePastItsEndFails(t *testing.T) {
 		t.Errorf("expire the blocked leases whose end is over: got %d, error %v; want 1", n, err)
 	}
 	got := e.readLease(blocked.ID)
-	if got.Status != lease.Error || eventOf(got, lease.StartLease).Status != lease.EventFailed || eventOf(got, lease.EndLease).Status != lease.EventFailed {
-		t.Errorf("blocked lease after its end: got %s with the events %+v, want ERROR with failed events", got.Status, got.Events)
+	if got.Status != lease.Error || eventOf(got, lease.StartLease).Status != lease.EventFailed ||
+		eventOf(got, lease.EndLease).Status != lease.EventFailed {
+		t.Errorf(
+			"blocked lease after its end: got %s with the events %+v, want ERROR with failed events",
+			got.Status,
+			got.Events,
+		)
 	}
-	if r := got.Reservations[0]; len(r.Hosts) != 0 || !strings.Contains(r.LastError, "cmp-1") || !strings.Contains(r.LastError, stuck.ID.String()) {
-		t.Errorf("reservation of a blocked lease after its end: got %+v, want no hosts and an error that names the host and the blocking lease", r)
+	if r := got.Reservations[0]; len(r.Hosts) != 0 || !strings.Contains(r.LastError, "cmp-1") ||
+		!strings.Contains(r.LastError, stuck.ID.String()) {
+		t.Errorf(
+			"reservation of a blocked lease after its end: got %+v, want no hosts and an error that names the host and the blocking lease",
+			r,
+		)
 	}
 	if due := lease.Next(got, time.Now()); due.Step != lease.StepStop {
 		t.Errorf("next step of a lease that has expired: got %+v, want stop", due)
@@ -139,12 +166,33 @@ func TestReservationHeal_MovesPendingLeasesOffHostsOfAFailedEnd(t *testing.T) {
 	e := newFixture(t, 2)
 	stuck := e.createActive(onHost(1, 2, "cmp-1"))
 	moves, stays := e.createLease(onHost(3, 4, "cmp-1")), e.createLease(onHost(5, 6, "cmp-1"))
-	storetest.Exec(t, e.url, `update reservation set hypervisor_properties = '' where id = $1`, moves.Reservations[0].ID)
-	instances := lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.RequestedDate{At: hour(7)}, End: lease.RequestedDate{At: hour(8)},
-		Reservations: []lease.ReservationDraft{{Type: lease.VirtualInstance, Amount: 1, VCPUs: 1, MemoryMB: 1,
-			HypervisorProperties: `["==", "$hypervisor_hostname", "cmp-1"]`}}}
+	storetest.Exec(
+		t,
+		e.url,
+		`update reservation set hypervisor_properties = '' where id = $1`,
+		moves.Reservations[0].ID,
+	)
+	instances := lease.Draft{
+		Name:    "l",
+		User:    "u",
+		Project: "p",
+		Start:   lease.RequestedDate{At: hour(7)},
+		End:     lease.RequestedDate{At: hour(8)},
+		Reservations: []lease.ReservationDraft{{
+			Type:                 lease.VirtualInstance,
+			Amount:               1,
+			VCPUs:                1,
+			MemoryMB:             1,
+			HypervisorProperties: `["==", "$hypervisor_hostname", "cmp-1"]`,
+		}},
+	}
 	slots := e.createLease(instances)
-	storetest.Exec(t, e.url, `update reservation set hypervisor_properties = '' where id = $1`, slots.Reservations[0].ID)
+	storetest.Exec(
+		t,
+		e.url,
+		`update reservation set hypervisor_properties = '' where id = $1`,
+		slots.Reservations[0].ID,
+	)
 	e.setDates(stuck, -2*time.Hour, -time.Hour)
 	e.setDates(moves, -time.Minute, time.Hour)
 	e.failEnd(stuck)

@@ -12,23 +12,27 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// stuckSQL is an SQL condition that the lease with the alias `of` is stuck: its end has failed, or calls to Nova, Neutron or Placement for
-// one of its reservations have been failing for at least lease.StuckAfter. A stuck lease can keep its hosts for a long time.
+// stuckSQL is an SQL condition that the lease with the alias `of` is stuck: its end has failed, or calls to
+// Nova, Neutron or Placement for one of its reservations have been failing for at least lease.StuckAfter. A
+// stuck lease can keep its hosts for a long time.
 func stuckSQL(of string) string {
 	return `(exists (select from event failed where failed.lease_id = ` + of + `.id and failed.event_type = 'end_lease' and failed.status = 'ERROR')
 		or exists (
 			select from reservation r
 			join reservation_failure f on f.reservation_id = r.id
-			where r.lease_id = ` + of + `.id and f.since <= clock_timestamp() - interval '` + strconv.Itoa(int(lease.StuckAfter.Seconds())) + ` seconds'))`
+			where r.lease_id = ` + of + `.id and f.since <= clock_timestamp() - interval '` + strconv.Itoa(
+		int(lease.StuckAfter.Seconds()),
+	) + ` seconds'))`
 }
 
-// blockersSQL is the from clause and the where clause of a query for the blockers of the lease l: the leases (`before`) for which the start
-// of l must wait. A blocker has an earlier allocation (`theirs`) of a host that is also allocated to l (`mine`), and has not released the
-// host. A lease with a later allocation of the host is a blocker if it has already started. If the end of a lease with an instance
-// reservation has failed, this reservation does not block other instance reservations, because its slots (each is the capacity of a host
-// for one instance) belong to no other reservation. A PENDING lease holds no host in Nova, and is a blocker only because it must start
-// earlier than l. If a PENDING lease itself waits for a host of a stuck lease, it is not a blocker, so that the stuck lease blocks only the
-// leases that need one of its hosts.
+// blockersSQL is the from clause and the where clause of a query for the blockers of the lease l: the leases
+// (`before`) for which the start of l must wait. A blocker has an earlier allocation (`theirs`) of a host
+// that is also allocated to l (`mine`), and has not released the host. A lease with a later allocation of the
+// host is a blocker if it has already started. If the end of a lease with an instance reservation has failed,
+// this reservation does not block other instance reservations, because its slots (each is the capacity of a
+// host for one instance) belong to no other reservation. A PENDING lease holds no host in Nova, and is a
+// blocker only because it must start earlier than l. If a PENDING lease itself waits for a host of a stuck
+// lease, it is not a blocker, so that the stuck lease blocks only the leases that need one of its hosts.
 var blockersSQL = `
 	from reservation r
 	join host_allocation mine on mine.reservation_id = r.id
@@ -46,12 +50,15 @@ var blockersSQL = `
 			join lease third on third.id = holder.lease_id
 			where waits.lease_id = before.id and third.status <> 'PENDING' and needed.owner <> held.owner and ` + stuckSQL("third") + `))`
 
-// expiresSQL is an SQL condition on a blocker (`before`) of the lease l. If it is true and l has passed its end, l expires instead of
-// waiting longer: the blocker is stuck, or the blocker has started although its allocation is later than that of l.
-var expiresSQL = `before.status <> 'PENDING' and (lower(theirs.during) >= upper(mine.during) or ` + stuckSQL("before") + `)`
+// expiresSQL is an SQL condition on a blocker (`before`) of the lease l. If it is true and l has passed its
+// end, l expires instead of waiting longer: the blocker is stuck, or the blocker has started although its
+// allocation is later than that of l.
+var expiresSQL = `before.status <> 'PENDING' and (lower(theirs.during) >= upper(mine.during) or ` + stuckSQL(
+	"before",
+) + `)`
 
-// blockersShown is the maximum number of blockers that a lease lists. If a lease has more blockers than blockersShown, it lists the
-// blockers with the earliest end dates.
+// blockersShown is the maximum number of blockers that a lease lists. If a lease has more blockers than
+// blockersShown, it lists the blockers with the earliest end dates.
 const blockersShown = 10
 
 // queueBlockers queues the query for the blockers of pending leases whose start is due.
@@ -79,9 +86,10 @@ func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.
 	})
 }
 
-// ExpireBlockedLeases sets PENDING leases to ERROR if they are past their end and still wait for a blocker that meets expiresSQL, for
-// example a stuck lease, and releases their resources. ExpireBlockedLeases skips leases that another transaction has locked, and expires at
-// most advanceBatchSize leases. The result is the number of expired leases.
+// ExpireBlockedLeases sets PENDING leases to ERROR if they are past their end and still wait for a blocker
+// that meets expiresSQL, for example a stuck lease, and releases their resources. ExpireBlockedLeases skips
+// leases that another transaction has locked, and expires at most advanceBatchSize leases. The result is the
+// number of expired leases.
 func (s *Store) ExpireBlockedLeases(ctx context.Context) (expired int, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		rows, err := tx.Query(ctx, `
@@ -115,7 +123,8 @@ func (s *Store) ExpireBlockedLeases(ctx context.Context) (expired int, err error
 	return expired, err
 }
 
-// expireLease sets a locked lease to ERROR, because other leases held its hosts until its end, and releases the resources of the lease.
+// expireLease sets a locked lease to ERROR, because other leases held its hosts until its end, and releases
+// the resources of the lease.
 func expireLease(ctx context.Context, tx *transaction, was lease.Lease) (lease.Lease, error) {
 	now, err := databaseTime(ctx, tx)
 	if err != nil {

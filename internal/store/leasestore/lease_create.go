@@ -14,8 +14,9 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// CreateLease creates a lease with its events and reservations, and allocates resources to the reservations. CreateLease returns a
-// *lease.Fault if the lease draft is invalid, if the quota of the project is exceeded or if there are not enough free resources.
+// CreateLease creates a lease with its events and reservations, and allocates resources to the reservations.
+// CreateLease returns a *lease.Fault if the lease draft is invalid, if the quota of the project is exceeded
+// or if there are not enough free resources.
 func (s *Store) CreateLease(ctx context.Context, d lease.Draft) (l lease.Lease, err error) {
 	if err := lease.CheckDraft(d); err != nil {
 		return l, err
@@ -60,8 +61,8 @@ func (s *Store) createLease(ctx context.Context, tx *transaction, d lease.Draft)
 	return l, enqueueNotifications(ctx, tx, notificationSet{l, lease.NotificationsFor(lease.Lease{}, l)})
 }
 
-// UpdateLease changes the name, dates or reservations of a lease. UpdateLease returns a *lease.Fault if the lease is in a transitional
-// status, if the change is invalid, or if there are not enough free resources.
+// UpdateLease changes the name, dates or reservations of a lease. UpdateLease returns a *lease.Fault if the
+// lease is in a transitional status, if the change is invalid, or if there are not enough free resources.
 func (s *Store) UpdateLease(ctx context.Context, id uuid.UUID, c lease.Change) (l lease.Lease, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		l, err = s.updateLease(ctx, tx, id, c)
@@ -70,8 +71,9 @@ func (s *Store) UpdateLease(ctx context.Context, id uuid.UUID, c lease.Change) (
 	return l, err
 }
 
-// PlanUpdate returns the lease as it would be after a change, or the *lease.Fault that UpdateLease would return. PlanUpdate makes the
-// change in a transaction and rolls the transaction back, so that the lease does not change.
+// PlanUpdate returns the lease as it would be after a change, or the *lease.Fault that UpdateLease would
+// return. PlanUpdate makes the change in a transaction and rolls the transaction back, so that the lease does
+// not change.
 func (s *Store) PlanUpdate(ctx context.Context, id uuid.UUID, c lease.Change) (l lease.Lease, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		if l, err = s.updateLease(ctx, tx, id, c); err != nil {
@@ -85,7 +87,12 @@ func (s *Store) PlanUpdate(ctx context.Context, id uuid.UUID, c lease.Change) (l
 	return l, nil
 }
 
-func (s *Store) updateLease(ctx context.Context, tx *transaction, id uuid.UUID, c lease.Change) (l lease.Lease, err error) {
+func (s *Store) updateLease(
+	ctx context.Context,
+	tx *transaction,
+	id uuid.UUID,
+	c lease.Change,
+) (l lease.Lease, err error) {
 	was, err := lockLease(ctx, tx, id)
 	if err != nil {
 		return l, err
@@ -102,13 +109,20 @@ func (s *Store) updateLease(ctx context.Context, tx *transaction, id uuid.UUID, 
 		return l, err
 	}
 	if !c.OnlyRenames() {
-		is = lease.WithUpdatedHealth(was, is) // the update fails unless every reservation gets all its resources
+		is = lease.WithUpdatedHealth(
+			was,
+			is,
+		) // the update fails unless every reservation gets all its resources
 	}
 	if err := saveLease(ctx, tx, was, is); err != nil {
 		return l, err
 	}
 	if !c.OnlyRenames() {
-		err = retryTaken(ctx, tx, func(tx *transaction) error { return s.reallocateAll(ctx, tx, was, is, now) })
+		err = retryTaken(
+			ctx,
+			tx,
+			func(tx *transaction) error { return s.reallocateAll(ctx, tx, was, is, now) },
+		)
 	}
 	if err != nil {
 		return l, err
@@ -129,14 +143,35 @@ func insertLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 		insert into lease (id, name, user_id, project_id, status, start_at, end_at)
 		values ($1, $2, $3, $4, $5, $6, $7)`, l.ID, l.Name, l.User, l.Project, l.Status, l.StartAt, l.EndAt)
 	for i, r := range l.Reservations {
-		batch.Queue(`
+		batch.Queue(
+			`
 			insert into reservation (id, lease_id, position, resource_type, status, min_hosts, max_hosts, hypervisor_properties,
 				resource_properties, before_end, amount, vcpus, memory_mb, disk_gb, affinity, flavor, resources, network_id,
 				required_addresses, network_name, network_description, network_properties)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`, r.ID, l.ID, i, r.Type,
-			r.Status, r.Min, r.Max, r.HypervisorProperties, r.ResourceProperties, r.BeforeEnd, r.Amount, r.VCPUs, r.MemoryMB,
-			r.DiskGB, r.Affinity, r.Flavor, r.Resources(), networkOf(r.ReservationDraft), requiredFloatingIPs(r.ReservationDraft),
-			r.NetworkName, r.NetworkDescription, r.NetworkProperties)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`,
+			r.ID,
+			l.ID,
+			i,
+			r.Type,
+			r.Status,
+			r.Min,
+			r.Max,
+			r.HypervisorProperties,
+			r.ResourceProperties,
+			r.BeforeEnd,
+			r.Amount,
+			r.VCPUs,
+			r.MemoryMB,
+			r.DiskGB,
+			r.Affinity,
+			r.Flavor,
+			r.Resources(),
+			networkOf(r.ReservationDraft),
+			requiredFloatingIPs(r.ReservationDraft),
+			r.NetworkName,
+			r.NetworkDescription,
+			r.NetworkProperties,
+		)
 	}
 	for _, e := range l.Events {
 		batch.Queue(`
@@ -149,7 +184,8 @@ func insertLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 	return nil
 }
 
-// networkOf returns the network of a reservation of the type virtual:floatingip, or nil for a reservation of another type.
+// networkOf returns the network of a reservation of the type virtual:floatingip, or nil for a reservation of
+// another type.
 func networkOf(d lease.ReservationDraft) *uuid.UUID {
 	if d.Type != lease.FloatingIP {
 		return nil
@@ -157,8 +193,8 @@ func networkOf(d lease.ReservationDraft) *uuid.UUID {
 	return &d.Network
 }
 
-// requiredFloatingIPs returns the floating IPs that a reservation requires. If the reservation requires no floating IPs,
-// requiredFloatingIPs returns an empty slice, not nil.
+// requiredFloatingIPs returns the floating IPs that a reservation requires. If the reservation requires no
+// floating IPs, requiredFloatingIPs returns an empty slice, not nil.
 func requiredFloatingIPs(d lease.ReservationDraft) []netip.Addr {
 	return append([]netip.Addr{}, d.Required...)
 }

@@ -59,17 +59,35 @@ func TestLease_HostIsNotFreeAfterAFailedEnd(t *testing.T) {
 	e.expectCreateFault(hostsDraft(5, 6, 1, 1), lease.NotEnoughHosts)
 
 	if gone, err := e.Lease.DeleteLease(t.Context(), l.ID); gone || err != nil {
-		t.Fatalf("delete a lease with a failed end: got gone %t, error %v; want false and no error", gone, err)
+		t.Fatalf(
+			"delete a lease with a failed end: got gone %t, error %v; want false and no error",
+			gone,
+			err,
+		)
 	}
 	e.beginStep(l.ID, lease.StepDelete)
-	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, map[uuid.UUID]string{l.Reservations[0].ID: "again"}); !errors.Is(err, db.ErrConflict) {
-		t.Errorf("finish the deletion of a lease that still has resources: got error %v, want ErrConflict", err)
+	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, map[uuid.UUID]string{l.Reservations[0].ID: "again"}); !errors.Is(
+		err,
+		db.ErrConflict,
+	) {
+		t.Errorf(
+			"finish the deletion of a lease that still has resources: got error %v, want ErrConflict",
+			err,
+		)
 	}
 	e.removeFromInventory(l)
-	if last, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); err != nil || last.Status != lease.Deleting {
-		t.Errorf("finish the deletion of a lease: got the last status %s, error %v; want DELETING", last.Status, err)
+	if last, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); err != nil ||
+		last.Status != lease.Deleting {
+		t.Errorf(
+			"finish the deletion of a lease: got the last status %s, error %v; want DELETING",
+			last.Status,
+			err,
+		)
 	}
-	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); !errors.Is(err, db.ErrNotFound) {
+	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); !errors.Is(
+		err,
+		db.ErrNotFound,
+	) {
 		t.Errorf("finish the deletion of a lease twice: got error %v, want ErrNotFound", err)
 	}
 	e.createLease(hostsDraft(5, 6, 1, 1))
@@ -81,16 +99,35 @@ func TestLease_WaitsForTheEarlierLeaseOfItsHost(t *testing.T) {
 	before := e.createActive(hostsDraft(1, 2, 1, 1))
 	after := e.createLease(hostsDraft(1, 2, 1, 1))
 	storetest.Exec(t, e.url, `update lease set start_at = now() where id = $1`, after.ID)
-	storetest.Exec(t, e.url, `update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, after.ID)
+	storetest.Exec(
+		t,
+		e.url,
+		`update event set at = now() where lease_id = $1 and event_type = 'start_lease'`,
+		after.ID,
+	)
 
 	after = e.readLease(after.ID)
-	want := []lease.Blocker{{ID: before.ID, Name: "l", Project: "p", User: "u", Host: "cmp-1", Since: before.EndAt}}
+	want := []lease.Blocker{
+		{
+			ID:      before.ID,
+			Name:    "l",
+			Project: "p",
+			User:    "u",
+			Host:    "cmp-1",
+			Since:   before.EndAt,
+		},
+	}
 	if d := cmp.Diff(want, after.Blockers); d != "" {
 		t.Error(d)
 	}
 	e.beginStep(after.ID, lease.StepStart) // a worker that ignores the blockers
-	if err := e.Lease.AddToInventory(t.Context(), after.Reservations[0].ID); faultKind(err) != lease.HostInUse {
-		t.Errorf("add a host, which another lease still has, to Placement: got error %v, want a fault of kind HostInUse", err)
+	if err := e.Lease.AddToInventory(t.Context(), after.Reservations[0].ID); faultKind(
+		err,
+	) != lease.HostInUse {
+		t.Errorf(
+			"add a host, which another lease still has, to Placement: got error %v, want a fault of kind HostInUse",
+			err,
+		)
 	}
 	storetest.Exec(t, e.url, `
 		with l as (update lease set status = 'PENDING' where id = $1)
@@ -103,7 +140,11 @@ func TestLease_WaitsForTheEarlierLeaseOfItsHost(t *testing.T) {
 
 	notes, err := e.Outbox.Claim(t.Context(), "", 10, time.Minute)
 	if err != nil || len(notes) != 1 || notes[0].ID != contract.LeaseID(after.ID.String()) {
-		t.Errorf("notes after the earlier lease has ended: got %+v, error %v; want one for the lease that waits for the host", notes, err)
+		t.Errorf(
+			"notes after the earlier lease has ended: got %+v, error %v; want one for the lease that waits for the host",
+			notes,
+			err,
+		)
 	}
 	if due := lease.Next(e.readLease(after.ID), time.Now().Add(time.Second)); due.Step != lease.StepStart {
 		t.Errorf("next step of a lease whose blocker has ended: got %+v, want start", due)

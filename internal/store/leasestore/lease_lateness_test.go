@@ -21,11 +21,21 @@ func TestLateness_ReportedOncePerFinishedStartAndEnd(t *testing.T) {
 	}})
 	batched, single := e.createLease(hostsDraft(1, 2, 1, 1)), e.createLease(hostsDraft(1, 2, 1, 1))
 	for _, l := range []lease.Lease{batched, single} {
-		storetest.Exec(t, e.url, `update lease set start_at = now() - interval '3 hours', end_at = now() - interval '2 hours' where id = $1`, l.ID)
+		storetest.Exec(
+			t,
+			e.url,
+			`update lease set start_at = now() - interval '3 hours', end_at = now() - interval '2 hours' where id = $1`,
+			l.ID,
+		)
 	}
 	storetest.Exec(t, e.url, `update event set at = now() where lease_id = $1`, batched.ID)
 	e.advance(2) // the start and the end
-	storetest.Exec(t, e.url, `update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, single.ID)
+	storetest.Exec(
+		t,
+		e.url,
+		`update event set at = now() where lease_id = $1 and event_type = 'start_lease'`,
+		single.ID,
+	)
 	e.beginStep(single.ID, lease.StepStart)
 	e.addToInventory(single)
 	for range 2 {

@@ -33,14 +33,19 @@ func (t *fixture) leasePages(f lease.Filter, between func()) (pages [][]lease.Le
 			return pages
 		}
 		if len(page) == 0 || len(page) > f.Limit {
-			t.Fatalf("page of at most %d leases: got %d leases, want at least one, because another page follows", f.Limit, len(page))
+			t.Fatalf(
+				"page of at most %d leases: got %d leases, want at least one, because another page follows",
+				f.Limit,
+				len(page),
+			)
 		}
 		f.After = lease.Position{CreatedAt: page[len(page)-1].CreatedAt, ID: page[len(page)-1].ID}
 		between()
 	}
 }
 
-// insertLeases inserts leases whose reservations have requirements of the given sizes, one lease for each list of sizes.
+// insertLeases inserts leases whose reservations have requirements of the given sizes, one lease for each
+// list of sizes.
 func (t *fixture) insertLeases(project string, sizes ...[]int) (ids []uuid.UUID) {
 	t.Helper()
 	conn := storetest.Connect(t, t.url)
@@ -81,12 +86,23 @@ func idsOf(leases []lease.Lease) (ids []uuid.UUID) {
 	return ids
 }
 
-// A reservation of an older version can have requirements of 16 KiB, and a lease can have a hundred reservations.
+// A reservation of an older version can have requirements of 16 KiB, and a lease can have a hundred
+// reservations.
 func TestLeases_PageEndsBeforeItsLeasesAreLarge(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 0)
 	const large = 100 << 10
-	ids := e.insertLeases("p", []int{1}, []int{1}, []int{large, large}, []int{1}, []int{4 * large}, []int{large}, []int{large}, []int{large})
+	ids := e.insertLeases(
+		"p",
+		[]int{1},
+		[]int{1},
+		[]int{large, large},
+		[]int{1},
+		[]int{4 * large},
+		[]int{large},
+		[]int{large},
+		[]int{large},
+	)
 	other := e.insertLeases("q", []int{1})
 
 	var sizes []int
@@ -102,7 +118,11 @@ func TestLeases_PageEndsBeforeItsLeasesAreLarge(t *testing.T) {
 	}
 	for _, l := range e.allLeases("p") {
 		if len(l.Reservations) == 0 || len(l.Events) != 2 {
-			t.Errorf("listed lease: got %d reservations and the events %v, want reservations and two events", len(l.Reservations), l.Events)
+			t.Errorf(
+				"listed lease: got %d reservations and the events %v, want reservations and two events",
+				len(l.Reservations),
+				l.Events,
+			)
 		}
 	}
 	if d := cmp.Diff(append(ids, other...), idsOf(e.allLeases(""))); d != "" {
@@ -120,6 +140,9 @@ func TestLeases_PagesContinueAfterADeletedLease(t *testing.T) {
 		deleted++
 	})
 	if d := cmp.Diff(ids, idsOf(slices.Concat(pages...))); d != "" {
-		t.Errorf("leases on pages of two, of which the last lease is deleted after each page (-want +got):\n%s", d)
+		t.Errorf(
+			"leases on pages of two, of which the last lease is deleted after each page (-want +got):\n%s",
+			d,
+		)
 	}
 }

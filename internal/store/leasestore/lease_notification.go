@@ -13,14 +13,15 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// notificationSet is the state of a lease, with the types of the notifications that are to be stored about the lease.
+// notificationSet is the state of a lease, with the types of the notifications that are to be stored about
+// the lease.
 type notificationSet struct {
 	lease.Lease
 	types []string
 }
 
-// enqueueNotifications stores lease notifications in the caller's transaction and nudges the workflows that deliver them. If the
-// configuration does not enable lease notifications, enqueueNotifications does nothing.
+// enqueueNotifications stores lease notifications in the caller's transaction and nudges the workflows that
+// deliver them. If the configuration does not enable lease notifications, enqueueNotifications does nothing.
 func enqueueNotifications(ctx context.Context, tx *transaction, all ...notificationSet) error {
 	if !tx.config.Notifications {
 		return nil
@@ -39,8 +40,16 @@ func enqueueNotifications(ctx context.Context, tx *transaction, all ...notificat
 				insert into lease_notification (lease_id, message_id, kind, lease)
 				values ($1, $2, $3, $4)`, n.ID, uuid.New(), kind, snapshot)
 		}
-		nudges = append(nudges, contract.Nudge{Workflow: contract.Webhook, ID: contract.WebhookID(n.ID.String()), NotRunning: n.types[0] == lease.NotificationCreate,
-			Summary: "webhooks of lease " + n.Name, Attributes: contract.Attributes{Project: n.Project, Resource: "webhook"}})
+		nudges = append(
+			nudges,
+			contract.Nudge{
+				Workflow:   contract.Webhook,
+				ID:         contract.WebhookID(n.ID.String()),
+				NotRunning: n.types[0] == lease.NotificationCreate,
+				Summary:    "webhooks of lease " + n.Name,
+				Attributes: contract.Attributes{Project: n.Project, Resource: "webhook"},
+			},
+		)
 	}
 	if len(nudges) == 0 {
 		return nil
@@ -52,7 +61,11 @@ func enqueueNotifications(ctx context.Context, tx *transaction, all ...notificat
 }
 
 // LeaseNotifications returns at most `limit` undelivered notifications of a lease, oldest first.
-func (s *Store) LeaseNotifications(ctx context.Context, id uuid.UUID, limit int) ([]lease.Notification, error) {
+func (s *Store) LeaseNotifications(
+	ctx context.Context,
+	id uuid.UUID,
+	limit int,
+) ([]lease.Notification, error) {
 	rows, err := s.db.Query(ctx, `
 		select id, message_id, kind, at, lease
 		from lease_notification
@@ -69,8 +82,8 @@ func (s *Store) LeaseNotifications(ctx context.Context, id uuid.UUID, limit int)
 	return all, nil
 }
 
-// DeleteLeaseNotifications deletes the notifications with the given IDs, after their delivery. If no notification has a given ID,
-// DeleteLeaseNotifications ignores the ID.
+// DeleteLeaseNotifications deletes the notifications with the given IDs, after their delivery. If no
+// notification has a given ID, DeleteLeaseNotifications ignores the ID.
 func (s *Store) DeleteLeaseNotifications(ctx context.Context, ids []int64) error {
 	if _, err := s.db.Exec(ctx, `delete from lease_notification where id = any($1)`, ids); err != nil {
 		return fmt.Errorf("delete lease notifications: %w", err)

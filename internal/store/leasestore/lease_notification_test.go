@@ -12,8 +12,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// notifications returns the stored notifications about a lease, each as a text with the notification's type and the lease's status, and the
-// IDs of the notifications.
+// notifications returns the stored notifications about a lease, each as a text with the notification's type
+// and the lease's status, and the IDs of the notifications.
 func (t *fixture) notifications(id uuid.UUID) (all []string, ids []int64) {
 	t.Helper()
 	notices, err := t.Lease.LeaseNotifications(t.Context(), id, 100)
@@ -39,7 +39,13 @@ func TestLeaseNotification_StoredAtEveryChange(t *testing.T) {
 	if _, err := e.Lease.DeleteLease(t.Context(), silent.ID); err != nil {
 		t.Fatal(err)
 	}
-	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, Notifications: true})
+	e.Lease = leasestore.New(
+		e.DB,
+		leasestore.Config{
+			Limits:        lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead},
+			Notifications: true,
+		},
+	)
 
 	l := e.createActive(hostsDraft(1, 2, 1, 1))
 	e.beginStep(l.ID, lease.StepBeforeEnd)
@@ -53,8 +59,15 @@ func TestLeaseNotification_StoredAtEveryChange(t *testing.T) {
 	}
 
 	all, ids := e.notifications(l.ID)
-	want := []string{"lease.create PENDING", "lease.event.start_lease.begin STARTING", "lease.event.start_lease ACTIVE",
-		"lease.event.before_end_lease ACTIVE", "lease.event.end_lease.begin TERMINATING", "lease.event.end_lease TERMINATED", "lease.delete DELETING"}
+	want := []string{
+		"lease.create PENDING",
+		"lease.event.start_lease.begin STARTING",
+		"lease.event.start_lease ACTIVE",
+		"lease.event.before_end_lease ACTIVE",
+		"lease.event.end_lease.begin TERMINATING",
+		"lease.event.end_lease TERMINATED",
+		"lease.delete DELETING",
+	}
 	if d := cmp.Diff(want, all); d != "" {
 		t.Error(d)
 	}
@@ -70,7 +83,13 @@ func TestLeaseNotification_StoredAtEveryChange(t *testing.T) {
 func TestLeaseNotification_NoneForRefusedChangesAndPreviews(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 1)
-	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, Notifications: true})
+	e.Lease = leasestore.New(
+		e.DB,
+		leasestore.Config{
+			Limits:        lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead},
+			Notifications: true,
+		},
+	)
 	e.expectCreateFault(hostsDraft(1, 2, 2, 2), lease.NotEnoughHosts)
 	if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 2, 1, 1), nil); err != nil {
 		t.Fatal(err)
@@ -78,7 +97,8 @@ func TestLeaseNotification_NoneForRefusedChangesAndPreviews(t *testing.T) {
 	e.expectWebhookNudges("", 0)
 }
 
-// expectWebhookNudges checks the number of nudges for a Webhook workflow or, if `workflow` is empty, for all Webhook workflows.
+// expectWebhookNudges checks the number of nudges for a Webhook workflow or, if `workflow` is empty, for all
+// Webhook workflows.
 func (t *fixture) expectWebhookNudges(workflow string, want int) {
 	t.Helper()
 	var n int
@@ -87,6 +107,12 @@ func (t *fixture) expectWebhookNudges(workflow string, want int) {
 		from note
 		where workflow = 'Webhook' and ($1 = '' or workflow_id = $1)`, workflow).Scan(&n)
 	if err != nil || n != want {
-		t.Errorf("nudges of Webhook workflows: got %d for the workflow %q (empty: all), want %d; error %v", n, workflow, want, err)
+		t.Errorf(
+			"nudges of Webhook workflows: got %d for the workflow %q (empty: all), want %d; error %v",
+			n,
+			workflow,
+			want,
+			err,
+		)
 	}
 }

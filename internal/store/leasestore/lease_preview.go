@@ -12,14 +12,16 @@ import (
 	"berth/internal/lease"
 )
 
-// errPlanned is the error that makes a transaction roll back the creation or change of a lease that a client only wants to preview.
+// errPlanned is the error that makes a transaction roll back the creation or change of a lease that a client
+// only wants to preview.
 var errPlanned = errors.New("the preview is rolled back")
 
-// PlanLease returns the lease that CreateLease would create, with its resources, or the *lease.Fault that CreateLease would
-// return. PlanLease creates the lease in a transaction and rolls the transaction back, so that no row, note or notification remains. If
-// `latest` is not nil, PlanLease chooses the earliest possible start date between the start date of the draft and `latest`. If the search for
-// this date takes longer than the budget, PlanLease returns a fault of the kind lease.SearchTooLong with the start at which the search has
-// ended.
+// PlanLease returns the lease that CreateLease would create, with its resources, or the *lease.Fault that
+// CreateLease would return. PlanLease creates the lease in a transaction and rolls the transaction back, so
+// that no row, note or notification remains. If `latest` is not nil, PlanLease chooses the earliest possible
+// start date between the start date of the draft and `latest`. If the search for this date takes longer than
+// the budget, PlanLease returns a fault of the kind lease.SearchTooLong with the start at which the search
+// has ended.
 func (s *Store) PlanLease(ctx context.Context, d lease.Draft, latest *time.Time) (l lease.Lease, err error) {
 	if err := lease.CheckDraft(d); err != nil {
 		return l, err
@@ -42,8 +44,14 @@ func (s *Store) PlanLease(ctx context.Context, d lease.Draft, latest *time.Time)
 	return l, nil
 }
 
-// findEarliestStart returns the lease draft with its dates shifted to the earliest start date at which enough resources are free.
-func (s *Store) findEarliestStart(ctx context.Context, tx *transaction, d lease.Draft, latest time.Time) (lease.Draft, error) {
+// findEarliestStart returns the lease draft with its dates shifted to the earliest start date at which enough
+// resources are free.
+func (s *Store) findEarliestStart(
+	ctx context.Context,
+	tx *transaction,
+	d lease.Draft,
+	latest time.Time,
+) (lease.Draft, error) {
 	tx.search = newStartSearch(s.config.PlanBudget)
 	now, err := databaseTime(ctx, tx)
 	if err != nil {
@@ -54,9 +62,16 @@ func (s *Store) findEarliestStart(ctx context.Context, tx *transaction, d lease.
 		return d, err
 	}
 	if latest.Before(dates.Start) {
-		return d, lease.Faultf(lease.InvalidInput, "The latest start %s is before the start date.", latest.UTC().Format(time.RFC3339))
+		return d, lease.Faultf(
+			lease.InvalidInput,
+			"The latest start %s is before the start date.",
+			latest.UTC().Format(time.RFC3339),
+		)
 	}
-	if slices.ContainsFunc(d.Reservations, func(r lease.ReservationDraft) bool { return r.Type != lease.PhysicalHost }) {
+	if slices.ContainsFunc(
+		d.Reservations,
+		func(r lease.ReservationDraft) bool { return r.Type != lease.PhysicalHost },
+	) {
 		return s.tryStarts(ctx, tx, d, dates, latest)
 	}
 	hosts, err := readHosts(ctx, tx, `true`)
@@ -78,10 +93,17 @@ func (s *Store) findEarliestStart(ctx context.Context, tx *transaction, d lease.
 // maxSlotAttempts is the maximum number of start dates that tryStarts tries.
 const maxSlotAttempts = 500
 
-// tryStarts returns the lease draft with its dates shifted to the first start date at which the lease can be created. tryStarts tries to
-// create the lease at the start date of the draft and at each time at which another reservation releases a resource. There is no simpler
-// way to find the start date, because reservations can share a resource, for example a host with instances.
-func (s *Store) tryStarts(ctx context.Context, tx *transaction, d lease.Draft, dates lease.Schedule, latest time.Time) (lease.Draft, error) {
+// tryStarts returns the lease draft with its dates shifted to the first start date at which the lease can be
+// created. tryStarts tries to create the lease at the start date of the draft and at each time at which
+// another reservation releases a resource. There is no simpler way to find the start date, because
+// reservations can share a resource, for example a host with instances.
+func (s *Store) tryStarts(
+	ctx context.Context,
+	tx *transaction,
+	d lease.Draft,
+	dates lease.Schedule,
+	latest time.Time,
+) (lease.Draft, error) {
 	starts, err := releaseTimes(ctx, tx, dates.Start, latest)
 	if err != nil {
 		return d, err
@@ -89,7 +111,13 @@ func (s *Store) tryStarts(ctx context.Context, tx *transaction, d lease.Draft, d
 	var fault *lease.Fault
 	for i, start := range append([]time.Time{dates.Start}, starts...) {
 		if i == maxSlotAttempts {
-			return d, lease.Faultf(fault.Kind, "None of the first %d possible starts, until %s, has enough resources; search from a later start: %s", i, start.UTC().Format(time.RFC3339), fault.Message)
+			return d, lease.Faultf(
+				fault.Kind,
+				"None of the first %d possible starts, until %s, has enough resources; search from a later start: %s",
+				i,
+				start.UTC().Format(time.RFC3339),
+				fault.Message,
+			)
 		}
 		later := d
 		if i > 0 {
@@ -111,7 +139,12 @@ func (s *Store) tryStarts(ctx context.Context, tx *transaction, d lease.Draft, d
 			return d, err
 		}
 	}
-	return d, lease.Faultf(fault.Kind, "No start until %s has enough resources: %s", latest.UTC().Format(time.RFC3339), fault.Message)
+	return d, lease.Faultf(
+		fault.Kind,
+		"No start until %s has enough resources: %s",
+		latest.UTC().Format(time.RFC3339),
+		fault.Message,
+	)
 }
 
 // releaseTimes returns the ends of the allocations that are later than `from` and not later than `until`.
@@ -134,8 +167,8 @@ func releaseTimes(ctx context.Context, tx *transaction, from, until time.Time) (
 	return all, nil
 }
 
-// readHostBookings reads all host allocations that have not been released. The search for the earliest start compares
-// the requested dates with them.
+// readHostBookings reads all host allocations that have not been released. The search for the earliest start
+// compares the requested dates with them.
 func readHostBookings(ctx context.Context, tx *transaction) ([]lease.HostBooking, error) {
 	rows, err := tx.Query(ctx, `
 		select a.host_id, lower(a.during), upper(a.during), e.status = 'ERROR'

@@ -32,15 +32,29 @@ func TestLeasePreview_EqualsTheCreatedLeaseAndLeavesNoRows(t *testing.T) {
 	d := hostsDraft(1, 2, 1, 2)
 	planned := e.planLease(d, nil)
 	created := e.createLease(d)
-	if diff := cmp.Diff(planned.Reservations[0].Hosts, created.Reservations[0].Hosts); diff != "" || len(planned.Reservations[0].Hosts) != 2 {
-		t.Errorf("hosts of the planned lease: got %v; want two hosts, and no difference to the created lease: %s",
-			planned.Reservations[0].Hosts, diff)
+	if diff := cmp.Diff(planned.Reservations[0].Hosts, created.Reservations[0].Hosts); diff != "" ||
+		len(planned.Reservations[0].Hosts) != 2 {
+		t.Errorf(
+			"hosts of the planned lease: got %v; want two hosts, and no difference to the created lease: %s",
+			planned.Reservations[0].Hosts,
+			diff,
+		)
 	}
-	if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 2, 1, 1), nil); faultKind(err) != lease.NotEnoughHosts {
-		t.Errorf("preview of a lease without a free host: got error %v, want a fault of kind NotEnoughHosts", err)
+	if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 2, 1, 1), nil); faultKind(
+		err,
+	) != lease.NotEnoughHosts {
+		t.Errorf(
+			"preview of a lease without a free host: got error %v, want a fault of kind NotEnoughHosts",
+			err,
+		)
 	}
-	if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(2, 1, 1, 1), nil); faultKind(err) != lease.InvalidInput {
-		t.Errorf("preview of a lease with the end before the start: got error %v, want a fault of kind InvalidInput", err)
+	if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(2, 1, 1, 1), nil); faultKind(
+		err,
+	) != lease.InvalidInput {
+		t.Errorf(
+			"preview of a lease with the end before the start: got error %v, want a fault of kind InvalidInput",
+			err,
+		)
 	}
 }
 
@@ -64,9 +78,14 @@ func TestLeasePreview_FindsTheEarliestStart(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := e.withT(t).planLease(c.d, &c.latest)
-			if !l.StartAt.Equal(hour(c.begin)) || !l.EndAt.Equal(hour(c.until)) || len(l.Reservations[0].Hosts) < c.d.Reservations[0].Min {
-				t.Errorf("earliest possible dates: got %s to %s on the hosts %v, want the hours of the test case and enough hosts",
-					l.StartAt, l.EndAt, l.Reservations[0].Hosts)
+			if !l.StartAt.Equal(hour(c.begin)) || !l.EndAt.Equal(hour(c.until)) ||
+				len(l.Reservations[0].Hosts) < c.d.Reservations[0].Min {
+				t.Errorf(
+					"earliest possible dates: got %s to %s on the hosts %v, want the hours of the test case and enough hosts",
+					l.StartAt,
+					l.EndAt,
+					l.Reservations[0].Hosts,
+				)
 			}
 		})
 	}
@@ -81,14 +100,21 @@ func TestLeasePreview_FindsTheEarliestStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := e.Lease.PlanLease(t.Context(), c.d, &c.latest); faultKind(err) != c.kind {
-				t.Errorf("preview of a lease until the latest start: want a fault of kind %q, got %v", c.kind, err)
+				t.Errorf(
+					"preview of a lease until the latest start: want a fault of kind %q, got %v",
+					c.kind,
+					err,
+				)
 			}
 		})
 	}
 	several := hostsDraft(1, 2, 1, 1)
 	several.Reservations = append(several.Reservations, several.Reservations[0], several.Reservations[0])
 	if _, err := e.Lease.PlanLease(t.Context(), several, &latest); faultKind(err) != lease.NotEnoughHosts {
-		t.Errorf("preview of a lease with three reservations on two hosts: got error %v, want a fault of kind NotEnoughHosts", err)
+		t.Errorf(
+			"preview of a lease with three reservations on two hosts: got error %v, want a fault of kind NotEnoughHosts",
+			err,
+		)
 	}
 }
 
@@ -102,9 +128,14 @@ func TestLeasePreview_SkipsHostsWithAFailedEnd(t *testing.T) {
 	latest := hour(9)
 	got := e.planLease(hostsDraft(1, 2, 1, 1), &latest)
 	if !got.StartAt.Equal(hour(3)) {
-		t.Errorf("earliest possible start if one host's lease has failed to end and the other host is leased until hour 3: got %s, want hour 3", got.StartAt)
+		t.Errorf(
+			"earliest possible start if one host's lease has failed to end and the other host is leased until hour 3: got %s, want hour 3",
+			got.StartAt,
+		)
 	}
-	if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 2, 2, 2), &latest); faultKind(err) != lease.NotEnoughHosts {
+	if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 2, 2, 2), &latest); faultKind(
+		err,
+	) != lease.NotEnoughHosts {
 		t.Error(err)
 	}
 }
@@ -135,7 +166,11 @@ func TestLeasePreview_FindsTheEarliestStartOfSharedResources(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := e.withT(t).planLease(c.d, &latest)
 			if !l.StartAt.Equal(hour(c.begin)) || !l.EndAt.Equal(hour(c.until)) {
-				t.Errorf("earliest possible dates: got %s to %s, want the hours of the test case", l.StartAt, l.EndAt)
+				t.Errorf(
+					"earliest possible dates: got %s to %s, want the hours of the test case",
+					l.StartAt,
+					l.EndAt,
+				)
 			}
 		})
 	}
@@ -151,7 +186,11 @@ func TestLeasePreview_FindsTheEarliestStartOfSharedResources(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := e.Lease.PlanLease(t.Context(), c.d, &soon); faultKind(err) != c.kind {
-				t.Errorf("preview of a lease until the latest start: want a fault of kind %q, got %v", c.kind, err)
+				t.Errorf(
+					"preview of a lease until the latest start: want a fault of kind %q, got %v",
+					c.kind,
+					err,
+				)
 			}
 		})
 	}
@@ -173,8 +212,12 @@ func TestLeasePreview_SearchEndsWithItsBudget(t *testing.T) {
 				t.Errorf("start of a plan whose first start is free: got %s, want hour 4", l.StartAt)
 			}
 			_, err := e.Lease.PlanLease(t.Context(), draft(1, 2), &latest)
-			if faultKind(err) != lease.SearchTooLong || !strings.Contains(err.Error(), "no start before "+hour(3).Format(time.RFC3339)) {
-				t.Errorf("plan whose first start is not free: got error %v, want a fault of the kind SearchTooLong that names hour 3", err)
+			if faultKind(err) != lease.SearchTooLong ||
+				!strings.Contains(err.Error(), "no start before "+hour(3).Format(time.RFC3339)) {
+				t.Errorf(
+					"plan whose first start is not free: got error %v, want a fault of the kind SearchTooLong that names hour 3",
+					err,
+				)
 			}
 		})
 	}

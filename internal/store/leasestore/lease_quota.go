@@ -9,7 +9,8 @@ import (
 	"berth/internal/lease"
 )
 
-// notEndedSQL is the condition that a step of a row of the table lease is left: lease.Next returns another step than lease.StepStop.
+// notEndedSQL is the condition that a step of a row of the table lease is left: lease.Next returns another
+// step than lease.StepStop.
 const notEndedSQL = `(delete_requested_at is not null or status not in ('TERMINATED', 'ERROR') or status = 'ERROR' and (
 	exists (select from event e where e.lease_id = lease.id and e.event_type = 'end_lease' and e.status = 'UNDONE')
 	or exists (
@@ -19,13 +20,17 @@ const notEndedSQL = `(delete_requested_at is not null or status not in ('TERMINA
 			or exists (select from floatingip_allocation a where a.reservation_id = r.id)
 			or exists (select from resource_allocation a where a.reservation_id = r.id)))))`
 
-// checkQuota returns a *lease.Fault if the quota does not allow the project another lease with these reservations. An advisory lock
-// serializes the creations of leases in a project, so that two concurrent creations cannot both use the last unit of the quota.
+// checkQuota returns a *lease.Fault if the quota does not allow the project another lease with these
+// reservations. An advisory lock serializes the creations of leases in a project, so that two concurrent
+// creations cannot both use the last unit of the quota.
 func (s *Store) checkQuota(ctx context.Context, tx *transaction, d lease.Draft) error {
 	var used lease.QuotaUsage
 	if s.config.Quota.NeedsUsage(d.Project) {
 		batch := &pgx.Batch{}
-		batch.Queue(`select pg_advisory_xact_lock(hashtextextended('quota of leases ' || $1::text, 0))`, d.Project)
+		batch.Queue(
+			`select pg_advisory_xact_lock(hashtextextended('quota of leases ' || $1::text, 0))`,
+			d.Project,
+		)
 		batch.Queue(`
 			select count(*), coalesce(sum((select count(*) from reservation r where r.lease_id = lease.id)), 0)::bigint
 			from lease

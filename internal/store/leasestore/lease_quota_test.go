@@ -11,7 +11,10 @@ import (
 
 // setQuota replaces the fixture's store of leases by one with a quota.
 func (t *fixture) setQuota(limits map[string]int64, exempt ...string) {
-	t.Lease = leasestore.New(t.DB, leasestore.Config{Quota: lease.Quota{Limits: limits, ExemptProjects: exempt}})
+	t.Lease = leasestore.New(
+		t.DB,
+		leasestore.Config{Quota: lease.Quota{Limits: limits, ExemptProjects: exempt}},
+	)
 }
 
 func TestLeaseQuota_CountsLeasesUntilTheyEnd(t *testing.T) {
@@ -25,10 +28,17 @@ func TestLeaseQuota_CountsLeasesUntilTheyEnd(t *testing.T) {
 			e.setQuota(map[string]int64{lease.QuotaLeases: 1}, "lab")
 			l := e.createInStatus(status)
 			e.expectCreateFault(hostsDraft(1, 2, 1, 1), lease.QuotaExceeded)
-			if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 2, 1, 1), nil); faultKind(err) != lease.QuotaExceeded {
-				t.Errorf("plan a lease beyond the quota: got error %v, want a fault of kind QuotaExceeded", err)
+			if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 2, 1, 1), nil); faultKind(
+				err,
+			) != lease.QuotaExceeded {
+				t.Errorf(
+					"plan a lease beyond the quota: got error %v, want a fault of kind QuotaExceeded",
+					err,
+				)
 			}
-			if _, err := e.Lease.UpdateLease(t.Context(), l.ID, lease.Change{Name: new("new")}); faultKind(err) == lease.QuotaExceeded {
+			if _, err := e.Lease.UpdateLease(t.Context(), l.ID, lease.Change{Name: new("new")}); faultKind(
+				err,
+			) == lease.QuotaExceeded {
 				t.Errorf("rename the only lease of a project whose quota is one lease: got error %v", err)
 			}
 			e.deleteLease(e.createLease(exempt).ID)
@@ -75,7 +85,8 @@ func TestLeaseQuota_CountsLeasesUntilTheyEnd(t *testing.T) {
 	})
 }
 
-// Two transactions create a lease at the same time, and neither can commit before both have checked the quota or wait for the other.
+// Two transactions create a lease at the same time, and neither can commit before both have checked the quota
+// or wait for the other.
 func TestLeaseQuota_ConcurrentCreationsDoNotExceedIt(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 3)
@@ -109,7 +120,10 @@ func TestLeaseQuota_ConcurrentCreationsDoNotExceedIt(t *testing.T) {
 		case err == nil:
 			created++
 		case faultKind(err) != lease.QuotaExceeded:
-			t.Errorf("create a lease beside another one: got error %v, want none or a fault of kind QuotaExceeded", err)
+			t.Errorf(
+				"create a lease beside another one: got error %v, want none or a fault of kind QuotaExceeded",
+				err,
+			)
 		}
 	}
 	if created != 1 {

@@ -39,8 +39,13 @@ func TestLease_OneOfManyWritersGetsTheLastHost(t *testing.T) {
 			t.Errorf("create one of several leases concurrently: got error %v, want none or a fault of kind NotEnoughHosts", err)
 		}
 	}
-	if want := "leases 1, reservations 1, events 3, host allocations 1, consumers 0, notes 1"; won != 1 || e.countRows() != want {
-		t.Errorf("concurrent creations for the last host: got %d successes, rows: %s; want one success and the rows of one lease", won, e.countRows())
+	if want := "leases 1, reservations 1, events 3, host allocations 1, consumers 0, notes 1"; won != 1 ||
+		e.countRows() != want {
+		t.Errorf(
+			"concurrent creations for the last host: got %d successes, rows: %s; want one success and the rows of one lease",
+			won,
+			e.countRows(),
+		)
 	}
 }
 
@@ -69,13 +74,15 @@ func TestHostAllocation_TableRejectsOverlap(t *testing.T) {
 		update host_allocation set during = (select during from host_allocation where reservation_id = $1)
 		where reservation_id = $2`, a.Reservations[0].ID, b.Reservations[0].ID)
 	if err == nil {
-		t.Error("allocate one host to two reservations at the same time by SQL: got no error, want the table to reject it")
+		t.Error(
+			"allocate one host to two reservations at the same time by SQL: got no error, want the table to reject it",
+		)
 	}
 }
 
-// Several workers execute the steps of the same leases at the same time, as after crashes and timeouts. At the same time, clients rename
-// and delete the leases, a loop advances all leases, and the start of each lease waits until the earlier lease on the same host has
-// released the host.
+// Several workers execute the steps of the same leases at the same time, as after crashes and timeouts. At
+// the same time, clients rename and delete the leases, a loop advances all leases, and the start of each
+// lease waits until the earlier lease on the same host has released the host.
 func TestLease_ConcurrentWorkersKeepStatusesConsistent(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
@@ -85,9 +92,19 @@ func TestLease_ConcurrentWorkersKeepStatusesConsistent(t *testing.T) {
 	for i := range all {
 		// The six leases use two hosts; on each host, a lease begins when the lease before it ends.
 		from := first.Add(time.Duration(i/2) * time.Second)
-		all[i] = e.createLease(lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.RequestedDate{At: from},
-			End: lease.RequestedDate{At: from.Add(time.Second)}, BeforeEnd: new(from.Add(time.Second / 2)),
-			Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}})
+		all[i] = e.createLease(
+			lease.Draft{
+				Name:    "l",
+				User:    "u",
+				Project: "p",
+				Start:   lease.RequestedDate{At: from},
+				End: lease.RequestedDate{
+					At: from.Add(time.Second),
+				},
+				BeforeEnd:    new(from.Add(time.Second / 2)),
+				Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
+			},
+		)
 	}
 	e.moveAllLeases(first, time.Now().Truncate(time.Second).Add(2*time.Second))
 	var clients sync.WaitGroup
@@ -118,8 +135,12 @@ func TestLease_ConcurrentWorkersKeepStatusesConsistent(t *testing.T) {
 		}
 		for _, ev := range l.Events {
 			if late := ev.UpdatedAt.Sub(ev.At); ev.Status != lease.EventDone || late < -lease.ClockSkew {
-				t.Errorf("event %s: got status %s, changed %s after its date; want DONE, and not earlier than its date minus the clock skew",
-					ev.Type, ev.Status, late)
+				t.Errorf(
+					"event %s: got status %s, changed %s after its date; want DONE, and not earlier than its date minus the clock skew",
+					ev.Type,
+					ev.Status,
+					late,
+				)
 			}
 		}
 	}
@@ -127,13 +148,19 @@ func TestLease_ConcurrentWorkersKeepStatusesConsistent(t *testing.T) {
 		t.Errorf("number of leases that are left: got %d, want half of the created leases", len(left))
 	}
 	var consumers int
-	if err := storetest.Connect(t, e.url).QueryRow(t.Context(), `select count(*) from consumer`).Scan(&consumers); err != nil || consumers != 0 {
-		t.Errorf("consumers in Placement after all leases have ended: got %d, error %v; want none", consumers, err)
+	if err := storetest.Connect(t, e.url).QueryRow(t.Context(), `select count(*) from consumer`).Scan(&consumers); err != nil ||
+		consumers != 0 {
+		t.Errorf(
+			"consumers in Placement after all leases have ended: got %d, error %v; want none",
+			consumers,
+			err,
+		)
 	}
 }
 
-// moveAllLeases shifts the dates of all leases, events and allocations by the difference between `from` and `to`. The test creates the
-// leases with dates in one hour and then shifts all dates together to the present, so that the duration of the creations does not matter.
+// moveAllLeases shifts the dates of all leases, events and allocations by the difference between `from` and
+// `to`. The test creates the leases with dates in one hour and then shifts all dates together to the present,
+// so that the duration of the creations does not matter.
 func (t *fixture) moveAllLeases(from, to time.Time) {
 	t.Helper()
 	storetest.Exec(t.T, t.url, `
@@ -164,8 +191,13 @@ func (t *fixture) runSteps(id uuid.UUID) {
 			time.Sleep(min(time.Until(due.At), 20*time.Millisecond))
 			continue
 		}
-		if err := t.executeStep(id, due.Step); err != nil && !errors.Is(err, db.ErrConflict) && !errors.Is(err, db.ErrNotFound) {
-			t.Errorf("execute the step %s of a lease: got error %v, want none, ErrConflict or ErrNotFound", due.Step, err)
+		if err := t.executeStep(id, due.Step); err != nil && !errors.Is(err, db.ErrConflict) &&
+			!errors.Is(err, db.ErrNotFound) {
+			t.Errorf(
+				"execute the step %s of a lease: got error %v, want none, ErrConflict or ErrNotFound",
+				due.Step,
+				err,
+			)
 		}
 	}
 }
@@ -190,8 +222,8 @@ func (t *fixture) executeStep(id uuid.UUID, step lease.Step) error {
 	return err
 }
 
-// renameAndDelete renames a lease repeatedly until the lease has ended. If `deleteStarted` is true, renameAndDelete deletes the lease after
-// the lease has started.
+// renameAndDelete renames a lease repeatedly until the lease has ended. If `deleteStarted` is true,
+// renameAndDelete deletes the lease after the lease has started.
 func (t *fixture) renameAndDelete(id uuid.UUID, deleteStarted bool) {
 	for n := 0; ; n++ {
 		_, err := t.Lease.UpdateLease(t.Context(), id, lease.Change{Name: new(fmt.Sprintf("l%d", n))})
@@ -219,8 +251,8 @@ func (t *fixture) renameAndDelete(id uuid.UUID, deleteStarted bool) {
 	}
 }
 
-// On each host, one lease starts at the instant at which another lease ends, while several workers advance the due leases. The end of the
-// earlier lease must be committed before the start of the later lease.
+// On each host, one lease starts at the instant at which another lease ends, while several workers advance
+// the due leases. The end of the earlier lease must be committed before the start of the later lease.
 func TestLease_BackToBackLeasesNeverOverlap(t *testing.T) {
 	t.Parallel()
 	pairs := storetest.Rounds(t, 20)
@@ -228,14 +260,44 @@ func TestLease_BackToBackLeasesNeverOverlap(t *testing.T) {
 	at := time.Now().UTC().Truncate(time.Second).Add(time.Hour)
 	var before, after []lease.Lease
 	for range pairs {
-		before = append(before, e.createLease(lease.Draft{Name: "before", User: "u", Project: "p", Start: lease.RequestedDate{At: at.Add(-time.Minute)},
-			End: lease.RequestedDate{At: at}, Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}}))
+		before = append(
+			before,
+			e.createLease(
+				lease.Draft{
+					Name:    "before",
+					User:    "u",
+					Project: "p",
+					Start:   lease.RequestedDate{At: at.Add(-time.Minute)},
+					End: lease.RequestedDate{
+						At: at,
+					},
+					Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
+				},
+			),
+		)
 	}
 	for range pairs {
-		after = append(after, e.createLease(lease.Draft{Name: "after", User: "u", Project: "p", Start: lease.RequestedDate{At: at},
-			End: lease.RequestedDate{At: at.Add(time.Minute)}, Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}}))
+		after = append(
+			after,
+			e.createLease(
+				lease.Draft{
+					Name:    "after",
+					User:    "u",
+					Project: "p",
+					Start:   lease.RequestedDate{At: at},
+					End: lease.RequestedDate{
+						At: at.Add(time.Minute),
+					},
+					Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
+				},
+			),
+		)
 	}
-	storetest.Exec(t, e.url, `update event set at = now() - interval '1 minute' where event_type = 'start_lease' and lease_id in (select id from lease where name = 'before')`)
+	storetest.Exec(
+		t,
+		e.url,
+		`update event set at = now() - interval '1 minute' where event_type = 'start_lease' and lease_id in (select id from lease where name = 'before')`,
+	)
 	e.advance(pairs)
 	storetest.Exec(t, e.url, `update event set status = 'DONE' where event_type = 'before_end_lease'`)
 	storetest.Exec(t, e.url, `
@@ -246,7 +308,8 @@ func TestLease_BackToBackLeasesNeverOverlap(t *testing.T) {
 	var workers sync.WaitGroup
 	for range 4 {
 		workers.Go(func() {
-			for done := 0; done < 2; { // one empty round is not enough: a round skips the leases that another worker has locked
+			// one empty round is not enough: a round skips the leases that another worker has locked
+			for done := 0; done < 2; {
 				n, err := e.advanceAll(nil)
 				if err != nil {
 					t.Error(err)
@@ -270,8 +333,12 @@ func TestLease_BackToBackLeasesNeverOverlap(t *testing.T) {
 		e.expectStatus(l, lease.Active)
 		host := l.Reservations[0].Hosts[0]
 		if began := eventOf(e.readLease(l.ID), lease.StartLease).UpdatedAt; !ended[host].Before(*began) {
-			t.Errorf("host %d: got the start of the next lease at %s and the end of the previous lease at %s, want the end before the start",
-				host, began, ended[host])
+			t.Errorf(
+				"host %d: got the start of the next lease at %s and the end of the previous lease at %s, want the end before the start",
+				host,
+				began,
+				ended[host],
+			)
 		}
 		if got := e.inventoryHosts(l.Reservations[0].ID); len(got) != 1 {
 			t.Errorf("hosts of an ACTIVE lease in Placement: got %v, want one", got)

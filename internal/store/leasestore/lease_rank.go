@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TimeUntil returns the duration until the given time, measured by the database's clock, which decides which leases are due.
-// If the given time has passed, the duration is negative.
+// TimeUntil returns the duration until the given time, measured by the database's clock, which decides which
+// leases are due. If the given time has passed, the duration is negative.
 func (s *Store) TimeUntil(ctx context.Context, at time.Time) (time.Duration, error) {
 	var left time.Duration
 	if err := s.db.QueryRow(ctx, `select $1::timestamptz - clock_timestamp()`, at).Scan(&left); err != nil {
@@ -19,10 +19,11 @@ func (s *Store) TimeUntil(ctx context.Context, at time.Time) (time.Duration, err
 	return left, nil
 }
 
-// LeaseRanks returns the rank of each given lease. The rank of a lease is the number of leases that are due at the same instant and have a
-// lower ID. The workflows of the leases with the ranks below lease.LeaderCount wake up first and run the due steps of all these leases.
-// The map `due` contains, by lease ID, the instant at which the lease is due. The rank of a lease can change later, when other leases are
-// created, changed or deleted.
+// LeaseRanks returns the rank of each given lease. The rank of a lease is the number of leases that are due
+// at the same instant and have a lower ID. The workflows of the leases with the ranks below lease.LeaderCount
+// wake up first and run the due steps of all these leases. The map `due` contains, by lease ID, the instant
+// at which the lease is due. The rank of a lease can change later, when other leases are created, changed or
+// deleted.
 func (s *Store) LeaseRanks(ctx context.Context, due map[uuid.UUID]time.Time) (map[uuid.UUID]int, error) {
 	if len(due) == 0 {
 		return nil, nil

@@ -23,15 +23,25 @@ func TestLeaseRank_CountsLeasesWithTheSameInstantByID(t *testing.T) {
 	alone := e.createLease(hostsDraft(3, 4, 1, 1))
 	slices.SortFunc(crowd, func(a, b lease.Lease) int { return slices.Compare(a.ID[:], b.ID[:]) })
 
-	got, err := e.Lease.LeaseRanks(t.Context(), map[uuid.UUID]time.Time{crowd[0].ID: hour(1), crowd[2].ID: hour(1), alone.ID: hour(3), crowd[1].ID: hour(7), uuid.New(): hour(1)})
+	got, err := e.Lease.LeaseRanks(
+		t.Context(),
+		map[uuid.UUID]time.Time{
+			crowd[0].ID: hour(1),
+			crowd[2].ID: hour(1),
+			alone.ID:    hour(3),
+			crowd[1].ID: hour(7),
+			uuid.New():  hour(1),
+		},
+	)
 
-	if d := cmp.Diff(map[uuid.UUID]int{crowd[0].ID: 0, crowd[2].ID: 2, alone.ID: 0}, got); d != "" || err != nil {
+	if d := cmp.Diff(map[uuid.UUID]int{crowd[0].ID: 0, crowd[2].ID: 2, alone.ID: 0}, got); d != "" ||
+		err != nil {
 		t.Errorf("ranks of the leases: got error %v; difference (-want +got):\n%s", err, d)
 	}
 }
 
-// If another lease is changed or deleted, the rank of a lease can fall below lease.LeaderCount. The workflow of this lease must then
-// be nudged, because it must wake up earlier than it has computed from the old rank.
+// If another lease is changed or deleted, the rank of a lease can fall below lease.LeaderCount. The workflow
+// of this lease must then be nudged, because it must wake up earlier than it has computed from the old rank.
 func TestLeaseRank_NewLeadersAreNudged(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 6)

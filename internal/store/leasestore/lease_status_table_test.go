@@ -13,11 +13,21 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// combinationsOf returns leases with the given status: one lease for each combination of the statuses of up to two reservations, of the
-// event start_lease and of the event end_lease.
+// combinationsOf returns leases with the given status: one lease for each combination of the statuses of up
+// to two reservations, of the event start_lease and of the event end_lease.
 func combinationsOf(status lease.Status) []lease.Lease {
-	events := []lease.EventStatus{lease.EventUndone, lease.EventInProgress, lease.EventDone, lease.EventFailed}
-	reservations := []lease.ReservationStatus{lease.ReservationPending, lease.ReservationActive, lease.ReservationDeleted, lease.ReservationError}
+	events := []lease.EventStatus{
+		lease.EventUndone,
+		lease.EventInProgress,
+		lease.EventDone,
+		lease.EventFailed,
+	}
+	reservations := []lease.ReservationStatus{
+		lease.ReservationPending,
+		lease.ReservationActive,
+		lease.ReservationDeleted,
+		lease.ReservationError,
+	}
 	sets := [][]lease.Reservation{nil}
 	for i, first := range reservations {
 		sets = append(sets, []lease.Reservation{{Status: first}})
@@ -29,9 +39,19 @@ func combinationsOf(status lease.Status) []lease.Lease {
 	for _, set := range sets {
 		for _, start := range events {
 			for _, end := range events {
-				l := lease.Lease{ID: uuid.New(), Status: status, Events: []lease.Event{{Type: lease.StartLease, Status: start}, {Type: lease.EndLease, Status: end}}}
+				l := lease.Lease{
+					ID:     uuid.New(),
+					Status: status,
+					Events: []lease.Event{
+						{Type: lease.StartLease, Status: start},
+						{Type: lease.EndLease, Status: end},
+					},
+				}
 				for _, r := range set {
-					l.Reservations = append(l.Reservations, lease.Reservation{ID: uuid.New(), Status: r.Status})
+					l.Reservations = append(
+						l.Reservations,
+						lease.Reservation{ID: uuid.New(), Status: r.Status},
+					)
 				}
 				all = append(all, l)
 			}
@@ -53,14 +73,20 @@ func writeRaw(l lease.Lease) *pgx.Batch {
 			values ($1, $2, $3, 'physical:host', $4, 1, 1, '', '', '')`, r.ID, l.ID, i, r.Status)
 	}
 	for _, e := range l.Events {
-		b.Queue(`insert into event (id, lease_id, event_type, at, status) values (gen_random_uuid(), $1, $2, now(), $3)`, l.ID, e.Type, e.Status)
+		b.Queue(
+			`insert into event (id, lease_id, event_type, at, status) values (gen_random_uuid(), $1, $2, now(), $3)`,
+			l.ID,
+			e.Type,
+			e.Status,
+		)
 	}
 	b.Queue(`set constraints all immediate`)
 	return b
 }
 
-// violatesStatusTable reports whether the error says that the database rejected a lease because of inconsistent statuses. If the database
-// rejected the lease for another reason, violatesStatusTable fails the test.
+// violatesStatusTable reports whether the error says that the database rejected a lease because of
+// inconsistent statuses. If the database rejected the lease for another reason, violatesStatusTable fails the
+// test.
 func violatesStatusTable(t *testing.T, err error) bool {
 	t.Helper()
 	var refusal *pgconn.PgError
@@ -85,8 +111,12 @@ func TestLeaseStatusTable_DatabaseAcceptsTheSameStatusesAsTheRules(t *testing.T)
 				t.Fatal(err)
 			}
 			if rule := lease.CheckStatus(l); refused != (rule != nil) {
-				t.Errorf("database rejects a lease: got %t, want the same as lease.CheckStatus, which returned error %v; lease: %+v",
-					refused, rule, l)
+				t.Errorf(
+					"database rejects a lease: got %t, want the same as lease.CheckStatus, which returned error %v; lease: %+v",
+					refused,
+					rule,
+					l,
+				)
 			}
 		}
 	}
@@ -123,17 +153,31 @@ func TestLeaseStatusTable_DatabaseRejectsWritesOfInconsistentStatuses(t *testing
 		}
 		_, err = tx.Exec(t.Context(), c.write, l.ID)
 		if err != nil {
-			t.Fatal(fmt.Errorf("execute %s before the constraints are checked: want no error, got %w", c.write, err))
+			t.Fatal(
+				fmt.Errorf(
+					"execute %s before the constraints are checked: want no error, got %w",
+					c.write,
+					err,
+				),
+			)
 		}
 		_, err = tx.Exec(t.Context(), `set constraints all immediate`)
 		if refused := violatesStatusTable(t, err); refused != c.refused {
-			t.Errorf("database rejects inconsistent statuses: got %t, want %t; write: %s", refused, c.refused, c.write)
+			t.Errorf(
+				"database rejects inconsistent statuses: got %t, want %t; write: %s",
+				refused,
+				c.refused,
+				c.write,
+			)
 		}
 		if err := tx.Rollback(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := db.Exec(t.Context(), `update lease set status = 'PENDING' where id = $1`, l.ID); !violatesStatusTable(t, err) {
+	if _, err := db.Exec(t.Context(), `update lease set status = 'PENDING' where id = $1`, l.ID); !violatesStatusTable(
+		t,
+		err,
+	) {
 		t.Error("commit a lease with inconsistent statuses: got no error, want the database to reject it")
 	}
 }
@@ -169,7 +213,9 @@ func TestLeaseStatusTable_DatabaseRejectsConcurrentInconsistentWrites(t *testing
 		t.Error(err)
 	}
 	if !violatesStatusTable(t, <-done) {
-		t.Error("commit the second of two transactions that together make the statuses inconsistent: got no error, want the database to reject it")
+		t.Error(
+			"commit the second of two transactions that together make the statuses inconsistent: got no error, want the database to reject it",
+		)
 	}
 	e.readLease(l.ID)
 }

@@ -15,9 +15,10 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// BeginLease sets a lease to the transitional status of a step and the step's event to IN_PROGRESS. If BeginLease is called again for the
-// same step, it changes nothing. If the step is not due, BeginLease returns db.ErrConflict, and the caller has to read the lease again. The
-// step lease.StepExpire has no transitional status: BeginLease performs all of it.
+// BeginLease sets a lease to the transitional status of a step and the step's event to IN_PROGRESS. If
+// BeginLease is called again for the same step, it changes nothing. If the step is not due, BeginLease
+// returns db.ErrConflict, and the caller has to read the lease again. The step lease.StepExpire has no
+// transitional status: BeginLease performs all of it.
 func (s *Store) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (lease.Lease, error) {
 	return s.changeLease(ctx, id, func(tx *transaction, was lease.Lease) (lease.Lease, error) {
 		if step == lease.StepExpire {
@@ -35,13 +36,19 @@ func (s *Store) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (
 	})
 }
 
-// FinishLease finishes a step of a lease: it sets the lease, the reservations of the lease and the event of the step to their stable
-// statuses. The parameter `failed` contains, by reservation, the error text of each reservation that failed in the step. If FinishLease is
-// called again for the same step, it changes nothing. If the step has not begun, FinishLease returns db.ErrConflict. When FinishLease
-// finishes the end of a lease, it releases the hosts of the lease and nudges the workflows of the leases that wait for these hosts. When
-// FinishLease finishes a deletion without failed reservations, it deletes the row of the lease and returns the last state of the lease; if
-// FinishLease is then called again, it returns db.ErrNotFound.
-func (s *Store) FinishLease(ctx context.Context, id uuid.UUID, step lease.Step, failed map[uuid.UUID]string) (lease.Lease, error) {
+// FinishLease finishes a step of a lease: it sets the lease, the reservations of the lease and the event of
+// the step to their stable statuses. The parameter `failed` contains, by reservation, the error text of each
+// reservation that failed in the step. If FinishLease is called again for the same step, it changes nothing.
+// If the step has not begun, FinishLease returns db.ErrConflict. When FinishLease finishes the end of a
+// lease, it releases the hosts of the lease and nudges the workflows of the leases that wait for these hosts.
+// When FinishLease finishes a deletion without failed reservations, it deletes the row of the lease and
+// returns the last state of the lease; if FinishLease is then called again, it returns db.ErrNotFound.
+func (s *Store) FinishLease(
+	ctx context.Context,
+	id uuid.UUID,
+	step lease.Step,
+	failed map[uuid.UUID]string,
+) (lease.Lease, error) {
 	var done transition
 	l, err := s.changeLease(ctx, id, func(tx *transaction, was lease.Lease) (lease.Lease, error) {
 		is, err := lease.FinishStep(was, step, failed)
@@ -69,9 +76,10 @@ type transition struct {
 	failed        map[uuid.UUID]string // error texts by reservation
 }
 
-// finishTransitions saves the transitions of locked leases to stable statuses. finishTransitions checks that Placement contains the
-// resources of started leases, and releases the resources of ended leases. If the transition of one lease fails, finishTransitions returns
-// an error, and the caller must roll back the transitions of all leases.
+// finishTransitions saves the transitions of locked leases to stable statuses. finishTransitions checks that
+// Placement contains the resources of started leases, and releases the resources of ended leases. If the
+// transition of one lease fails, finishTransitions returns an error, and the caller must roll back the
+// transitions of all leases.
 func finishTransitions(ctx context.Context, tx *transaction, all []transition) error {
 	var started, ended []*transition
 	for i := range all {
@@ -101,8 +109,9 @@ func finishTransitions(ctx context.Context, tx *transaction, all []transition) e
 	return saveLeases(ctx, tx, all...)
 }
 
-// clearFailures deletes the stored call failures of the leases whose step has succeeded. If the step of a lease has
-// failed, clearFailures keeps the call failures of the lease, because they explain the status ERROR.
+// clearFailures deletes the stored call failures of the leases whose step has succeeded. If the step of a
+// lease has failed, clearFailures keeps the call failures of the lease, because they explain the status
+// ERROR.
 func clearFailures(ctx context.Context, tx *transaction, all []transition) error {
 	var succeeded []uuid.UUID
 	for _, o := range all {
@@ -121,8 +130,8 @@ func clearFailures(ctx context.Context, tx *transaction, all []transition) error
 	return nil
 }
 
-// checkAllocated returns db.ErrConflict if Placement lacks a resource that a reservation of the starting leases needs,
-// for example the inventory of a reserved host.
+// checkAllocated returns db.ErrConflict if Placement lacks a resource that a reservation of the starting
+// leases needs, for example the inventory of a reserved host.
 func checkAllocated(ctx context.Context, tx *transaction, started []*transition) error {
 	var all []leaseReservation
 	for _, o := range started {
@@ -138,9 +147,10 @@ func checkAllocated(ctx context.Context, tx *transaction, started []*transition)
 	})
 }
 
-// DeleteLease requests the deletion of a lease, which has priority over all due steps. If the lease has no resources in Nova, Neutron and
-// Placement, DeleteLease deletes the lease immediately and the result `gone` is true. If the lease has resources in one of these services,
-// the workflow of the lease later releases the resources and deletes the lease.
+// DeleteLease requests the deletion of a lease, which has priority over all due steps. If the lease has no
+// resources in Nova, Neutron and Placement, DeleteLease deletes the lease immediately and the result `gone`
+// is true. If the lease has resources in one of these services, the workflow of the lease later releases the
+// resources and deletes the lease.
 func (s *Store) DeleteLease(ctx context.Context, id uuid.UUID) (gone bool, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		gone = false
@@ -167,7 +177,11 @@ func (s *Store) DeleteLease(ctx context.Context, id uuid.UUID) (gone bool, err e
 }
 
 // changeLease locks a lease, calls f with the lease in the same transaction, and returns the result of f.
-func (s *Store) changeLease(ctx context.Context, id uuid.UUID, f func(*transaction, lease.Lease) (lease.Lease, error)) (is lease.Lease, err error) {
+func (s *Store) changeLease(
+	ctx context.Context,
+	id uuid.UUID,
+	f func(*transaction, lease.Lease) (lease.Lease, error),
+) (is lease.Lease, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		was, err := lockLease(ctx, tx, id)
 		if err != nil {
@@ -186,8 +200,8 @@ func asConflict(err error) error {
 	return err
 }
 
-// removeLease deletes a lease and the resources of the lease in Placement, and nudges the workflows of other leases that wait for the hosts
-// of the deleted lease.
+// removeLease deletes a lease and the resources of the lease in Placement, and nudges the workflows of other
+// leases that wait for the hosts of the deleted lease.
 func removeLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 	if err := removeFromInventory(ctx, tx, reservationsOf(l)...); err != nil {
 		return err
@@ -215,13 +229,15 @@ func removeLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 	return outbox.Enqueue(ctx, tx, append(append(followers, leaders...), nudgeLease(l, false))...)
 }
 
-// newLeaderNudges returns the nudges for the leases whose rank (see LeaseRanks) falls below lease.LeaderCount because the lease `was` is
-// changed or deleted and is no longer due at the same instant. The workflows of these leases have computed their wake-up times from the
-// old ranks, and would wake up too late without the nudges.
+// newLeaderNudges returns the nudges for the leases whose rank (see LeaseRanks) falls below lease.LeaderCount
+// because the lease `was` is changed or deleted and is no longer due at the same instant. The workflows of
+// these leases have computed their wake-up times from the old ranks, and would wake up too late without the
+// nudges.
 func newLeaderNudges(ctx context.Context, tx *transaction, was, is lease.Lease) ([]contract.Nudge, error) {
 	var left []time.Time
 	for i, e := range was.Events {
-		if e.Status == lease.EventUndone && e.Type != lease.BeforeEndLease && (len(is.Events) == 0 || !is.Events[i].At.Equal(e.At)) {
+		if e.Status == lease.EventUndone && e.Type != lease.BeforeEndLease &&
+			(len(is.Events) == 0 || !is.Events[i].At.Equal(e.At)) {
 			left = append(left, e.At)
 		}
 	}
@@ -247,11 +263,19 @@ func newLeaderNudges(ctx context.Context, tx *transaction, was, is lease.Lease) 
 				limit $3) b) < $3
 		order by f.id`, left, was.ID, lease.LeaderCount)
 	if err != nil {
-		return nil, fmt.Errorf("read the leases whose workflows must wake up earlier after a change of lease %s: %w", was.ID, err)
+		return nil, fmt.Errorf(
+			"read the leases whose workflows must wake up earlier after a change of lease %s: %w",
+			was.ID,
+			err,
+		)
 	}
 	nudges, err := pgx.CollectRows(rows, scanNudge)
 	if err != nil {
-		return nil, fmt.Errorf("read the leases whose workflows must wake up earlier after a change of lease %s: %w", was.ID, err)
+		return nil, fmt.Errorf(
+			"read the leases whose workflows must wake up earlier after a change of lease %s: %w",
+			was.ID,
+			err,
+		)
 	}
 	return nudges, nil
 }
@@ -263,8 +287,8 @@ func scanNudge(row pgx.CollectableRow) (contract.Nudge, error) {
 	return nudgeLease(l, false), err
 }
 
-// releaseEnded releases the resources of the reservations that have ended without an error, and nudges the workflows of the leases that
-// wait for the released resources.
+// releaseEnded releases the resources of the reservations that have ended without an error, and nudges the
+// workflows of the leases that wait for the released resources.
 func releaseEnded(ctx context.Context, tx *transaction, ended []*transition) error {
 	if len(ended) == 0 {
 		return nil
@@ -300,8 +324,9 @@ func releaseEnded(ctx context.Context, tx *transaction, ended []*transition) err
 	return outbox.Enqueue(ctx, tx, followers...)
 }
 
-// removeUnusedFromInventory removes from Placement the reservations of a lease whose start has failed. If servers use the resources of a
-// reservation, removeUnusedFromInventory does not remove this reservation, because the servers have to be deleted first.
+// removeUnusedFromInventory removes from Placement the reservations of a lease whose start has failed. If
+// servers use the resources of a reservation, removeUnusedFromInventory does not remove this reservation,
+// because the servers have to be deleted first.
 func removeUnusedFromInventory(ctx context.Context, tx *transaction, l lease.Lease) error {
 	for _, h := range reservationsOf(l) {
 		var fault *lease.Fault
@@ -313,7 +338,8 @@ func removeUnusedFromInventory(ctx context.Context, tx *transaction, l lease.Lea
 	return nil
 }
 
-// followerNudges returns the nudges for the pending leases whose start is due and that wait for hosts of the given leases.
+// followerNudges returns the nudges for the pending leases whose start is due and that wait for hosts of the
+// given leases.
 func followerNudges(ctx context.Context, tx *transaction, leases ...uuid.UUID) ([]contract.Nudge, error) {
 	rows, err := tx.Query(ctx, `
 		select distinct f.id, f.name, f.status, f.project_id

@@ -14,14 +14,18 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// defaultBatchTime is the default of Config.BatchTime. It is a little longer than the maximum time of the calls to Nova and
-// Neutron for one batch.
+// defaultBatchTime is the default of Config.BatchTime. It is a little longer than the maximum time of the
+// calls to Nova and Neutron for one batch.
 const defaultBatchTime = 3200 * time.Millisecond
 
-// TakeOverLeases takes over the starts and ends of leases that another process has begun and not finished within
-// Config.BatchTime, probably because that process was killed. The results are the same as those of BeginDueLeases. A step that
-// TakeOverLeases cannot take over is left to the workflow of the lease, which gets a nudge.
-func (s *Store) TakeOverLeases(ctx context.Context, withCloudReservations bool) (started, ready []StartedStep, err error) {
+// TakeOverLeases takes over the starts and ends of leases that another process has begun and not finished
+// within Config.BatchTime, probably because that process was killed. The results are the same as those of
+// BeginDueLeases. A step that TakeOverLeases cannot take over is left to the workflow of the lease, which
+// gets a nudge.
+func (s *Store) TakeOverLeases(
+	ctx context.Context,
+	withCloudReservations bool,
+) (started, ready []StartedStep, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		started, ready = nil, nil
 		rows, err := tx.Query(ctx, `
@@ -74,15 +78,19 @@ func (s *Store) TakeOverLeases(ctx context.Context, withCloudReservations bool) 
 	return started, ready, err
 }
 
-// setBatchTimes stores the time until which the steps must be finished. After this time, TakeOverLeases takes the steps
-// over.
+// setBatchTimes stores the time until which the steps must be finished. After this time, TakeOverLeases takes
+// the steps over.
 func setBatchTimes(ctx context.Context, tx *transaction, steps []StartedStep) error {
 	ids := make([]uuid.UUID, len(steps))
 	for i, step := range steps {
 		ids[i] = step.ID
 	}
-	_, err := tx.Exec(ctx, `update lease set batch_until = clock_timestamp() + $2::interval where id = any($1)`,
-		ids, cmp.Or(tx.config.BatchTime, defaultBatchTime))
+	_, err := tx.Exec(
+		ctx,
+		`update lease set batch_until = clock_timestamp() + $2::interval where id = any($1)`,
+		ids,
+		cmp.Or(tx.config.BatchTime, defaultBatchTime),
+	)
 	if err != nil {
 		return fmt.Errorf("store the time until which a batch must be finished: %w", err)
 	}

@@ -49,7 +49,11 @@ func TestTakeOverLeases_FinishesStepsOfAKilledProcess(t *testing.T) {
 	begun, finished := e.takeOver()
 
 	if begun != 2 || finished != 2 {
-		t.Errorf("steps that are taken over after their process was killed: got %d begun and %d finished, want 2 and 2", begun, finished)
+		t.Errorf(
+			"steps that are taken over after their process was killed: got %d begun and %d finished, want 2 and 2",
+			begun,
+			finished,
+		)
 	}
 	e.expectStatus(ending, lease.Terminated)
 	e.expectStatus(starting, lease.Active)
@@ -81,9 +85,9 @@ func TestTakeOverLeases_LeavesDeletionsToTheirWorkflow(t *testing.T) {
 	e.expectStatus(l, lease.Starting)
 }
 
-// A call to Nova or Neutron that is running while its lease is deleted can create an object after the deletion has
-// removed all objects of the lease. Therefore berth later removes the objects of a deleted lease from Nova and Neutron
-// once more.
+// A call to Nova or Neutron that is running while its lease is deleted can create an object after the
+// deletion has removed all objects of the lease. Therefore berth later removes the objects of a deleted lease
+// from Nova and Neutron once more.
 func TestLeftovers_OfDeletedLeasesAreRemovedOnceMore(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 1)

@@ -46,7 +46,16 @@ func newFixture(t *testing.T, hosts int) *fixture {
 
 func (t *fixture) register(name string, capabilities map[string]string) lease.Host {
 	t.Helper()
-	storetest.AddHost(t.T, t.Store, name, map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8), "MEMORY_MB": inventory.NewInventory(1024), "DISK_GB": inventory.NewInventory(20)})
+	storetest.AddHost(
+		t.T,
+		t.Store,
+		name,
+		map[string]inventory.Inventory{
+			"VCPU":      inventory.NewInventory(8),
+			"MEMORY_MB": inventory.NewInventory(1024),
+			"DISK_GB":   inventory.NewInventory(20),
+		},
+	)
 	h, err := t.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: name}, capabilities)
 	if err != nil {
 		t.Fatal(err)
@@ -60,11 +69,17 @@ func hour(n int) time.Time {
 	return time.Now().UTC().Truncate(time.Hour).Add(time.Duration(n+1) * time.Hour)
 }
 
-// hostsDraft returns the draft of a lease from hour(from) to hour(to); the minimum number of hosts is `least`, and the maximum number is
-// `most`.
+// hostsDraft returns the draft of a lease from hour(from) to hour(to); the minimum number of hosts is
+// `least`, and the maximum number is `most`.
 func hostsDraft(from, to, least, most int) lease.Draft {
-	d := lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.RequestedDate{At: hour(from)}, End: lease.RequestedDate{At: hour(to)},
-		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: least, Max: most}}}
+	d := lease.Draft{
+		Name:         "l",
+		User:         "u",
+		Project:      "p",
+		Start:        lease.RequestedDate{At: hour(from)},
+		End:          lease.RequestedDate{At: hour(to)},
+		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: least, Max: most}},
+	}
 	return d
 }
 
@@ -84,22 +99,31 @@ func (t *fixture) expectCreateFault(d lease.Draft, kind lease.Kind) {
 		t.Errorf("create a lease: want a fault of kind %q, got %v", kind, err)
 	}
 	if after := t.countRows(); before != after {
-		t.Errorf("rows after a refused creation of a lease: got %s, want the same as before: %s", after, before)
+		t.Errorf(
+			"rows after a refused creation of a lease: got %s, want the same as before: %s",
+			after,
+			before,
+		)
 	}
 }
 
 // makeDue sets the dates of a lease and of the lease's events to times in the past.
 func (t *fixture) makeDue(l lease.Lease) {
 	t.Helper()
-	storetest.Exec(t, t.url, `update lease set start_at = now() - interval '2 hours', end_at = now() - interval '1 hour' where id = $1`, l.ID)
+	storetest.Exec(
+		t,
+		t.url,
+		`update lease set start_at = now() - interval '2 hours', end_at = now() - interval '1 hour' where id = $1`,
+		l.ID,
+	)
 	storetest.Exec(t, t.url, `update event set at = now() - interval '1 hour' where lease_id = $1`, l.ID)
 	storetest.Exec(t, t.url, `
 		update host_allocation set during = tstzrange(now() - interval '2 hours', now() - interval '1 hour')
 		where reservation_id in (select id from reservation where lease_id = $1)`, l.ID)
 }
 
-// readLease reads a lease, and checks with lease.CheckStatus that the statuses of the lease, its reservations and its events are
-// consistent.
+// readLease reads a lease, and checks with lease.CheckStatus that the statuses of the lease, its reservations
+// and its events are consistent.
 func (t *fixture) readLease(id uuid.UUID) lease.Lease {
 	t.Helper()
 	l, err := t.Lease.Lease(t.Context(), id)
@@ -162,8 +186,11 @@ func (t *fixture) inventoryHosts(reservation uuid.UUID) []string {
 	var names []string
 	for provider, resources := range storetest.Allocations(t.T, t.Store, reservation.String()).Allocations {
 		if resources[lease.HostResourceClass] != 1 {
-			t.Errorf("allocation of a reservation in Placement: got %v from the provider %s, want one unit of the host resource class",
-				resources, provider)
+			t.Errorf(
+				"allocation of a reservation in Placement: got %v from the provider %s, want one unit of the host resource class",
+				resources,
+				provider,
+			)
 		}
 		for _, h := range t.hosts {
 			if h.NestedProvider.String() == provider {
@@ -203,8 +230,13 @@ func TestLease_StepsRepeatWithoutEffect(t *testing.T) {
 	e := newFixture(t, 2)
 	l := e.createLease(hostsDraft(1, 2, 2, 2))
 	id, r := l.ID, l.Reservations[0].ID
-	if err := lease.CheckStatus(l); err != nil || l.Status != lease.Pending || len(l.Reservations[0].Hosts) != 2 {
-		t.Fatalf("create a lease with two hosts: got %+v, error of CheckStatus %v; want PENDING with two hosts and no error", l, err)
+	if err := lease.CheckStatus(l); err != nil || l.Status != lease.Pending ||
+		len(l.Reservations[0].Hosts) != 2 {
+		t.Fatalf(
+			"create a lease with two hosts: got %+v, error of CheckStatus %v; want PENDING with two hosts and no error",
+			l,
+			err,
+		)
 	}
 	if _, err := e.Lease.BeginLease(t.Context(), id, lease.StepStart); !errors.Is(err, db.ErrConflict) {
 		t.Errorf("begin the start of a lease before its start date: got error %v, want ErrConflict", err)
@@ -220,7 +252,10 @@ func TestLease_StepsRepeatWithoutEffect(t *testing.T) {
 		}
 	}
 	if _, err := e.Lease.FinishLease(t.Context(), id, lease.StepStart, nil); !errors.Is(err, db.ErrConflict) {
-		t.Errorf("finish the start of a lease without its hosts in Placement: got error %v, want ErrConflict", err)
+		t.Errorf(
+			"finish the start of a lease without its hosts in Placement: got error %v, want ErrConflict",
+			err,
+		)
 	}
 	for range 2 {
 		e.addToInventory(l)
@@ -228,8 +263,12 @@ func TestLease_StepsRepeatWithoutEffect(t *testing.T) {
 	if d := cmp.Diff([]string{"cmp-1", "cmp-2"}, e.inventoryHosts(r)); d != "" {
 		t.Error(d)
 	}
-	if g := storetest.Allocations(t, e.Store, r.String()); g.Generation != 1 || g.Project != "p" || g.User != "u" {
-		t.Errorf("consumer after a repeated AddToInventory: got %+v, want generation 1, project p and user u", g)
+	if g := storetest.Allocations(t, e.Store, r.String()); g.Generation != 1 || g.Project != "p" ||
+		g.User != "u" {
+		t.Errorf(
+			"consumer after a repeated AddToInventory: got %+v, want generation 1, project p and user u",
+			g,
+		)
 	}
 	for range 2 {
 		if got := e.finishStep(id, lease.StepStart, nil); got.Status != lease.Active {
@@ -266,10 +305,13 @@ func TestLease_StepsRepeatWithoutEffect(t *testing.T) {
 		t.Errorf("hosts of the reservation in Placement after RemoveFromInventory: got %v, want none", got)
 	}
 	if got := e.readLease(id); len(got.Reservations[0].Hosts) != 2 {
-		t.Errorf("hosts of the reservation before the end of the lease is finished: want 2 hosts, got another number")
+		t.Errorf(
+			"hosts of the reservation before the end of the lease is finished: want 2 hosts, got another number",
+		)
 	}
 	for range 2 {
-		if got := e.finishStep(id, lease.StepEnd, nil); got.Status != lease.Terminated || len(got.Reservations[0].Hosts) != 0 {
+		if got := e.finishStep(id, lease.StepEnd, nil); got.Status != lease.Terminated ||
+			len(got.Reservations[0].Hosts) != 0 {
 			t.Fatalf("finish the end of a lease: got %+v, want TERMINATED without hosts", got)
 		}
 	}
@@ -279,7 +321,10 @@ func TestLease_FailedCreateLeavesNoRows(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
 	second := hostsDraft(1, 2, 1, 1)
-	second.Reservations = append(second.Reservations, lease.ReservationDraft{Type: lease.PhysicalHost, Min: 2, Max: 2})
+	second.Reservations = append(
+		second.Reservations,
+		lease.ReservationDraft{Type: lease.PhysicalHost, Min: 2, Max: 2},
+	)
 	e.expectCreateFault(second, lease.NotEnoughHosts)
 	past := hostsDraft(-48, 2, 1, 1)
 	e.expectCreateFault(past, lease.InvalidInput)
@@ -302,8 +347,13 @@ func TestLease_AllocatesHostsThatMeetTheRequirements(t *testing.T) {
 	if d := cmp.Diff([]int64{e.hosts[1].ID}, l.Reservations[0].Hosts); d != "" {
 		t.Error(d)
 	}
-	if _, err := e.Lease.UpdateHost(t.Context(), e.hosts[1].ID, map[string]string{"gpu": "False"}); faultKind(err) != lease.HostInUse {
-		t.Errorf("change a capability that a reservation requires: got error %v, want a fault of kind HostInUse", err)
+	if _, err := e.Lease.UpdateHost(t.Context(), e.hosts[1].ID, map[string]string{"gpu": "False"}); faultKind(
+		err,
+	) != lease.HostInUse {
+		t.Errorf(
+			"change a capability that a reservation requires: got error %v, want a fault of kind HostInUse",
+			err,
+		)
 	}
 	h, err := e.Lease.UpdateHost(t.Context(), e.hosts[1].ID, map[string]string{"rack": "7", "gpu": "True"})
 	if err != nil || h.Capabilities["rack"] != "7" {
@@ -319,8 +369,13 @@ func TestLease_CreateNudgesTheLeaseWorkflow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := contract.Nudge{Workflow: contract.Lease, ID: contract.LeaseID(l.ID.String()), NotRunning: true, Summary: "l",
-		Attributes: contract.Attributes{Status: "PENDING", Project: "p", Resource: "lease"}}
+	want := contract.Nudge{
+		Workflow:   contract.Lease,
+		ID:         contract.LeaseID(l.ID.String()),
+		NotRunning: true,
+		Summary:    "l",
+		Attributes: contract.Attributes{Status: "PENDING", Project: "p", Resource: "lease"},
+	}
 	if len(notes) != 1 {
 		t.Fatalf("notes after the creation of a lease: got %+v, want one", notes)
 	}

@@ -27,8 +27,8 @@ func (t *fixture) updateLease(id uuid.UUID, c lease.Change) lease.Lease {
 	return l
 }
 
-// expectUpdateFault requests a change of a lease. The requested change must fail with a fault of the given kind, and the lease must be the
-// same as before.
+// expectUpdateFault requests a change of a lease. The requested change must fail with a fault of the given
+// kind, and the lease must be the same as before.
 func (t *fixture) expectUpdateFault(id uuid.UUID, c lease.Change, kind lease.Kind) {
 	t.Helper()
 	before := t.readLease(id)
@@ -36,7 +36,10 @@ func (t *fixture) expectUpdateFault(id uuid.UUID, c lease.Change, kind lease.Kin
 		t.Errorf("update a lease: want a fault of kind %q, got %v", kind, err)
 	}
 	if d := cmp.Diff(before, t.readLease(id), cmpopts.EquateComparable(netip.Addr{})); d != "" {
-		t.Errorf("lease after a change that returned a fault: want the same lease as before (-before +after):\n%s", d)
+		t.Errorf(
+			"lease after a change that returned a fault: want the same lease as before (-before +after):\n%s",
+			d,
+		)
 	}
 }
 
@@ -44,7 +47,9 @@ func endChange(n int) lease.Change { return lease.Change{End: &lease.RequestedDa
 
 // hostCountChange returns a change of the minimum and maximum number of hosts of a lease's only reservation.
 func hostCountChange(l lease.Lease, least, most int) lease.Change {
-	return lease.Change{Reservations: []lease.ReservationChange{{ID: l.Reservations[0].ID.String(), Min: &least, Max: &most}}}
+	return lease.Change{
+		Reservations: []lease.ReservationChange{{ID: l.Reservations[0].ID.String(), Min: &least, Max: &most}},
+	}
 }
 
 func TestLeaseUpdate_RenameInEveryStableStatus(t *testing.T) {
@@ -54,7 +59,11 @@ func TestLeaseUpdate_RenameInEveryStableStatus(t *testing.T) {
 		l := e.createInStatus(status)
 		got := e.updateLease(l.ID, lease.Change{Name: new("new")})
 		if got.Name != "new" || got.Status != status || got.UpdatedAt == nil {
-			t.Errorf("rename a lease in %s: got %+v, want the new name, the same status and a time of the update", status, got)
+			t.Errorf(
+				"rename a lease in %s: got %+v, want the new name, the same status and a time of the update",
+				status,
+				got,
+			)
 		}
 		e.expectUpdateFault(l.ID, lease.Change{Name: new("a\x00b")}, lease.InvalidInput)
 		e.deleteLease(l.ID)
@@ -66,7 +75,8 @@ func TestLeaseUpdate_RenameInEveryStableStatus(t *testing.T) {
 	}
 }
 
-// createInStatus creates a lease of the fixture's only host, and executes the steps after which the lease has the given status.
+// createInStatus creates a lease of the fixture's only host, and executes the steps after which the lease has
+// the given status.
 func (t *fixture) createInStatus(status lease.Status) lease.Lease {
 	t.Helper()
 	l := t.createLease(hostsDraft(1, 2, 1, 1))
@@ -111,7 +121,8 @@ func (t *fixture) createInStatus(status lease.Status) lease.Lease {
 	return l
 }
 
-// deleteLease requests the deletion of a lease, and executes the deletion step of the lease, as the workflow of the lease does.
+// deleteLease requests the deletion of a lease, and executes the deletion step of the lease, as the workflow
+// of the lease does.
 func (t *fixture) deleteLease(id uuid.UUID) {
 	t.Helper()
 	gone, err := t.Lease.DeleteLease(t.Context(), id)
@@ -137,29 +148,58 @@ func TestLease_DeleteReportsFailedCommit(t *testing.T) {
 		create function refuse() returns trigger language plpgsql as $$ begin raise 'the disk is full'; end $$;
 		create constraint trigger refuse after delete on lease deferrable initially deferred for each row execute function refuse()`)
 	if gone, err := e.Lease.DeleteLease(t.Context(), l.ID); gone || err == nil {
-		t.Errorf("delete a lease, and the commit fails: got gone %v, error %v; want false and an error", gone, err)
+		t.Errorf(
+			"delete a lease, and the commit fails: got gone %v, error %v; want false and an error",
+			gone,
+			err,
+		)
 	}
 	e.expectStatus(l, lease.Pending)
 }
 
 func TestLease_DeleteInEveryStatus(t *testing.T) {
 	t.Parallel()
-	for status, atOnce := range map[lease.Status]bool{lease.Pending: true, lease.Terminated: true, lease.Error: false,
-		lease.Starting: false, lease.Active: false, lease.Terminating: false, lease.Deleting: false} {
+	for status, atOnce := range map[lease.Status]bool{
+		lease.Pending:     true,
+		lease.Terminated:  true,
+		lease.Error:       false,
+		lease.Starting:    false,
+		lease.Active:      false,
+		lease.Terminating: false,
+		lease.Deleting:    false,
+	} {
 		t.Run(string(status), func(t *testing.T) {
 			t.Parallel()
 			e := newFixture(t, 1)
 			l := e.createInStatus(status)
 			gone, err := e.Lease.DeleteLease(t.Context(), l.ID)
 			if gone != atOnce || err != nil {
-				t.Fatalf("delete a lease in %s: got gone %t, error %v; want gone %t and no error", status, gone, err, atOnce)
+				t.Fatalf(
+					"delete a lease in %s: got gone %t, error %v; want gone %t and no error",
+					status,
+					gone,
+					err,
+					atOnce,
+				)
 			}
 			if !gone {
-				if _, err := e.Lease.BeginLease(t.Context(), l.ID, lease.StepStart); !errors.Is(err, db.ErrConflict) {
-					t.Errorf("begin the start of a lease with a delete request: got error %v, want ErrConflict", err)
+				if _, err := e.Lease.BeginLease(t.Context(), l.ID, lease.StepStart); !errors.Is(
+					err,
+					db.ErrConflict,
+				) {
+					t.Errorf(
+						"begin the start of a lease with a delete request: got error %v, want ErrConflict",
+						err,
+					)
 				}
-				if err := e.Lease.AddToInventory(t.Context(), l.Reservations[0].ID); !errors.Is(err, db.ErrConflict) {
-					t.Errorf("add the reservation of a lease with a delete request to Placement: got error %v, want ErrConflict", err)
+				if err := e.Lease.AddToInventory(t.Context(), l.Reservations[0].ID); !errors.Is(
+					err,
+					db.ErrConflict,
+				) {
+					t.Errorf(
+						"add the reservation of a lease with a delete request to Placement: got error %v, want ErrConflict",
+						err,
+					)
 				}
 				e.deleteLease(l.ID)
 			}
@@ -167,7 +207,10 @@ func TestLease_DeleteInEveryStatus(t *testing.T) {
 				t.Errorf("delete a lease twice: got error %v, want ErrNotFound", err)
 			}
 			if err := e.Lease.RemoveFromInventory(t.Context(), l.Reservations[0].ID); err != nil {
-				t.Errorf("remove the reservation of a deleted lease from Placement: got error %v, want none", err)
+				t.Errorf(
+					"remove the reservation of a deleted lease from Placement: got error %v, want none",
+					err,
+				)
 			}
 			if want := "leases 0, reservations 0, events 0, host allocations 0, consumers 0, notes 1"; e.countRows() != want {
 				t.Errorf("rows after the deletion of the lease: got %s, want only one note", e.countRows())
@@ -181,17 +224,27 @@ func TestLeaseUpdate_ChangesDates(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
 	l := e.createLease(hostsDraft(2, 4, 1, 1))
-	got := e.updateLease(l.ID, lease.Change{Start: &lease.RequestedDate{At: hour(3)}, End: &lease.RequestedDate{At: hour(6)}})
+	got := e.updateLease(
+		l.ID,
+		lease.Change{Start: &lease.RequestedDate{At: hour(3)}, End: &lease.RequestedDate{At: hour(6)}},
+	)
 	times := map[lease.EventType]time.Time{}
 	for _, ev := range got.Events {
 		times[ev.Type] = ev.At
 	}
-	want := map[lease.EventType]time.Time{lease.StartLease: hour(3), lease.BeforeEndLease: hour(5), lease.EndLease: hour(6)}
+	want := map[lease.EventType]time.Time{
+		lease.StartLease:     hour(3),
+		lease.BeforeEndLease: hour(5),
+		lease.EndLease:       hour(6),
+	}
 	if d := cmp.Diff(want, times); d != "" {
 		t.Error(d)
 	}
 	if d := cmp.Diff(l.Reservations[0].Hosts, got.Reservations[0].Hosts); d != "" {
-		t.Errorf("hosts of a lease whose new dates overlap only with its own old dates: want the same hosts as before (-before +after):\n%s", d)
+		t.Errorf(
+			"hosts of a lease whose new dates overlap only with its own old dates: want the same hosts as before (-before +after):\n%s",
+			d,
+		)
 	}
 	e.createLease(hostsDraft(2, 3, 2, 2)) // the old dates of the changed lease are free
 	e.expectCreateFault(hostsDraft(5, 6, 2, 2), lease.NotEnoughHosts)
@@ -226,7 +279,11 @@ func TestLeaseUpdate_ShorterLeaseKeepsItsHosts(t *testing.T) {
 	} {
 		got := e.updateLease(l.ID, c)
 		if d := cmp.Diff(had, got.Reservations[0].Hosts); d != "" || len(had) != 1 {
-			t.Errorf("hosts after the change %+v, which needs no other host: want the same host as before (-before +after):\n%s", c, d)
+			t.Errorf(
+				"hosts after the change %+v, which needs no other host: want the same host as before (-before +after):\n%s",
+				c,
+				d,
+			)
 		}
 	}
 	e.createLease(hostsDraft(2, 4, 2, 2))
@@ -258,9 +315,15 @@ func TestLeaseUpdate_ActiveLeaseKeepsItsHostsOrFails(t *testing.T) {
 	e.expectCreateFault(hostsDraft(3, 4, 1, 1), lease.NotEnoughHosts)
 	ended := e.updateLease(l.ID, lease.Change{End: &lease.RequestedDate{Now: true}})
 	if due := lease.Next(ended, time.Now()); due.Step != lease.StepBeforeEnd {
-		t.Errorf("next step after the end date was set to now: got %+v, want before_end; lease: %+v", due, ended)
+		t.Errorf(
+			"next step after the end date was set to now: got %+v, want before_end; lease: %+v",
+			due,
+			ended,
+		)
 	}
-	e.createLease(hostsDraft(1, 4, 2, 2)) // the new lease gets hosts, but its start waits until the ending lease releases them
+	e.createLease(
+		hostsDraft(1, 4, 2, 2),
+	) // the new lease gets hosts, but its start waits until the ending lease releases them
 }
 
 // createActiveUntil creates a lease with one host from now to hour(to), and starts the lease.
@@ -278,8 +341,12 @@ func TestLeaseUpdate_ChangesReservations(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 3)
 	l := e.createLease(hostsDraft(1, 2, 1, 3))
-	if got := e.updateLease(l.ID, hostCountChange(l, 1, 1)); len(got.Reservations[0].Hosts) != 1 || got.Reservations[0].Max != 1 {
-		t.Errorf("reduce a reservation to one host: got %+v, want one host and the maximum 1", got.Reservations[0])
+	if got := e.updateLease(l.ID, hostCountChange(l, 1, 1)); len(got.Reservations[0].Hosts) != 1 ||
+		got.Reservations[0].Max != 1 {
+		t.Errorf(
+			"reduce a reservation to one host: got %+v, want one host and the maximum 1",
+			got.Reservations[0],
+		)
 	}
 	if got := e.updateLease(l.ID, hostCountChange(l, 2, 3)); len(got.Reservations[0].Hosts) != 3 {
 		t.Errorf("increase a reservation to three hosts: got %+v, want three hosts", got.Reservations[0])
@@ -294,10 +361,21 @@ func TestLeaseUpdate_ChangesReservations(t *testing.T) {
 		lease.MalformedRequirements: {ID: id, ResourceProperties: new(`["or"]`)},
 		lease.NotEnoughHosts:        {ID: id, Min: new(4), Max: new(4)},
 	} {
-		e.expectUpdateFault(l.ID, lease.Change{Name: new("other"), Reservations: []lease.ReservationChange{c}}, kind)
+		e.expectUpdateFault(
+			l.ID,
+			lease.Change{Name: new("other"), Reservations: []lease.ReservationChange{c}},
+			kind,
+		)
 	}
-	moved := e.updateLease(l.ID, lease.Change{Reservations: []lease.ReservationChange{{ID: id, Min: new(1), Max: new(1),
-		HypervisorProperties: new(`["=","$hypervisor_hostname","cmp-3"]`)}}})
+	moved := e.updateLease(
+		l.ID,
+		lease.Change{Reservations: []lease.ReservationChange{{
+			ID:                   id,
+			Min:                  new(1),
+			Max:                  new(1),
+			HypervisorProperties: new(`["=","$hypervisor_hostname","cmp-3"]`),
+		}}},
+	)
 	if d := cmp.Diff([]int64{e.hosts[2].ID}, moved.Reservations[0].Hosts); d != "" {
 		t.Error(d)
 	}

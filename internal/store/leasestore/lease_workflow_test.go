@@ -8,7 +8,8 @@ import (
 	"berth/internal/lease"
 )
 
-// The workflow of a lease ends when no step of the lease is left. From then on, the lease must not count as a row without a workflow.
+// The workflow of a lease ends when no step of the lease is left. From then on, the lease must not count as a
+// row without a workflow.
 func TestWorkflows_LeaseNeedsOneUntilNoStepIsLeft(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 12)
@@ -39,7 +40,13 @@ func TestWorkflows_LeaseNeedsOneUntilNoStepIsLeft(t *testing.T) {
 		l = e.readLease(l.ID)
 		_, found := rows[contract.LeaseID(l.ID.String())]
 		if due := lease.Next(l, time.Now()); found != (due.Step != lease.StepStop) {
-			t.Errorf("lease %s, whose next step is %s: is it listed as a row that must have a workflow? got %t, want %t", name, due.Step, found, !found)
+			t.Errorf(
+				"lease %s, whose next step is %s: is it listed as a row that must have a workflow? got %t, want %t",
+				name,
+				due.Step,
+				found,
+				!found,
+			)
 		}
 	}
 	if got := lease.Next(e.readLease(failedEnd.ID), time.Now()).Step; got != lease.StepClear {

@@ -62,7 +62,12 @@ func TestLockOrder_LeaseBeforeHostBeforeProvider(t *testing.T) {
 		free          bool // the lease does not have the host
 	}{
 		"new dates of a lease": {change: longer, first: lockLease, second: lockFirstHost},
-		"deletion of a host":   {change: remove, first: lockFirstHost, second: lockFirstNested, free: true},
+		"deletion of a host": {
+			change: remove,
+			first:  lockFirstHost,
+			second: lockFirstNested,
+			free:   true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

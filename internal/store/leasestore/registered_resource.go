@@ -12,15 +12,17 @@ import (
 	"berth/internal/lease"
 )
 
-// registeredResource implements the interface resource for reservations of the types network and device, whose resources operators
-// register. Placement has no inventory of these resources, so the methods of registeredResource that change Placement do nothing.
+// registeredResource implements the interface resource for reservations of the types network and device,
+// whose resources operators register. Placement has no inventory of these resources, so the methods of
+// registeredResource that change Placement do nothing.
 type registeredResource struct{}
 
 func (registeredResource) allocate(ctx context.Context, tx *transaction, b allocationRequest) error {
 	return allocateRegistered(ctx, tx, b, nil)
 }
 
-// reallocate keeps those resources of the reservation that meet the requirements and are free at the new dates.
+// reallocate keeps those resources of the reservation that meet the requirements and are free at the new
+// dates.
 func (r registeredResource) reallocate(ctx context.Context, tx *transaction, b allocationRequest) error {
 	if err := r.release(ctx, tx, b.ID); err != nil {
 		return err
@@ -28,14 +30,18 @@ func (r registeredResource) reallocate(ctx context.Context, tx *transaction, b a
 	return allocateRegistered(ctx, tx, b, b.before.ResourceIDs)
 }
 
-// allocateRegistered chooses resources for a reservation that already has the resources in `held`, and stores the allocations.
+// allocateRegistered chooses resources for a reservation that already has the resources in `held`, and stores
+// the allocations.
 func allocateRegistered(ctx context.Context, tx *transaction, b allocationRequest, held []uuid.UUID) error {
 	candidates, err := readResourceCandidates(ctx, tx, b)
 	if err != nil {
 		return err
 	}
 	if b.shuffled {
-		rand.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
+		rand.Shuffle(
+			len(candidates),
+			func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] },
+		)
 	}
 	picked, err := lease.PickResources(b.ReservationDraft, candidates, held)
 	if err != nil {
@@ -46,8 +52,8 @@ func allocateRegistered(ctx context.Context, tx *transaction, b allocationReques
 			return err
 		}
 	}
-	// The lock on the rows of the resources prevents a deadlock of two transactions that allocate the same resources. The lock also
-	// prevents changes of the resources' properties until this transaction ends.
+	// The lock on the rows of the resources prevents a deadlock of two transactions that allocate the same
+	// resources. The lock also prevents changes of the resources' properties until this transaction ends.
 	if _, err := tx.Exec(ctx, `
 		with locked as (select id from reservable_resource where id = any($2) order by id for no key update)
 		insert into resource_allocation (reservation_id, resource_id, during)
@@ -58,8 +64,8 @@ func allocateRegistered(ctx context.Context, tx *transaction, b allocationReques
 	return checkPicked(ctx, tx, b, picked)
 }
 
-// checkPicked returns errTaken if one of the chosen resources was deleted, or if it no longer meets the requirements. The caller has
-// locked the resources, so no other transaction can change them any more.
+// checkPicked returns errTaken if one of the chosen resources was deleted, or if it no longer meets the
+// requirements. The caller has locked the resources, so no other transaction can change them any more.
 func checkPicked(ctx context.Context, tx *transaction, b allocationRequest, picked []uuid.UUID) error {
 	requirements, err := b.Requirements()
 	if err != nil {
@@ -69,16 +75,21 @@ func checkPicked(ctx context.Context, tx *transaction, b allocationRequest, pick
 	if err != nil {
 		return err
 	}
-	if len(all) < len(picked) || slices.ContainsFunc(all, func(r lease.ReservableResource) bool { return !r.Meets(requirements) }) {
+	if len(all) < len(picked) ||
+		slices.ContainsFunc(all, func(r lease.ReservableResource) bool { return !r.Meets(requirements) }) {
 		return errTaken
 	}
 	return nil
 }
 
-// readResourceCandidates returns the resources of a reservation's type. For each resource, readResourceCandidates says whether other
-// reservations have the resource, and whether the resource is free at the requested dates. If the end of a lease has failed, the resources
-// of this lease are not free.
-func readResourceCandidates(ctx context.Context, tx *transaction, b allocationRequest) ([]lease.ResourceCandidate, error) {
+// readResourceCandidates returns the resources of a reservation's type. For each resource,
+// readResourceCandidates says whether other reservations have the resource, and whether the resource is free
+// at the requested dates. If the end of a lease has failed, the resources of this lease are not free.
+func readResourceCandidates(
+	ctx context.Context,
+	tx *transaction,
+	b allocationRequest,
+) ([]lease.ResourceCandidate, error) {
 	rows, err := tx.Query(ctx, `
 		select `+resourceColumns+`, x.booked, not coalesce(x.taken, false)
 		from reservable_resource f
@@ -115,7 +126,11 @@ func (registeredResource) removeFromInventory(context.Context, *transaction, []l
 	return nil
 }
 
-func (registeredResource) missingInInventory(context.Context, *transaction, []leaseReservation) ([]leaseReservation, error) {
+func (registeredResource) missingInInventory(
+	context.Context,
+	*transaction,
+	[]leaseReservation,
+) ([]leaseReservation, error) {
 	return nil, nil
 }
 

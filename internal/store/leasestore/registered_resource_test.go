@@ -18,7 +18,11 @@ import (
 // registerSegment registers a VLAN of physnet1.
 func (t *fixture) registerSegment(vlan int, capabilities ...string) lease.ReservableResource {
 	t.Helper()
-	values := map[string]string{"network_type": "vlan", "physical_network": "physnet1", "segment_id": fmt.Sprint(vlan)}
+	values := map[string]string{
+		"network_type":     "vlan",
+		"physical_network": "physnet1",
+		"segment_id":       fmt.Sprint(vlan),
+	}
 	for i := 0; i+1 < len(capabilities); i += 2 {
 		values[capabilities[i]] = capabilities[i+1]
 	}
@@ -31,7 +35,15 @@ func (t *fixture) registerSegment(vlan int, capabilities ...string) lease.Reserv
 
 func segmentDraft(from, to int, requirements string) lease.Draft {
 	d := hostsDraft(from, to, 1, 1)
-	d.Reservations = []lease.ReservationDraft{{Type: lease.NetworkSegment, NetworkName: "lab", NetworkDescription: "d", NetworkProperties: requirements, BeforeEnd: "default"}}
+	d.Reservations = []lease.ReservationDraft{
+		{
+			Type:               lease.NetworkSegment,
+			NetworkName:        "lab",
+			NetworkDescription: "d",
+			NetworkProperties:  requirements,
+			BeforeEnd:          "default",
+		},
+	}
 	return d
 }
 
@@ -58,7 +70,11 @@ func TestRegisteredResource_SegmentIsReservedOnceAtATime(t *testing.T) {
 	}
 	r := e.readLease(l.ID).Reservations[0]
 	if r.NetworkName != "lab" || r.NetworkDescription != "d" {
-		t.Errorf("read the reservation: got name %q and description %q, want lab and d", r.NetworkName, r.NetworkDescription)
+		t.Errorf(
+			"read the reservation: got name %q and description %q, want lab and d",
+			r.NetworkName,
+			r.NetworkDescription,
+		)
 	}
 	e.expectCreateFault(segmentDraft(2, 4, ""), lease.NotEnoughResources)
 	e.createLease(segmentDraft(3, 4, "")) // adjacent dates do not overlap
@@ -108,13 +124,20 @@ func TestRegisteredResource_PendingReservationMovesAndActiveOneStays(t *testing.
 		t.Fatal(err)
 	}
 	if d := cmp.Diff([]uuid.UUID{second.ID}, e.heldResources(l)); d != "" {
-		t.Errorf("segment of a pending lease whose new dates another lease has reserved on segment %s (-want +got):\n%s", first.ID, d)
+		t.Errorf(
+			"segment of a pending lease whose new dates another lease has reserved on segment %s (-want +got):\n%s",
+			first.ID,
+			d,
+		)
 	}
 
 	active := e.createRunning(segmentDraft(1, 3, `["=","$segment_id","100"]`))
 	_, err := e.Lease.UpdateLease(t.Context(), active.ID, lease.Change{End: &longer.End})
 	if faultKind(err) != lease.NotEnoughResources {
-		t.Errorf("extend an active lease into a lease of the same segment: got %v, want a fault of kind NotEnoughResources", err)
+		t.Errorf(
+			"extend an active lease into a lease of the same segment: got %v, want a fault of kind NotEnoughResources",
+			err,
+		)
 	}
 	if d := cmp.Diff([]uuid.UUID{first.ID}, e.heldResources(active)); d != "" {
 		t.Errorf("segment of the active lease (-want +got):\n%s", d)
@@ -140,7 +163,8 @@ func TestRegisteredResource_EndReleasesTheSegment(t *testing.T) {
 	l := e.createActive(segmentDraft(1, 2, ""))
 	r := l.Reservations[0].ID
 	c, err := e.Lease.CloudReservation(t.Context(), r)
-	if want := (lease.Segment{NetworkType: "vlan", PhysicalNetwork: "physnet1", ID: 100}); err != nil || c.Segment != want {
+	if want := (lease.Segment{NetworkType: "vlan", PhysicalNetwork: "physnet1", ID: 100}); err != nil ||
+		c.Segment != want {
 		t.Fatalf("reservation for Neutron: got segment %v, error %v; want %v", c.Segment, err, want)
 	}
 	if err := e.Lease.SaveCloudIDs(t.Context(), r, lease.CloudIDs{Revision: c.Revision, NetworkID: "n"}); err != nil {
@@ -149,7 +173,9 @@ func TestRegisteredResource_EndReleasesTheSegment(t *testing.T) {
 	if got := e.readLease(l.ID).Reservations[0].NetworkID; got != "n" {
 		t.Errorf("ID of the reservation's network: got %q, want n", got)
 	}
-	if err := e.Lease.DeleteResource(t.Context(), lease.NetworkSegment, segment.ID); faultKind(err) != lease.ResourceInUse {
+	if err := e.Lease.DeleteResource(t.Context(), lease.NetworkSegment, segment.ID); faultKind(
+		err,
+	) != lease.ResourceInUse {
 		t.Errorf("delete a reserved segment: got %v, want a fault of kind ResourceInUse", err)
 	}
 	e.beginStep(l.ID, lease.StepEnd)
@@ -160,7 +186,10 @@ func TestRegisteredResource_EndReleasesTheSegment(t *testing.T) {
 	if err := e.Lease.DeleteResource(t.Context(), lease.NetworkSegment, segment.ID); err != nil {
 		t.Errorf("delete a free segment: got %v, want no error", err)
 	}
-	if err := e.Lease.DeleteResource(t.Context(), lease.NetworkSegment, segment.ID); !errors.Is(err, db.ErrNotFound) {
+	if err := e.Lease.DeleteResource(t.Context(), lease.NetworkSegment, segment.ID); !errors.Is(
+		err,
+		db.ErrNotFound,
+	) {
 		t.Errorf("delete a segment twice: got %v, want ErrNotFound", err)
 	}
 }
@@ -175,15 +204,31 @@ func TestRegisteredResource_DevicesGrowWhileActive(t *testing.T) {
 	}
 	e.registerSegment(100)
 	d := hostsDraft(1, 2, 1, 1)
-	d.Reservations = []lease.ReservationDraft{{Type: lease.Device, Min: 2, Max: 2, BeforeEnd: "default"}}
+	d.Reservations = []lease.ReservationDraft{{
+		Type:      lease.Device,
+		Min:       2,
+		Max:       2,
+		BeforeEnd: "default",
+	}}
 	l := e.createRunning(d)
 	held := e.heldResources(l)
 	change := func(n int) error {
-		_, err := e.Lease.UpdateLease(t.Context(), l.ID, lease.Change{Reservations: []lease.ReservationChange{{ID: l.Reservations[0].ID.String(), Min: &n, Max: &n}}})
+		_, err := e.Lease.UpdateLease(
+			t.Context(),
+			l.ID,
+			lease.Change{
+				Reservations: []lease.ReservationChange{
+					{ID: l.Reservations[0].ID.String(), Min: &n, Max: &n},
+				},
+			},
+		)
 		return err
 	}
 	if err := change(1); faultKind(err) != lease.NotEnoughResources {
-		t.Errorf("take a device from an active reservation: got %v, want a fault of kind NotEnoughResources", err)
+		t.Errorf(
+			"take a device from an active reservation: got %v, want a fault of kind NotEnoughResources",
+			err,
+		)
 	}
 	if err := change(4); faultKind(err) != lease.NotEnoughResources {
 		t.Errorf("reserve more devices than there are: got %v, want a fault of kind NotEnoughResources", err)
@@ -202,7 +247,9 @@ func TestReservableResource_IdentityIsUnique(t *testing.T) {
 	e := newFixture(t, 0)
 	e.registerSegment(100)
 	same := map[string]string{"network_type": "vlan", "physical_network": "physnet1", "segment_id": "100"}
-	if _, err := e.Lease.RegisterResource(t.Context(), lease.NetworkSegment, same); faultKind(err) != lease.ResourceInUse {
+	if _, err := e.Lease.RegisterResource(t.Context(), lease.NetworkSegment, same); faultKind(
+		err,
+	) != lease.ResourceInUse {
 		t.Errorf("register a segment twice: got %v, want a fault of kind ResourceInUse", err)
 	}
 	for _, physical := range []string{"physnet2", ""} {
@@ -214,7 +261,9 @@ func TestReservableResource_IdentityIsUnique(t *testing.T) {
 			t.Errorf("register segment %v: got %v, want no error", same, err)
 		}
 	}
-	if _, err := e.Lease.RegisterResource(t.Context(), lease.NetworkSegment, same); faultKind(err) != lease.ResourceInUse {
+	if _, err := e.Lease.RegisterResource(t.Context(), lease.NetworkSegment, same); faultKind(
+		err,
+	) != lease.ResourceInUse {
 		t.Errorf("register a VXLAN twice: got %v, want a fault of kind ResourceInUse", err)
 	}
 }
@@ -229,7 +278,10 @@ func TestReservableResource_RequiredCapabilityStays(t *testing.T) {
 		return err
 	}
 	if err := update(map[string]string{"rack": "r2"}); faultKind(err) != lease.ResourceInUse {
-		t.Errorf("change a capability that a reservation requires: got %v, want a fault of kind ResourceInUse", err)
+		t.Errorf(
+			"change a capability that a reservation requires: got %v, want a fault of kind ResourceInUse",
+			err,
+		)
 	}
 	if err := update(map[string]string{"new": "b"}, "note"); err != nil {
 		t.Errorf("change other capabilities: got %v, want no error", err)
@@ -238,7 +290,10 @@ func TestReservableResource_RequiredCapabilityStays(t *testing.T) {
 	if d := cmp.Diff(map[string]string{"rack": "r1", "new": "b"}, got.Capabilities); d != "" || err != nil {
 		t.Errorf("capabilities: error %v (-want +got):\n%s", err, d)
 	}
-	if _, err := e.Lease.UpdateResource(t.Context(), lease.Device, segment.ID, map[string]string{"a": "b"}, nil); !errors.Is(err, db.ErrNotFound) {
+	if _, err := e.Lease.UpdateResource(t.Context(), lease.Device, segment.ID, map[string]string{"a": "b"}, nil); !errors.Is(
+		err,
+		db.ErrNotFound,
+	) {
 		t.Errorf("update a segment as a device: got %v, want ErrNotFound", err)
 	}
 }
@@ -251,6 +306,10 @@ func TestPlanLease_StartsWhenASegmentIsReleased(t *testing.T) {
 	first := e.createLease(segmentDraft(1, 3, ""))
 	latest := hostsDraft(9, 10, 1, 1).Start.At
 	if l := e.planLease(segmentDraft(2, 4, ""), &latest); !l.StartAt.Equal(first.EndAt) {
-		t.Errorf("start of the planned lease: got %s, want the end %s of the other lease", l.StartAt, first.EndAt)
+		t.Errorf(
+			"start of the planned lease: got %s, want the end %s of the other lease",
+			l.StartAt,
+			first.EndAt,
+		)
 	}
 }

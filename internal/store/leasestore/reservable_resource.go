@@ -17,14 +17,20 @@ import (
 // resourceColumns are the columns of a SQL query that scanResource reads.
 const resourceColumns = `f.id, f.resource_type, f.attributes, f.capabilities, f.created_at, f.updated_at`
 
-// ReservableResources returns the resources of a type, in the order of their registration. The parameter `typ` is lease.NetworkSegment or
-// lease.Device.
+// ReservableResources returns the resources of a type, in the order of their registration. The parameter
+// `typ` is lease.NetworkSegment or lease.Device.
 func (s *Store) ReservableResources(ctx context.Context, typ string) ([]lease.ReservableResource, error) {
 	return readResources(ctx, s.db, `f.resource_type = $1`, typ)
 }
 
-// ResourcePage returns at most `limit` resources of a type that come after a position, in the order of their registration.
-func (s *Store) ResourcePage(ctx context.Context, typ string, after lease.Position, limit int) ([]lease.ReservableResource, error) {
+// ResourcePage returns at most `limit` resources of a type that come after a position, in the order of their
+// registration.
+func (s *Store) ResourcePage(
+	ctx context.Context,
+	typ string,
+	after lease.Position,
+	limit int,
+) ([]lease.ReservableResource, error) {
 	return readResources(ctx, s.db, `f.id in (
 		select id
 		from reservable_resource
@@ -33,12 +39,22 @@ func (s *Store) ResourcePage(ctx context.Context, typ string, after lease.Positi
 		limit $4)`, typ, after.CreatedAt, after.ID, limit)
 }
 
-// ReservableResource returns the resource of a type with the given ID. ReservableResource returns db.ErrNotFound if there is none.
-func (s *Store) ReservableResource(ctx context.Context, typ string, id uuid.UUID) (lease.ReservableResource, error) {
+// ReservableResource returns the resource of a type with the given ID. ReservableResource returns
+// db.ErrNotFound if there is none.
+func (s *Store) ReservableResource(
+	ctx context.Context,
+	typ string,
+	id uuid.UUID,
+) (lease.ReservableResource, error) {
 	return readResource(ctx, s.db, typ, id)
 }
 
-func readResource(ctx context.Context, q db.Querier, typ string, id uuid.UUID) (lease.ReservableResource, error) {
+func readResource(
+	ctx context.Context,
+	q db.Querier,
+	typ string,
+	id uuid.UUID,
+) (lease.ReservableResource, error) {
 	all, err := readResources(ctx, q, `f.resource_type = $1 and f.id = $2`, typ, id)
 	if err == nil && len(all) == 0 {
 		err = fmt.Errorf("%w: %s %s", db.ErrNotFound, typ, id)
@@ -49,7 +65,12 @@ func readResource(ctx context.Context, q db.Querier, typ string, id uuid.UUID) (
 	return all[0], nil
 }
 
-func readResources(ctx context.Context, q db.Querier, where string, args ...any) ([]lease.ReservableResource, error) {
+func readResources(
+	ctx context.Context,
+	q db.Querier,
+	where string,
+	args ...any,
+) ([]lease.ReservableResource, error) {
 	rows, err := q.Query(ctx, `
 		select `+resourceColumns+`
 		from reservable_resource f
@@ -58,23 +79,32 @@ func readResources(ctx context.Context, q db.Querier, where string, args ...any)
 	if err != nil {
 		return nil, fmt.Errorf("read reservable resources: %w", err)
 	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (lease.ReservableResource, error) { return scanResource(row) })
+	all, err := pgx.CollectRows(
+		rows,
+		func(row pgx.CollectableRow) (lease.ReservableResource, error) { return scanResource(row) },
+	)
 	if err != nil {
 		return nil, fmt.Errorf("read reservable resources: %w", err)
 	}
 	return all, nil
 }
 
-// scanResource reads the columns resourceColumns of a row into a resource, and the columns after them into the pointers in `more`.
+// scanResource reads the columns resourceColumns of a row into a resource, and the columns after them into
+// the pointers in `more`.
 func scanResource(row pgx.CollectableRow, more ...any) (r lease.ReservableResource, err error) {
-	err = row.Scan(append([]any{&r.ID, &r.Type, &r.Attributes, &r.Capabilities, &r.CreatedAt, &r.UpdatedAt}, more...)...)
+	err = row.Scan(
+		append([]any{&r.ID, &r.Type, &r.Attributes, &r.Capabilities, &r.CreatedAt, &r.UpdatedAt}, more...)...)
 	return r, err
 }
 
-// RegisterResource makes a network segment or a device reservable. The parameter `values` contains the attributes that the type
-// defines and the capabilities of the resource. RegisterResource returns a *lease.Fault if the values are not valid or if the
-// resource is registered already.
-func (s *Store) RegisterResource(ctx context.Context, typ string, values map[string]string) (r lease.ReservableResource, err error) {
+// RegisterResource makes a network segment or a device reservable. The parameter `values` contains the
+// attributes that the type defines and the capabilities of the resource. RegisterResource returns a
+// *lease.Fault if the values are not valid or if the resource is registered already.
+func (s *Store) RegisterResource(
+	ctx context.Context,
+	typ string,
+	values map[string]string,
+) (r lease.ReservableResource, err error) {
 	r, err = lease.ReservableResource{ID: uuid.New(), Type: typ}.With(values, nil)
 	if err != nil {
 		return r, err
@@ -96,8 +126,8 @@ func (s *Store) RegisterResource(ctx context.Context, typ string, values map[str
 	return r, err
 }
 
-// registeredOr returns the fault that the resource is registered already if the unique index for the resource's type
-// rejected the write. registeredOr wraps any other error.
+// registeredOr returns the fault that the resource is registered already if the unique index for the
+// resource's type rejected the write. registeredOr wraps any other error.
 func registeredOr(err error, r lease.ReservableResource) error {
 	switch {
 	case db.Violates(err, "reservable_resource_segment") || db.Violates(err, "reservable_resource_device"):
@@ -124,9 +154,16 @@ func insertResourceProperties(ctx context.Context, tx *transaction, r lease.Rese
 	return nil
 }
 
-// UpdateResource sets the attributes and capabilities in `set` of a network segment or device, and removes the attributes and
-// capabilities that `unset` names. UpdateResource returns a *lease.Fault if a reservation requires a value that would change.
-func (s *Store) UpdateResource(ctx context.Context, typ string, id uuid.UUID, set map[string]string, unset []string) (r lease.ReservableResource, err error) {
+// UpdateResource sets the attributes and capabilities in `set` of a network segment or device, and removes
+// the attributes and capabilities that `unset` names. UpdateResource returns a *lease.Fault if a reservation
+// requires a value that would change.
+func (s *Store) UpdateResource(
+	ctx context.Context,
+	typ string,
+	id uuid.UUID,
+	set map[string]string,
+	unset []string,
+) (r lease.ReservableResource, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		if _, err := tx.Exec(ctx, `select from reservable_resource where id = $1 for update`, id); err != nil {
 			return fmt.Errorf("lock %s %s: %w", typ, id, err)
@@ -185,10 +222,15 @@ func checkResourceChange(ctx context.Context, tx *transaction, was, is lease.Res
 	return nil
 }
 
-// DeleteResource makes a network segment or device no longer reservable. DeleteResource returns a *lease.Fault if a current or future
-// reservation has the resource.
+// DeleteResource makes a network segment or device no longer reservable. DeleteResource returns a
+// *lease.Fault if a current or future reservation has the resource.
 func (s *Store) DeleteResource(ctx context.Context, typ string, id uuid.UUID) error {
-	tag, err := s.db.ExecInTx(ctx, `delete from reservable_resource where resource_type = $1 and id = $2`, typ, id)
+	tag, err := s.db.ExecInTx(
+		ctx,
+		`delete from reservable_resource where resource_type = $1 and id = $2`,
+		typ,
+		id,
+	)
 	switch {
 	case db.Violates(err, "resource_allocation_resource"):
 		return lease.ReservableResource{ID: id, Type: typ}.ReservedFault()
@@ -200,10 +242,15 @@ func (s *Store) DeleteResource(ctx context.Context, typ string, id uuid.UUID) er
 	return nil
 }
 
-// ResourceAllocations returns a page of the resources of a type with their reservations. If `id` is not the zero UUID, ResourceAllocations
-// returns only the resource with this ID. As in HostAllocations, reservations of ended leases are in the result only if the filter names a lease or
-// a reservation.
-func (s *Store) ResourceAllocations(ctx context.Context, typ string, id uuid.UUID, f lease.AllocationFilter) ([]lease.ResourceAllocation, error) {
+// ResourceAllocations returns a page of the resources of a type with their reservations. If `id` is not the
+// zero UUID, ResourceAllocations returns only the resource with this ID. As in HostAllocations, reservations
+// of ended leases are in the result only if the filter names a lease or a reservation.
+func (s *Store) ResourceAllocations(
+	ctx context.Context,
+	typ string,
+	id uuid.UUID,
+	f lease.AllocationFilter,
+) ([]lease.ResourceAllocation, error) {
 	rows, err := s.db.Query(ctx, `
 		select f.id, f.created_at, x.id, x.lease_id, x.start_at, x.end_at
 		from (
@@ -229,16 +276,31 @@ func (s *Store) ResourceAllocations(ctx context.Context, typ string, id uuid.UUI
 	var resource lease.Position
 	var reservation, leaseID *uuid.UUID
 	var start, end *time.Time
-	_, err = pgx.ForEachRow(rows, []any{&resource.ID, &resource.CreatedAt, &reservation, &leaseID, &start, &end}, func() error {
-		if len(all) == 0 || all[len(all)-1].Resource != resource.ID {
-			all = append(all, lease.ResourceAllocation{Resource: resource.ID, CreatedAt: resource.CreatedAt})
-		}
-		if reservation != nil {
-			u := &all[len(all)-1]
-			u.Reservations = append(u.Reservations, lease.AllocatedReservation{ID: *reservation, Lease: *leaseID, StartAt: *start, EndAt: *end})
-		}
-		return nil
-	})
+	_, err = pgx.ForEachRow(
+		rows,
+		[]any{&resource.ID, &resource.CreatedAt, &reservation, &leaseID, &start, &end},
+		func() error {
+			if len(all) == 0 || all[len(all)-1].Resource != resource.ID {
+				all = append(
+					all,
+					lease.ResourceAllocation{Resource: resource.ID, CreatedAt: resource.CreatedAt},
+				)
+			}
+			if reservation != nil {
+				u := &all[len(all)-1]
+				u.Reservations = append(
+					u.Reservations,
+					lease.AllocatedReservation{
+						ID:      *reservation,
+						Lease:   *leaseID,
+						StartAt: *start,
+						EndAt:   *end,
+					},
+				)
+			}
+			return nil
+		},
+	)
 	if err != nil {
 		return nil, fmt.Errorf("read allocations of the type %s: %w", typ, err)
 	}

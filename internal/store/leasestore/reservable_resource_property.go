@@ -10,7 +10,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// propertyColumns are the columns of a property p of a resource type, in the order of the fields of lease.ResourceProperty.
+// propertyColumns are the columns of a property p of a resource type, in the order of the fields of
+// lease.ResourceProperty.
 const propertyColumns = `
 	p.id, p.name, p.private, p.created_at, p.updated_at,
 	array(
@@ -19,9 +20,14 @@ const propertyColumns = `
 		where f.resource_type = p.resource_type and f.capabilities ? p.name
 		order by value)`
 
-// ResourceProperties returns the names of the capabilities that resources of a type have or had, sorted by name, each with its present
-// values. The result contains private properties only if the parameter `private` is true.
-func (s *Store) ResourceProperties(ctx context.Context, typ string, private bool) ([]lease.ResourceProperty, error) {
+// ResourceProperties returns the names of the capabilities that resources of a type have or had, sorted by
+// name, each with its present values. The result contains private properties only if the parameter `private`
+// is true.
+func (s *Store) ResourceProperties(
+	ctx context.Context,
+	typ string,
+	private bool,
+) ([]lease.ResourceProperty, error) {
 	rows, err := s.db.Query(ctx, `
 		select `+propertyColumns+`
 		from reservable_resource_property p
@@ -37,9 +43,13 @@ func (s *Store) ResourceProperties(ctx context.Context, typ string, private bool
 	return all, nil
 }
 
-// SetResourcePropertyPrivate sets whether a property of a resource type is private. SetResourcePropertyPrivate returns db.ErrNotFound if
-// no resource has ever had the property.
-func (s *Store) SetResourcePropertyPrivate(ctx context.Context, typ, name string, private bool) (lease.ResourceProperty, error) {
+// SetResourcePropertyPrivate sets whether a property of a resource type is private.
+// SetResourcePropertyPrivate returns db.ErrNotFound if no resource has ever had the property.
+func (s *Store) SetResourcePropertyPrivate(
+	ctx context.Context,
+	typ, name string,
+	private bool,
+) (lease.ResourceProperty, error) {
 	var p lease.ResourceProperty
 	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {
 		p, err = db.QueryOne(ctx, tx, pgx.RowToStructByPos[lease.ResourceProperty], pgx.ErrNoRows, `

@@ -13,11 +13,12 @@ import (
 	"berth/internal/store/db"
 )
 
-// AddToInventory adds the resources of a reservation to Placement. For a reservation of hosts, AddToInventory adds allocations from the
-// nested providers of the hosts; for a reservation of instances, it adds inventories of the reservation's resource class. If AddToInventory
-// is called again for the same reservation, it changes nothing. If the lease of the reservation is not starting or active, AddToInventory
-// returns db.ErrConflict. If another consumer has allocations from one of the hosts, AddToInventory returns a *lease.Fault of kind
-// HostInUse. A later attempt may succeed.
+// AddToInventory adds the resources of a reservation to Placement. For a reservation of hosts, AddToInventory
+// adds allocations from the nested providers of the hosts; for a reservation of instances, it adds
+// inventories of the reservation's resource class. If AddToInventory is called again for the same
+// reservation, it changes nothing. If the lease of the reservation is not starting or active, AddToInventory
+// returns db.ErrConflict. If another consumer has allocations from one of the hosts, AddToInventory returns a
+// *lease.Fault of kind HostInUse. A later attempt may succeed.
 func (s *Store) AddToInventory(ctx context.Context, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		l, r, err := lockReservation(ctx, tx, id)
@@ -25,15 +26,21 @@ func (s *Store) AddToInventory(ctx context.Context, id uuid.UUID) error {
 			return err
 		}
 		if l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active {
-			return fmt.Errorf("%w: lease %s is %s: reservation %s cannot be added to Placement", db.ErrConflict, l.ID, l.Status, id)
+			return fmt.Errorf(
+				"%w: lease %s is %s: reservation %s cannot be added to Placement",
+				db.ErrConflict,
+				l.ID,
+				l.Status,
+				id,
+			)
 		}
 		return addToInventory(ctx, tx, leaseReservation{r, l})
 	})
 }
 
-// RemoveFromInventory removes the resources of a reservation from Placement. If RemoveFromInventory is called again for the same
-// reservation, it changes nothing. If the lease of the reservation is not ending, ended, failed or being deleted, RemoveFromInventory
-// returns db.ErrConflict.
+// RemoveFromInventory removes the resources of a reservation from Placement. If RemoveFromInventory is called
+// again for the same reservation, it changes nothing. If the lease of the reservation is not ending, ended,
+// failed or being deleted, RemoveFromInventory returns db.ErrConflict.
 func (s *Store) RemoveFromInventory(ctx context.Context, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		l, r, err := lockReservation(ctx, tx, id)
@@ -47,24 +54,35 @@ func (s *Store) RemoveFromInventory(ctx context.Context, id uuid.UUID) error {
 		case lease.Terminating, lease.Terminated, lease.Deleting, lease.Error:
 			return removeFromInventory(ctx, tx, leaseReservation{r, l})
 		default:
-			return fmt.Errorf("%w: lease %s is %s: reservation %s cannot be removed from Placement", db.ErrConflict, l.ID, l.Status, id)
+			return fmt.Errorf(
+				"%w: lease %s is %s: reservation %s cannot be removed from Placement",
+				db.ErrConflict,
+				l.ID,
+				l.Status,
+				id,
+			)
 		}
 	})
 }
 
-// CloudReservation returns the data that Nova and Neutron need about a reservation. If the lease of the reservation is not starting or
-// active, CloudReservation returns db.ErrConflict.
+// CloudReservation returns the data that Nova and Neutron need about a reservation. If the lease of the
+// reservation is not starting or active, CloudReservation returns db.ErrConflict.
 func (s *Store) CloudReservation(ctx context.Context, id uuid.UUID) (lease.CloudReservation, error) {
 	return s.readCloudReservation(ctx, id, lease.Starting, lease.Active)
 }
 
-// EndingCloudReservation returns the same data about a reservation as CloudReservation, but for a lease that ends. If the lease of the
-// reservation is not ending, ended, failed or being deleted, EndingCloudReservation returns db.ErrConflict.
+// EndingCloudReservation returns the same data about a reservation as CloudReservation, but for a lease that
+// ends. If the lease of the reservation is not ending, ended, failed or being deleted, EndingCloudReservation
+// returns db.ErrConflict.
 func (s *Store) EndingCloudReservation(ctx context.Context, id uuid.UUID) (lease.CloudReservation, error) {
 	return s.readCloudReservation(ctx, id, lease.Terminating, lease.Terminated, lease.Deleting, lease.Error)
 }
 
-func (s *Store) readCloudReservation(ctx context.Context, id uuid.UUID, statuses ...lease.Status) (c lease.CloudReservation, err error) {
+func (s *Store) readCloudReservation(
+	ctx context.Context,
+	id uuid.UUID,
+	statuses ...lease.Status,
+) (c lease.CloudReservation, err error) {
 	all, err := s.leases(ctx, `id = (select lease_id from reservation where id = $1)`, id)
 	if err != nil {
 		return c, err
@@ -74,19 +92,32 @@ func (s *Store) readCloudReservation(ctx context.Context, id uuid.UUID, statuses
 	}
 	l := all[0]
 	if !slices.Contains(statuses, l.Status) || l.DeleteRequested && l.Status != lease.Deleting {
-		return c, fmt.Errorf("%w: lease %s is %s: its reservation %s cannot be changed in Nova and Neutron", db.ErrConflict, l.ID, l.Status, id)
+		return c, fmt.Errorf(
+			"%w: lease %s is %s: its reservation %s cannot be changed in Nova and Neutron",
+			db.ErrConflict,
+			l.ID,
+			l.Status,
+			id,
+		)
 	}
 	i := slices.IndexFunc(l.Reservations, func(r lease.Reservation) bool { return r.ID == id })
 	claims, err := readCloudReservations(ctx, s.db, []leaseReservation{{l.Reservations[i], l}})
 	return claims[id], err
 }
 
-// readCloudReservations reads the hosts, floating IPs and network segments of reservations. It returns, by reservation ID, the reservations
-// with these data.
-func readCloudReservations(ctx context.Context, q batchSender, all []leaseReservation) (map[uuid.UUID]lease.CloudReservation, error) {
+// readCloudReservations reads the hosts, floating IPs and network segments of reservations. It returns, by
+// reservation ID, the reservations with these data.
+func readCloudReservations(
+	ctx context.Context,
+	q batchSender,
+	all []leaseReservation,
+) (map[uuid.UUID]lease.CloudReservation, error) {
 	claims, ids := map[uuid.UUID]lease.CloudReservation{}, make([]uuid.UUID, len(all))
 	for i, h := range all {
-		claims[h.ID], ids[i] = lease.CloudReservation{Reservation: h.Reservation, Project: h.lease.Project}, h.ID
+		claims[h.ID], ids[i] = lease.CloudReservation{
+			Reservation: h.Reservation,
+			Project:     h.lease.Project,
+		}, h.ID
 	}
 	batch := &pgx.Batch{}
 	var id uuid.UUID
@@ -138,7 +169,8 @@ func queueSegments(batch *pgx.Batch, ids []uuid.UUID, claims map[uuid.UUID]lease
 		where f.resource_type = 'network' and a.reservation_id = any($1)`, ids).Query(func(rows pgx.Rows) error {
 		var id uuid.UUID
 		for rows.Next() {
-			var f lease.ReservableResource // a new variable for each row, because Scan would add the attributes to those of the previous row
+			// a new variable for each row, because Scan would add the attributes to those of the previous row
+			var f lease.ReservableResource
 			if err := rows.Scan(&id, &f.Attributes); err != nil {
 				return err
 			}
@@ -155,10 +187,10 @@ type batchSender interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// SaveCloudIDs stores the IDs of the objects that were created in Nova or Neutron for a reservation, and the revision of the reservation
-// that was applied at Nova and Neutron. If the lease of the reservation is no longer starting or active, SaveCloudIDs returns
-// db.ErrConflict. If the given revision is older than the stored one, or newer than the current revision of the reservation, SaveCloudIDs
-// changes nothing.
+// SaveCloudIDs stores the IDs of the objects that were created in Nova or Neutron for a reservation, and the
+// revision of the reservation that was applied at Nova and Neutron. If the lease of the reservation is no
+// longer starting or active, SaveCloudIDs returns db.ErrConflict. If the given revision is older than the
+// stored one, or newer than the current revision of the reservation, SaveCloudIDs changes nothing.
 func (s *Store) SaveCloudIDs(ctx context.Context, id uuid.UUID, m lease.CloudIDs) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		l, r, err := lockReservation(ctx, tx, id)
@@ -166,12 +198,22 @@ func (s *Store) SaveCloudIDs(ctx context.Context, id uuid.UUID, m lease.CloudIDs
 		case err != nil:
 			return err
 		case l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active:
-			return fmt.Errorf("%w: lease %s is %s: the IDs of the objects that reservation %s has in Nova and Neutron can no longer be saved", db.ErrConflict, l.ID, l.Status, id)
+			return fmt.Errorf(
+				"%w: lease %s is %s: the IDs of the objects that reservation %s has in Nova and Neutron can no longer be saved",
+				db.ErrConflict,
+				l.ID,
+				l.Status,
+				id,
+			)
 		}
 		batch := &pgx.Batch{}
 		queueCloudIDs(batch, r.ID, m)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return fmt.Errorf("save the IDs of the objects that reservation %s has in Nova and Neutron: %w", id, err)
+			return fmt.Errorf(
+				"save the IDs of the objects that reservation %s has in Nova and Neutron: %w",
+				id,
+				err,
+			)
 		}
 		return nil
 	})
@@ -185,7 +227,11 @@ func queueCloudIDs(batch *pgx.Batch, reservation uuid.UUID, m lease.CloudIDs) {
 }
 
 // lockReservation locks the lease of a reservation, and reads the lease and the reservation.
-func lockReservation(ctx context.Context, tx *transaction, id uuid.UUID) (lease.Lease, lease.Reservation, error) {
+func lockReservation(
+	ctx context.Context,
+	tx *transaction,
+	id uuid.UUID,
+) (lease.Lease, lease.Reservation, error) {
 	var of uuid.UUID
 	err := tx.QueryRow(ctx, `select lease_id from reservation where id = $1`, id).Scan(&of)
 	if err := db.NotFoundOr(err, "reservation %s", id); err != nil {

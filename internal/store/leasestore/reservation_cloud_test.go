@@ -20,7 +20,9 @@ func TestReservationCloud_AdvanceStoresCloudIDs(t *testing.T) {
 	apply := func(begun []leasestore.StartedStep) []leasestore.StartedStep {
 		for i, b := range begun {
 			claims = append(claims, b.CloudReservations)
-			begun[i].CloudIDs = map[uuid.UUID]lease.CloudIDs{b.CloudReservations[0].ID: {AggregateID: new(int64(7)), ServerGroupID: "group"}}
+			begun[i].CloudIDs = map[uuid.UUID]lease.CloudIDs{
+				b.CloudReservations[0].ID: {AggregateID: new(int64(7)), ServerGroupID: "group"},
+			}
 		}
 		return begun
 	}
@@ -30,8 +32,12 @@ func TestReservationCloud_AdvanceStoresCloudIDs(t *testing.T) {
 	}
 
 	l = e.readLease(l.ID)
-	if r := l.Reservations[0]; l.Status != lease.Active || r.AggregateID == nil || *r.AggregateID != 7 || r.ServerGroupID != "group" {
-		t.Errorf("lease after its start: got %+v, want ACTIVE with the IDs of the aggregate and the server group", l)
+	if r := l.Reservations[0]; l.Status != lease.Active || r.AggregateID == nil || *r.AggregateID != 7 ||
+		r.ServerGroupID != "group" {
+		t.Errorf(
+			"lease after its start: got %+v, want ACTIVE with the IDs of the aggregate and the server group",
+			l,
+		)
 	}
 	want, err := e.Lease.CloudReservation(t.Context(), l.Reservations[0].ID)
 	if err != nil || len(want.ComputeHosts) != 2 {
@@ -39,7 +45,11 @@ func TestReservationCloud_AdvanceStoresCloudIDs(t *testing.T) {
 	}
 	for _, c := range claims {
 		if d := cmp.Diff(want.ComputeHosts, c[0].ComputeHosts); d != "" || c[0].Project != l.Project {
-			t.Errorf("hosts in the data for Nova and Neutron (-want +got):\n%s\nreservation %+v, want the project of the lease", d, c[0])
+			t.Errorf(
+				"hosts in the data for Nova and Neutron (-want +got):\n%s\nreservation %+v, want the project of the lease",
+				d,
+				c[0],
+			)
 		}
 	}
 }
@@ -50,13 +60,19 @@ func TestReservationCloud_SaveCloudIDsIgnoresOtherRevisions(t *testing.T) {
 	l := e.createActive(hostsDraft(1, 2, 1, 1))
 	r := l.Reservations[0]
 	storetest.Exec(t, e.url, `update reservation set shaped = 3, shape = 5 where id = $1`, r.ID)
-	for _, shape := range []int64{4, 3, 6} { // only revision 4 is between the stored revision 3 and the current revision 5
+	// only revision 4 is between the stored revision 3 and the current revision 5
+	for _, shape := range []int64{4, 3, 6} {
 		if err := e.Lease.SaveCloudIDs(t.Context(), r.ID, lease.CloudIDs{Revision: shape, AggregateID: new(10 * shape)}); err != nil {
 			t.Error(err)
 		}
 	}
 
-	if r = e.readLease(l.ID).Reservations[0]; r.CloudRevision != 4 || r.Revision != 5 || r.AggregateID == nil || *r.AggregateID != 40 {
-		t.Errorf("reservation after SaveCloudIDs with the revisions 4, 3 and 6: got %+v, want only revision 4 stored", r)
+	if r = e.readLease(l.ID).Reservations[0]; r.CloudRevision != 4 || r.Revision != 5 ||
+		r.AggregateID == nil ||
+		*r.AggregateID != 40 {
+		t.Errorf(
+			"reservation after SaveCloudIDs with the revisions 4, 3 and 6: got %+v, want only revision 4 stored",
+			r,
+		)
 	}
 }

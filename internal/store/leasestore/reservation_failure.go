@@ -12,10 +12,16 @@ import (
 	"berth/internal/lease"
 )
 
-// RecordCallFailure stores that a call to Nova, Neutron, Keystone or Placement for a reservation has failed, and returns the delay until
-// the next attempt. If `retries` is false, the caller does not retry the call. The delay is then 0, and the lease's workflow makes the next
-// attempt at once. If the reservation does not exist, RecordCallFailure changes nothing.
-func (s *Store) RecordCallFailure(ctx context.Context, reservation uuid.UUID, f lease.CallError, retries bool) (delay time.Duration, err error) {
+// RecordCallFailure stores that a call to Nova, Neutron, Keystone or Placement for a reservation has failed,
+// and returns the delay until the next attempt. If `retries` is false, the caller does not retry the call.
+// The delay is then 0, and the lease's workflow makes the next attempt at once. If the reservation does not
+// exist, RecordCallFailure changes nothing.
+func (s *Store) RecordCallFailure(
+	ctx context.Context,
+	reservation uuid.UUID,
+	f lease.CallError,
+	retries bool,
+) (delay time.Duration, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		var status lease.Status
 		var attempts int
@@ -57,8 +63,9 @@ func (s *Store) ClearCallFailures(ctx context.Context, reservations ...uuid.UUID
 
 const clearFailuresSQL = `delete from reservation_failure where reservation_id = any($1)`
 
-// queueFailures queues the query for the last failed calls of reservations. The query must run after the query of queueReservations,
-// because it stores each failure in a reservation that queueReservations has read.
+// queueFailures queues the query for the last failed calls of reservations. The query must run after the
+// query of queueReservations, because it stores each failure in a reservation that queueReservations has
+// read.
 func queueFailures(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
 	batch.Queue(`
 		select r.lease_id, r.id, f.party, f.call, f.error, f.since, f.last_at, f.next_at, f.attempts

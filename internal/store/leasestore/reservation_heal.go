@@ -15,10 +15,13 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// UpdateHostStates updates the flag "reservable" of hosts. The map `up` says, by hostname, whether a host is up; UpdateHostStates does not
-// change hosts that are not in this map. UpdateHostStates returns the names of the hosts that have failed since the last update, and the
-// names of the hosts that have recovered.
-func (s *Store) UpdateHostStates(ctx context.Context, up map[string]bool) (failed, recovered []string, err error) {
+// UpdateHostStates updates the flag "reservable" of hosts. The map `up` says, by hostname, whether a host is
+// up; UpdateHostStates does not change hosts that are not in this map. UpdateHostStates returns the names of
+// the hosts that have failed since the last update, and the names of the hosts that have recovered.
+func (s *Store) UpdateHostStates(
+	ctx context.Context,
+	up map[string]bool,
+) (failed, recovered []string, err error) {
 	names, states := make([]string, 0, len(up)), make([]bool, 0, len(up))
 	for name, is := range up {
 		names, states = append(names, name), append(states, is)
@@ -50,11 +53,16 @@ func (s *Store) UpdateHostStates(ctx context.Context, up map[string]bool) (faile
 	return failed, recovered, nil
 }
 
-// UnhealthyReservations returns the reservations with a failed host or with missing resources, and the pending reservations of hosts that
-// another lease has not released in time (see lateHoldersSQL), sorted by start date. UnhealthyReservations returns only reservations of
-// pending or active leases that have started or will start within the duration `horizon`, because the hosts of a later reservation may
-// recover before its start. If `horizon` is 0, there is no limit.
-func (s *Store) UnhealthyReservations(ctx context.Context, horizon time.Duration, limit int) ([]lease.UnhealthyReservation, error) {
+// UnhealthyReservations returns the reservations with a failed host or with missing resources, and the
+// pending reservations of hosts that another lease has not released in time (see lateHoldersSQL), sorted by
+// start date. UnhealthyReservations returns only reservations of pending or active leases that have started
+// or will start within the duration `horizon`, because the hosts of a later reservation may recover before
+// its start. If `horizon` is 0, there is no limit.
+func (s *Store) UnhealthyReservations(
+	ctx context.Context,
+	horizon time.Duration,
+	limit int,
+) ([]lease.UnhealthyReservation, error) {
 	rows, err := s.db.Query(ctx, `
 		select r.id, coalesce(a.host_id, 0)
 		from (
@@ -89,9 +97,10 @@ func (s *Store) UnhealthyReservations(ctx context.Context, horizon time.Duration
 	return all, nil
 }
 
-// HealReservation replaces the failed host of a reservation, or allocates the reservation's missing resources, as far as resources are
-// free. HealReservation then updates the flags of the reservation and its lease that say whether resources are missing or have changed. If
-// the reservation is already healthy, or if its lease is in a transitional status, HealReservation does nothing.
+// HealReservation replaces the failed host of a reservation, or allocates the reservation's missing
+// resources, as far as resources are free. HealReservation then updates the flags of the reservation and its
+// lease that say whether resources are missing or have changed. If the reservation is already healthy, or if
+// its lease is in a transitional status, HealReservation does nothing.
 func (s *Store) HealReservation(ctx context.Context, a lease.UnhealthyReservation) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		was, r, err := lockReservation(ctx, tx, a.Reservation)
@@ -118,7 +127,10 @@ func (s *Store) HealReservation(ctx context.Context, a lease.UnhealthyReservatio
 		if err := saveLease(ctx, tx, was, *is); err != nil {
 			return err
 		}
-		if is.Degraded && len(lease.NotificationsFor(was, *is)) == 0 { // no flag changes if a host is replaced that was itself a replacement
+		if is.Degraded &&
+			len(
+				lease.NotificationsFor(was, *is),
+			) == 0 { // no flag changes if a host is replaced that was itself a replacement
 			if err := enqueueNotifications(ctx, tx, notificationSet{*is, []string{lease.NotificationHealth}}); err != nil {
 				return err
 			}
@@ -127,8 +139,9 @@ func (s *Store) HealReservation(ctx context.Context, a lease.UnhealthyReservatio
 	})
 }
 
-// tryUpdateInventory updates the resources of an active reservation in Placement. If servers still have allocations from the failed host,
-// tryUpdateInventory does not update Placement, and the workflow of the lease updates Placement later.
+// tryUpdateInventory updates the resources of an active reservation in Placement. If servers still have
+// allocations from the failed host, tryUpdateInventory does not update Placement, and the workflow of the
+// lease updates Placement later.
 func tryUpdateInventory(ctx context.Context, tx *transaction, l lease.Lease, r lease.Reservation) error {
 	var fault *lease.Fault
 	err := tx.savepoint(ctx, func(tx *transaction) error { return updateInventory(ctx, tx, l, r) })
@@ -138,9 +151,17 @@ func tryUpdateInventory(ctx context.Context, tx *transaction, l lease.Lease, r l
 	return incrementRevision(ctx, tx, r)
 }
 
-// restoreResources replaces the failed host `host` of the i-th reservation of a lease. If `host` is 0, restoreResources allocates the
-// missing resources of the reservation instead. restoreResources returns the changed lease, or nil if the lease does not change.
-func (s *Store) restoreResources(ctx context.Context, tx *transaction, was lease.Lease, i int, host int64, now time.Time) (*lease.Lease, error) {
+// restoreResources replaces the failed host `host` of the i-th reservation of a lease. If `host` is 0,
+// restoreResources allocates the missing resources of the reservation instead. restoreResources returns the
+// changed lease, or nil if the lease does not change.
+func (s *Store) restoreResources(
+	ctx context.Context,
+	tx *transaction,
+	was lease.Lease,
+	i int,
+	host int64,
+	now time.Time,
+) (*lease.Lease, error) {
 	r := was.Reservations[i]
 	if host == 0 {
 		return s.restoreMissing(ctx, tx, was, i, now)
@@ -157,15 +178,20 @@ func (s *Store) restoreResources(ctx context.Context, tx *transaction, was lease
 	}
 	whole := false
 	err := retryTaken(ctx, tx, func(tx *transaction) (err error) {
-		whole, err = resources[r.Type].replaceHost(ctx, tx, s.newAllocationRequest(was, r, withOwnSlots(r), now), host)
+		whole, err = resources[r.Type].replaceHost(
+			ctx,
+			tx,
+			s.newAllocationRequest(was, r, withOwnSlots(r), now),
+			host,
+		)
 		return err
 	})
 	is := lease.WithHostReplaced(was, i, whole)
 	return &is, err
 }
 
-// lateHoldersSQL selects the allocations of hosts that leases hold past their end: the end of the lease has failed (`failed`), or the lease
-// has needed longer than $3 to end.
+// lateHoldersSQL selects the allocations of hosts that leases hold past their end: the end of the lease has
+// failed (`failed`), or the lease has needed longer than $3 to end.
 const lateHoldersSQL = `
 	select a.host_id, a.reservation_id, a.owner, a.during, e.status = 'ERROR' as failed
 	from host_allocation a
@@ -175,10 +201,18 @@ const lateHoldersSQL = `
 	where a.during << tstzrange(now(), null) and l.status <> 'PENDING'
 		and (e.status = 'ERROR' or a.during << tstzrange(now() - $3::interval, null))`
 
-// moveOffHeldHost moves the i-th reservation of a pending lease from a host that another lease has not released in time to a free host. If
-// no other host is free, the reservation keeps the host, because the host can still be released before the lease starts. moveOffHeldHost
-// returns the lease if it has moved the reservation, or nil if the reservation keeps the host.
-func (s *Store) moveOffHeldHost(ctx context.Context, tx *transaction, was lease.Lease, i int, host int64, now time.Time) (*lease.Lease, error) {
+// moveOffHeldHost moves the i-th reservation of a pending lease from a host that another lease has not
+// released in time to a free host. If no other host is free, the reservation keeps the host, because the host
+// can still be released before the lease starts. moveOffHeldHost returns the lease if it has moved the
+// reservation, or nil if the reservation keeps the host.
+func (s *Store) moveOffHeldHost(
+	ctx context.Context,
+	tx *transaction,
+	was lease.Lease,
+	i int,
+	host int64,
+	now time.Time,
+) (*lease.Lease, error) {
 	r := was.Reservations[i]
 	var held bool
 	err := tx.QueryRow(ctx, `
@@ -214,7 +248,13 @@ func (s *Store) moveOffHeldHost(ctx context.Context, tx *transaction, was lease.
 var errNoOtherHost = errors.New("no other host is free")
 
 // restoreMissing allocates the missing resources of a reservation, if enough resources have become free.
-func (s *Store) restoreMissing(ctx context.Context, tx *transaction, was lease.Lease, i int, now time.Time) (*lease.Lease, error) {
+func (s *Store) restoreMissing(
+	ctx context.Context,
+	tx *transaction,
+	was lease.Lease,
+	i int,
+	now time.Time,
+) (*lease.Lease, error) {
 	r := was.Reservations[i]
 	err := retryTaken(ctx, tx, func(tx *transaction) error {
 		return resources[r.Type].reallocate(ctx, tx, s.newAllocationRequest(was, r, withOwnSlots(r), now))
@@ -240,7 +280,8 @@ func (s *Store) restoreMissing(ctx context.Context, tx *transaction, was lease.L
 	return &is, nil
 }
 
-// withOwnSlots returns the reservation with a copy of its map of slots, because the functions that allocate resources may change this map.
+// withOwnSlots returns the reservation with a copy of its map of slots, because the functions that allocate
+// resources may change this map.
 func withOwnSlots(r lease.Reservation) lease.Reservation {
 	r.Slots = maps.Clone(r.Slots)
 	return r

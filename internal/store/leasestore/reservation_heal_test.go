@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// updateHostsAndHeal updates the states of hosts and heals all unhealthy reservations within `horizon`. updateHostsAndHeal returns the
-// number of unhealthy reservations.
+// updateHostsAndHeal updates the states of hosts and heals all unhealthy reservations within `horizon`.
+// updateHostsAndHeal returns the number of unhealthy reservations.
 func (t *fixture) updateHostsAndHeal(up map[string]bool, horizon time.Duration) (healed int) {
 	t.Helper()
 	if _, _, err := t.Lease.UpdateHostStates(t.Context(), up); err != nil {
@@ -33,8 +33,8 @@ func (t *fixture) updateHostsAndHeal(up map[string]bool, horizon time.Duration) 
 	return len(unhealthy)
 }
 
-// health contains the hosts of a lease with one reservation, and the flags of the lease that say whether resources are missing or have
-// changed.
+// health contains the hosts of a lease with one reservation, and the flags of the lease that say whether
+// resources are missing or have changed.
 type health struct {
 	Degraded, Missing, Changed bool
 	Hosts                      []int64
@@ -67,14 +67,25 @@ func (t *fixture) createActiveForOneHour(d lease.Draft) lease.Lease {
 func TestReservationHeal_ReplacesAFailedHostOfAnActiveLease(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
-	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, Notifications: true})
+	e.Lease = leasestore.New(
+		e.DB,
+		leasestore.Config{
+			Limits:        lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead},
+			Notifications: true,
+		},
+	)
 	l := e.createActiveForOneHour(hostsDraft(0, 1, 1, 1))
 	e.expectHealth(l, health{Hosts: []int64{1}})
 	down := map[string]bool{"cmp-1": false, "nobody": false}
 
 	failed, recovered, err := e.Lease.UpdateHostStates(t.Context(), down)
 	if len(failed) != 1 || len(recovered) != 0 || err != nil {
-		t.Errorf("update the states of hosts, one of which is down: got failed %v, recovered %v, error %v; want one failed", failed, recovered, err)
+		t.Errorf(
+			"update the states of hosts, one of which is down: got failed %v, recovered %v, error %v; want one failed",
+			failed,
+			recovered,
+			err,
+		)
 	}
 	if n := e.updateHostsAndHeal(down, time.Hour); n != 1 {
 		t.Errorf("unhealthy reservations after a host failed: got %d, want 1", n)
@@ -85,7 +96,10 @@ func TestReservationHeal_ReplacesAFailedHostOfAnActiveLease(t *testing.T) {
 		t.Errorf("hosts in Placement after the failed host was replaced (-want +got):\n%s", d)
 	}
 	if all, _ := e.notifications(l.ID); all[len(all)-1] != "lease.health ACTIVE" {
-		t.Errorf("notifications after the failed host was replaced: got %v, want lease.health as the last one", all)
+		t.Errorf(
+			"notifications after the failed host was replaced: got %v, want lease.health as the last one",
+			all,
+		)
 	}
 	e.expectCreateFault(hostsDraft(0, 1, 1, 1), lease.NotEnoughHosts) // the failed host is not free
 	if n := e.updateHostsAndHeal(map[string]bool{"cmp-1": true}, time.Hour); n != 0 {
@@ -94,8 +108,14 @@ func TestReservationHeal_ReplacesAFailedHostOfAnActiveLease(t *testing.T) {
 	e.expectHealth(l, health{Degraded: true, Changed: true, Hosts: []int64{2}})
 	e.updateHostsAndHeal(map[string]bool{"cmp-2": false}, time.Hour)
 	e.expectHealth(l, health{Degraded: true, Changed: true, Hosts: []int64{1}})
-	if all, _ := e.notifications(l.ID); !slices.Equal(all[len(all)-2:], []string{"lease.health ACTIVE", "lease.health ACTIVE"}) {
-		t.Errorf("notifications after the second replacement: got %v, want lease.health twice at the end", all)
+	if all, _ := e.notifications(l.ID); !slices.Equal(
+		all[len(all)-2:],
+		[]string{"lease.health ACTIVE", "lease.health ACTIVE"},
+	) {
+		t.Errorf(
+			"notifications after the second replacement: got %v, want lease.health twice at the end",
+			all,
+		)
 	}
 }
 
@@ -127,12 +147,18 @@ func TestReservationHeal_PendingLeaseWithinTheHorizon(t *testing.T) {
 
 	e.updateHostsAndHeal(lost, 3*time.Hour)
 	if got := e.readHealth(soon); got.Degraded || len(got.Hosts) != 1 || got.Hosts[0] != 3 {
-		t.Errorf("pending lease within the horizon, after two hosts failed: got %+v, want it on the third host and not degraded", got)
+		t.Errorf(
+			"pending lease within the horizon, after two hosts failed: got %+v, want it on the third host and not degraded",
+			got,
+		)
 	}
 	e.expectHealth(late, health{Hosts: hosts})
 	e.updateHostsAndHeal(nil, 0)
 	if got := e.readHealth(late); !got.Degraded || !got.Missing || got.Changed || len(got.Hosts) != 1 {
-		t.Errorf("later lease, healed without a horizon: got %+v, want one host, degraded, with missing and without changed resources", got)
+		t.Errorf(
+			"later lease, healed without a horizon: got %+v, want one host, degraded, with missing and without changed resources",
+			got,
+		)
 	}
 	end := lease.RequestedDate{At: hour(32)}
 	e.updateHostsAndHeal(map[string]bool{"cmp-1": true, "cmp-2": true}, time.Hour)
@@ -140,11 +166,15 @@ func TestReservationHeal_PendingLeaseWithinTheHorizon(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := e.readHealth(late); got.Degraded || got.Missing || len(got.Hosts) != 2 {
-		t.Errorf("lease after an update that allocated the missing hosts: got %+v, want two hosts and not degraded", got)
+		t.Errorf(
+			"lease after an update that allocated the missing hosts: got %+v, want two hosts and not degraded",
+			got,
+		)
 	}
 }
 
-// A client can move the end of a lease with missing resources to an earlier date, and the lease's event before_end_lease to another date.
+// A client can move the end of a lease with missing resources to an earlier date, and the lease's event
+// before_end_lease to another date.
 func TestReservationHeal_DegradedLeaseCanBeShortened(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]lease.Draft{"hosts": hostsDraft(0, 1, 2, 2), "instances": instancesDraft(0, 1, 8)} {
@@ -160,8 +190,13 @@ func TestReservationHeal_DegradedLeaseCanBeShortened(t *testing.T) {
 			warned := time.Now().UTC().Add(20 * time.Minute).Truncate(time.Second)
 			e.updateLease(l.ID, lease.Change{BeforeEnd: &warned})
 			half := time.Now().UTC().Add(30 * time.Minute).Truncate(time.Second)
-			if got := e.updateLease(l.ID, lease.Change{End: &lease.RequestedDate{At: half}}); !got.EndAt.Equal(half) {
-				t.Errorf("shorten a lease with missing resources: got the end %s, want the requested one", got.EndAt)
+			if got := e.updateLease(l.ID, lease.Change{End: &lease.RequestedDate{At: half}}); !got.EndAt.Equal(
+				half,
+			) {
+				t.Errorf(
+					"shorten a lease with missing resources: got the end %s, want the requested one",
+					got.EndAt,
+				)
 			}
 			e.expectHealth(l, want)
 			e.expectUpdateFault(l.ID, endChange(1), lease.NotEnoughHosts)
@@ -180,7 +215,10 @@ func TestReservationHeal_IgnoresLeasesInTransition(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
 	l := e.createLease(hostsDraft(1, 2, 1, 1))
-	unhealthy := lease.UnhealthyReservation{Reservation: l.Reservations[0].ID, Host: l.Reservations[0].Hosts[0]}
+	unhealthy := lease.UnhealthyReservation{
+		Reservation: l.Reservations[0].ID,
+		Host:        l.Reservations[0].Hosts[0],
+	}
 	if err := e.Lease.HealReservation(t.Context(), unhealthy); err != nil { // the host is up
 		t.Fatal(err)
 	}
@@ -198,8 +236,9 @@ func TestReservationHeal_IgnoresLeasesInTransition(t *testing.T) {
 	e.expectHealth(l, health{Hosts: []int64{1}})
 }
 
-// slotHealth contains the flags of a lease with an instance reservation that say whether resources are missing or have changed, the slots
-// of the reservation by host, and the reservation's inventory in Placement by host.
+// slotHealth contains the flags of a lease with an instance reservation that say whether resources are
+// missing or have changed, the slots of the reservation by host, and the reservation's inventory in Placement
+// by host.
 type slotHealth struct {
 	Degraded, Missing, Changed bool
 	Slots                      map[string]int
@@ -209,7 +248,13 @@ type slotHealth struct {
 func (t *fixture) readSlotHealth(l lease.Lease) slotHealth {
 	t.Helper()
 	now := t.readLease(l.ID)
-	return slotHealth{now.Degraded, now.Reservations[0].MissingResources, now.Reservations[0].ResourcesChanged, t.slotsByHost(l), t.slotInventory(l)}
+	return slotHealth{
+		now.Degraded,
+		now.Reservations[0].MissingResources,
+		now.Reservations[0].ResourcesChanged,
+		t.slotsByHost(l),
+		t.slotInventory(l),
+	}
 }
 
 func TestReservationHeal_MovesSlotsFromAFailedHost(t *testing.T) {
@@ -253,7 +298,9 @@ func TestReservationHeal_MovesSlotsFromAFailedHost(t *testing.T) {
 				t.Error(d)
 			}
 			if r := e.readLease(l.ID).Reservations[0]; !r.CloudOutdated() {
-				t.Error("reservation after a host failed: got the old revision, want a new one for Nova and Neutron")
+				t.Error(
+					"reservation after a host failed: got the old revision, want a new one for Nova and Neutron",
+				)
 			}
 			e.updateHostsAndHeal(up, time.Hour)
 			if d := cmp.Diff(c.returns, e.readSlotHealth(l)); d != "" {
@@ -276,7 +323,12 @@ func TestReservationHeal_MovesSlotsOfPendingLeasesWithoutFlags(t *testing.T) {
 		t.Error(d)
 	}
 	e.updateHostsAndHeal(map[string]bool{"cmp-2": false}, 0)
-	if d := cmp.Diff(slotHealth{Degraded: true, Missing: true, Slots: map[string]int{}, Stock: map[string]int64{}}, e.readSlotHealth(l)); d != "" {
+	if d := cmp.Diff(slotHealth{
+		Degraded: true,
+		Missing:  true,
+		Slots:    map[string]int{},
+		Stock:    map[string]int64{},
+	}, e.readSlotHealth(l)); d != "" {
 		t.Error(d)
 	}
 	e.updateHostsAndHeal(map[string]bool{"cmp-1": true}, 0)
@@ -285,8 +337,8 @@ func TestReservationHeal_MovesSlotsOfPendingLeasesWithoutFlags(t *testing.T) {
 	}
 }
 
-// Servers on a failed host keep their allocations until the servers are evacuated. HealReservation must not wait for the evacuation, and
-// Placement must not accept further allocations from the failed host.
+// Servers on a failed host keep their allocations until the servers are evacuated. HealReservation must not
+// wait for the evacuation, and Placement must not accept further allocations from the failed host.
 func TestReservationHeal_ServersOnAFailedHostDoNotBlock(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
@@ -294,12 +346,22 @@ func TestReservationHeal_ServersOnAFailedHostDoNotBlock(t *testing.T) {
 	r := l.Reservations[0].ID
 	class, server := lease.ReservationResourceClass(r), uuid.NewString()
 	on := func(consumer string, host int) inventory.ConsumerWrite {
-		return inventory.ConsumerWrite{Consumer: consumer, Project: "p", User: "u", Expect: inventory.ExpectAbsent(),
-			Allocations: inventory.Allocations{e.hosts[host].NestedProvider.String(): {class: 1}}}
+		return inventory.ConsumerWrite{
+			Consumer:    consumer,
+			Project:     "p",
+			User:        "u",
+			Expect:      inventory.ExpectAbsent(),
+			Allocations: inventory.Allocations{e.hosts[host].NestedProvider.String(): {class: 1}},
+		}
 	}
 	storetest.Allocate(t, e.Store, on(server, 0))
 	e.updateHostsAndHeal(map[string]bool{"cmp-1": false}, time.Hour)
-	if d := cmp.Diff(slotHealth{Degraded: true, Changed: true, Slots: map[string]int{"cmp-2": 4}, Stock: map[string]int64{"cmp-1": 4, "cmp-2": 4}}, e.readSlotHealth(l)); d != "" {
+	if d := cmp.Diff(slotHealth{
+		Degraded: true,
+		Changed:  true,
+		Slots:    map[string]int{"cmp-2": 4},
+		Stock:    map[string]int64{"cmp-1": 4, "cmp-2": 4},
+	}, e.readSlotHealth(l)); d != "" {
 		t.Error(d)
 	}
 	e.addToInventory(l) // the lease's workflow calls this function before it updates Nova
@@ -308,7 +370,11 @@ func TestReservationHeal_ServersOnAFailedHostDoNotBlock(t *testing.T) {
 	}
 	storetest.Allocate(t, e.Store, on(uuid.NewString(), 1))
 
-	storetest.Allocate(t, e.Store, storetest.NoAllocations(server, inventory.ExpectGeneration(1))) // the server is evacuated
+	storetest.Allocate(
+		t,
+		e.Store,
+		storetest.NoAllocations(server, inventory.ExpectGeneration(1)),
+	) // the server is evacuated
 	e.addToInventory(l)
 	if d := cmp.Diff(map[string]int64{"cmp-2": 4}, e.slotInventory(l)); d != "" {
 		t.Error(d)

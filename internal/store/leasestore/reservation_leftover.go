@@ -11,8 +11,8 @@ import (
 	"berth/internal/lease"
 )
 
-// leftoverDelay is how long calls to Nova and Neutron for a lease may still be running after the lease was deleted.
-// leftoverDelay is longer than workflows.CloudAttemptTimeout.
+// leftoverDelay is how long calls to Nova and Neutron for a lease may still be running after the lease was
+// deleted. leftoverDelay is longer than workflows.CloudAttemptTimeout.
 const leftoverDelay = 150 * time.Second
 
 // Leftover is a reservation of a deleted lease whose objects in Nova and Neutron must be removed once more.
@@ -21,8 +21,9 @@ type Leftover struct {
 	Attempts int
 }
 
-// keepLeftovers stores the reservations of a lease that is being deleted, so that their objects in Nova and Neutron are removed once more.
-// This is necessary because another process can have created an object for the lease after the lease's workflow removed all objects.
+// keepLeftovers stores the reservations of a lease that is being deleted, so that their objects in Nova and
+// Neutron are removed once more. This is necessary because another process can have created an object for the
+// lease after the lease's workflow removed all objects.
 func keepLeftovers(ctx context.Context, tx *transaction, l lease.Lease, due time.Duration) error {
 	for _, r := range l.Reservations {
 		if _, err := tx.Exec(ctx, `
@@ -30,14 +31,17 @@ func keepLeftovers(ctx context.Context, tx *transaction, l lease.Lease, due time
 			values ($1, $2, $3, array(select service_name from host where id = any($4)), clock_timestamp() + $5::interval)
 			on conflict (reservation_id) do update
 			set due_at = least(reservation_leftover.due_at, excluded.due_at)`, r.ID, r.Type, l.Project, r.Hosts, due); err != nil {
-			return fmt.Errorf("store that a reservation of a deleted lease must be removed from Nova and Neutron: %w", err)
+			return fmt.Errorf(
+				"store that a reservation of a deleted lease must be removed from Nova and Neutron: %w",
+				err,
+			)
 		}
 	}
 	return nil
 }
 
-// KeepLeftover stores a reservation of a deleted lease whose objects could not be removed from Nova and Neutron, so that the removal is
-// repeated.
+// KeepLeftover stores a reservation of a deleted lease whose objects could not be removed from Nova and
+// Neutron, so that the removal is repeated.
 func (s *Store) KeepLeftover(ctx context.Context, c lease.CloudReservation) error {
 	services := make([]string, len(c.ComputeHosts))
 	for i, h := range c.ComputeHosts {
@@ -48,13 +52,16 @@ func (s *Store) KeepLeftover(ctx context.Context, c lease.CloudReservation) erro
 		values ($1, $2, $3, $4, clock_timestamp())
 		on conflict (reservation_id) do update
 		set due_at = least(reservation_leftover.due_at, excluded.due_at)`, c.ID, c.Type, c.Project, services); err != nil {
-		return fmt.Errorf("store that a reservation of a deleted lease must be removed from Nova and Neutron: %w", err)
+		return fmt.Errorf(
+			"store that a reservation of a deleted lease must be removed from Nova and Neutron: %w",
+			err,
+		)
 	}
 	return nil
 }
 
-// DueLeftovers returns the leftovers whose removal is due, oldest first. The hosts of each leftover are only those that are still
-// registered.
+// DueLeftovers returns the leftovers whose removal is due, oldest first. The hosts of each leftover are only
+// those that are still registered.
 func (s *Store) DueLeftovers(ctx context.Context, limit int) ([]Leftover, error) {
 	rows, err := s.db.Query(ctx, `
 		select f.reservation_id, f.resource_type, f.project_id, array(select service_name from host where service_name = any(f.services)), f.attempts
@@ -81,7 +88,12 @@ func (s *Store) DueLeftovers(ctx context.Context, limit int) ([]Leftover, error)
 
 // FinishLeftover deletes a leftover that was removed from Nova and Neutron. If the parameter `failure` is
 // not nil, the removal has failed, and FinishLeftover stores the error and the time of the next attempt.
-func (s *Store) FinishLeftover(ctx context.Context, reservation uuid.UUID, attempts int, failure error) (err error) {
+func (s *Store) FinishLeftover(
+	ctx context.Context,
+	reservation uuid.UUID,
+	attempts int,
+	failure error,
+) (err error) {
 	if failure == nil {
 		_, err = s.db.Exec(ctx, `delete from reservation_leftover where reservation_id = $1`, reservation)
 	} else {

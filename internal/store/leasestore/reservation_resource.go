@@ -13,29 +13,35 @@ import (
 	"berth/internal/store/db"
 )
 
-// resource reads and writes the database rows of one resource type; lease.ResourceType contains the rules of the type. The caller of any
-// method of the interface must already have locked the leases of the reservations in the transaction.
+// resource reads and writes the database rows of one resource type; lease.ResourceType contains the rules of
+// the type. The caller of any method of the interface must already have locked the leases of the reservations
+// in the transaction.
 type resource interface {
 	// allocate chooses free resources for a new reservation and stores the allocations.
 	allocate(ctx context.Context, tx *transaction, b allocationRequest) error
-	// reallocate adapts the allocations of a reservation to new dates, a new size or new requirements. If an active reservation
-	// cannot keep all its resources, reallocate returns a *lease.Fault.
+	// reallocate adapts the allocations of a reservation to new dates, a new size or new requirements. If an
+	// active reservation cannot keep all its resources, reallocate returns a *lease.Fault.
 	reallocate(ctx context.Context, tx *transaction, b allocationRequest) error
-	// replaceHost releases the reservation's resources on a failed host and allocates the same amount on other hosts. If the other hosts do
-	// not have enough free resources, replaceHost allocates nothing and the result `whole` is false. If the reservation's resources do not
-	// belong to hosts, as with floating IPs, replaceHost changes nothing.
+	// replaceHost releases the reservation's resources on a failed host and allocates the same amount on
+	// other hosts. If the other hosts do not have enough free resources, replaceHost allocates nothing and
+	// the result `whole` is false. If the reservation's resources do not belong to hosts, as with floating
+	// IPs, replaceHost changes nothing.
 	replaceHost(ctx context.Context, tx *transaction, b allocationRequest, host int64) (whole bool, err error)
-	// addToInventory adds the resources of reservations to Placement. If another consumer uses one of the resources, addToInventory returns
-	// a *lease.Fault.
+	// addToInventory adds the resources of reservations to Placement. If another consumer uses one of the
+	// resources, addToInventory returns a *lease.Fault.
 	addToInventory(ctx context.Context, tx *transaction, all []leaseReservation) error
-	// removeFromInventory removes the resources of reservations from Placement. If a server still uses one of the resources,
-	// removeFromInventory returns a *lease.Fault.
+	// removeFromInventory removes the resources of reservations from Placement. If a server still uses one of
+	// the resources, removeFromInventory returns a *lease.Fault.
 	removeFromInventory(ctx context.Context, tx *transaction, all []leaseReservation) error
-	// missingInInventory returns those reservations whose resources in Placement differ from the resources that are allocated to the
-	// reservation in berth's database.
-	missingInInventory(ctx context.Context, tx *transaction, all []leaseReservation) ([]leaseReservation, error)
-	// release deletes all allocations of the reservations from berth's database. When a reservation ends, `release` is
-	// called last, after the resources are removed from Placement.
+	// missingInInventory returns those reservations whose resources in Placement differ from the resources
+	// that are allocated to the reservation in berth's database.
+	missingInInventory(
+		ctx context.Context,
+		tx *transaction,
+		all []leaseReservation,
+	) ([]leaseReservation, error)
+	// release deletes all allocations of the reservations from berth's database. When a reservation ends,
+	// `release` is called last, after the resources are removed from Placement.
 	release(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error
 }
 
@@ -48,10 +54,18 @@ var resources = map[string]resource{
 	lease.Device:          registeredResource{},
 }
 
-// lockOrder is the order in which a transaction changes the resources of several reservation types. All transactions change resources in
-// the order of lockOrder, because a common order avoids deadlocks. In lockOrder the type physical:host comes first, because changes of
-// physical:host lock consumers before providers, while changes of the other types lock only providers.
-var lockOrder = []string{lease.PhysicalHost, lease.VirtualInstance, lease.FlavorInstance, lease.FloatingIP, lease.NetworkSegment, lease.Device}
+// lockOrder is the order in which a transaction changes the resources of several reservation types. All
+// transactions change resources in the order of lockOrder, because a common order avoids deadlocks. In
+// lockOrder the type physical:host comes first, because changes of physical:host lock consumers before
+// providers, while changes of the other types lock only providers.
+var lockOrder = []string{
+	lease.PhysicalHost,
+	lease.VirtualInstance,
+	lease.FlavorInstance,
+	lease.FloatingIP,
+	lease.NetworkSegment,
+	lease.Device,
+}
 
 // leaseReservation is a reservation together with its lease.
 type leaseReservation struct {
@@ -70,7 +84,8 @@ func reservationsOf(leases ...lease.Lease) []leaseReservation {
 	return all
 }
 
-// withActor returns a context in which the lease is the actor of the following writes, so that the generation history records the lease.
+// withActor returns a context in which the lease is the actor of the following writes, so that the generation
+// history records the lease.
 func (h leaseReservation) withActor(ctx context.Context) context.Context {
 	return db.WithActor(ctx, "lease "+h.lease.ID.String())
 }
@@ -108,8 +123,8 @@ func removeFromInventory(ctx context.Context, tx *transaction, all ...leaseReser
 	})
 }
 
-// allocationRequest contains the requested state of a reservation, the state of the reservation before the change, and the dates of the
-// allocation.
+// allocationRequest contains the requested state of a reservation, the state of the reservation before the
+// change, and the dates of the allocation.
 type allocationRequest struct {
 	lease.Reservation                   // the requested state
 	before            lease.Reservation // the state before the change
@@ -119,13 +134,23 @@ type allocationRequest struct {
 	avoid             int64 // a host that must not be chosen; 0: none
 }
 
-// newAllocationRequest returns a request for the dates of the lease plus the cleaning time. If the start of the lease is in the
-// past, the allocation begins now.
-func (s *Store) newAllocationRequest(l lease.Lease, was, is lease.Reservation, now time.Time) allocationRequest {
+// newAllocationRequest returns a request for the dates of the lease plus the cleaning time. If the start of
+// the lease is in the past, the allocation begins now.
+func (s *Store) newAllocationRequest(
+	l lease.Lease,
+	was, is lease.Reservation,
+	now time.Time,
+) allocationRequest {
 	from := slices.MaxFunc([]time.Time{l.StartAt, now}, time.Time.Compare)
 	to := slices.MaxFunc([]time.Time{l.EndAt, from.Add(time.Microsecond)}, time.Time.Compare)
-	return allocationRequest{Reservation: is, before: was, from: from, to: to.Add(s.config.Limits.CleaningTime), active: l.Status == lease.Active,
-		shuffled: s.config.Limits.RandomHosts}
+	return allocationRequest{
+		Reservation: is,
+		before:      was,
+		from:        from,
+		to:          to.Add(s.config.Limits.CleaningTime),
+		active:      l.Status == lease.Active,
+		shuffled:    s.config.Limits.RandomHosts,
+	}
 }
 
 // allocateAll allocates the resources of all reservations of a new lease.
@@ -139,9 +164,14 @@ func (s *Store) allocateAll(ctx context.Context, tx *transaction, l lease.Lease,
 	return nil
 }
 
-// reallocateAll adapts the allocations of all reservations to a changed lease. If the lease is active, reallocateAll also updates
-// Placement, and the lease's workflow later updates Nova and Neutron.
-func (s *Store) reallocateAll(ctx context.Context, tx *transaction, was, is lease.Lease, now time.Time) error {
+// reallocateAll adapts the allocations of all reservations to a changed lease. If the lease is active,
+// reallocateAll also updates Placement, and the lease's workflow later updates Nova and Neutron.
+func (s *Store) reallocateAll(
+	ctx context.Context,
+	tx *transaction,
+	was, is lease.Lease,
+	now time.Time,
+) error {
 	for _, i := range lease.AllocationOrder(is.Reservations) {
 		r := is.Reservations[i]
 		if lease.KeepsResources(was, is, i) {
@@ -163,9 +193,14 @@ func (s *Store) reallocateAll(ctx context.Context, tx *transaction, was, is leas
 	return nil
 }
 
-// shortenAllocations shortens the allocations of a reservation to the lease's new dates. The new dates must be within the old dates;
-// therefore the shortened allocations cannot conflict with another reservation.
-func (s *Store) shortenAllocations(ctx context.Context, tx *transaction, l lease.Lease, r lease.Reservation) error {
+// shortenAllocations shortens the allocations of a reservation to the lease's new dates. The new dates must
+// be within the old dates; therefore the shortened allocations cannot conflict with another reservation.
+func (s *Store) shortenAllocations(
+	ctx context.Context,
+	tx *transaction,
+	l lease.Lease,
+	r lease.Reservation,
+) error {
 	for _, table := range []string{"host_allocation", "floatingip_allocation", "resource_allocation"} {
 		if _, err := tx.Exec(ctx, `
 			with part as (
@@ -182,7 +217,8 @@ func (s *Store) shortenAllocations(ctx context.Context, tx *transaction, l lease
 	return nil
 }
 
-// updateInventory updates the resources of an active reservation in Placement, and increments the revision of the reservation.
+// updateInventory updates the resources of an active reservation in Placement, and increments the revision of
+// the reservation.
 func updateInventory(ctx context.Context, tx *transaction, l lease.Lease, r lease.Reservation) error {
 	if err := addToInventory(ctx, tx, leaseReservation{r, l}); err != nil {
 		return err
@@ -190,8 +226,8 @@ func updateInventory(ctx context.Context, tx *transaction, l lease.Lease, r leas
 	return incrementRevision(ctx, tx, r)
 }
 
-// incrementRevision increments the revision of a reservation (the column `shape`), so that the lease's workflow updates
-// Nova, Neutron and, if needed, Placement.
+// incrementRevision increments the revision of a reservation (the column `shape`), so that the lease's
+// workflow updates Nova, Neutron and, if needed, Placement.
 func incrementRevision(ctx context.Context, tx *transaction, r lease.Reservation) error {
 	if _, err := tx.Exec(ctx, `update reservation set shape = shape + 1 where id = $1`, r.ID); err != nil {
 		return fmt.Errorf("increment revision of reservation %s: %w", r.ID, err)
@@ -199,26 +235,27 @@ func incrementRevision(ctx context.Context, tx *transaction, r lease.Reservation
 	return nil
 }
 
-// allocationLock is the key of an advisory lock. A transaction that must repeat its allocation, because another transaction has
-// allocated the same resources first, acquires this lock before the repetition. Transactions that repeat their allocations therefore
-// run one after the other.
+// allocationLock is the key of an advisory lock. A transaction that must repeat its allocation, because
+// another transaction has allocated the same resources first, acquires this lock before the repetition.
+// Transactions that repeat their allocations therefore run one after the other.
 const allocationLock = 0x6265727468
 
 // maxAllocationAttempts is the maximum number of times that retryTaken runs an allocation.
 const maxAllocationAttempts = 50
 
-// errTaken means that a chosen host or other resource was changed or deleted before this transaction locked it, so that
-// another one must be chosen.
+// errTaken means that a chosen host or other resource was changed or deleted before this transaction locked
+// it, so that another one must be chosen.
 var errTaken = errors.New("a chosen host has changed")
 
-// retryTaken runs f, which allocates resources. If another transaction has allocated the same resources first, the constraints
-// of the tables reject the allocations of f. retryTaken then rolls back the changes of f and runs f again, so that f sees the current state
-// of the database.
+// retryTaken runs f, which allocates resources. If another transaction has allocated the same resources
+// first, the constraints of the tables reject the allocations of f. retryTaken then rolls back the changes of
+// f and runs f again, so that f sees the current state of the database.
 func retryTaken(ctx context.Context, tx *transaction, f func(tx *transaction) error) error {
 	for range maxAllocationAttempts {
 		err := tx.savepoint(ctx, f)
-		lost := errors.Is(err, errTaken) || slices.ContainsFunc([]string{"host_allocation_once", "host_allocation_room",
-			"floatingip_allocation_once", "resource_allocation_once"}, func(constraint string) bool { return db.Violates(err, constraint) })
+		lost := errors.Is(err, errTaken) ||
+			slices.ContainsFunc([]string{"host_allocation_once", "host_allocation_room",
+				"floatingip_allocation_once", "resource_allocation_once"}, func(constraint string) bool { return db.Violates(err, constraint) })
 		if !lost {
 			return err
 		}

@@ -1,6 +1,7 @@
-// Package leasestore stores leases with their reservations and events, the hosts, floating IPs, network segments and devices that can be
-// reserved, and their allocations to reservations. When an active reservation changes, package leasestore also updates the resources of the
-// reservation in the tables of Placement (package inventorystore), in the same transaction.
+// Package leasestore stores leases with their reservations and events, the hosts, floating IPs, network
+// segments and devices that can be reserved, and their allocations to reservations. When an active
+// reservation changes, package leasestore also updates the resources of the reservation in the tables of
+// Placement (package inventorystore), in the same transaction.
 package leasestore
 
 import (
@@ -24,15 +25,18 @@ type Config struct {
 	Limits        lease.Limits
 	Quota         lease.Quota
 	Notifications bool // store a notification for the webhooks at every change of a lease
-	// OnFinished, if set, is called after the start or the end of a lease has been committed without a failure. The parameter `late` is the
-	// time since the start or the end was due.
+	// OnFinished, if set, is called after the start or the end of a lease has been committed without a
+	// failure. The parameter `late` is the time since the start or the end was due.
 	OnFinished func(step lease.Step, late time.Duration)
-	// PlanBudget is the time after which PlanLease tries no further start; 0: defaultPlanBudget. PlanLease always tries the first start.
+	// PlanBudget is the time after which PlanLease tries no further start; 0: defaultPlanBudget. PlanLease
+	// always tries the first start.
 	PlanBudget time.Duration
-	// BatchTime is the time after which another process takes over a batch, which means the steps that one call to BeginDueLeases has begun; 0:
-	// defaultBatchTime. If a process is slower, two processes perform the same step, which is harmless.
+	// BatchTime is the time after which another process takes over a batch, which means the steps that one
+	// call to BeginDueLeases has begun; 0: defaultBatchTime. If a process is slower, two processes perform
+	// the same step, which is harmless.
 	BatchTime time.Duration
-	PoolHosts bool // add registered hosts to Nova's aggregate "freepool", and remove hosts that are no longer registered
+	// add registered hosts to Nova's aggregate "freepool", and remove hosts that are no longer registered
+	PoolHosts bool
 }
 
 // New returns a store for a database, with the given settings.
@@ -49,12 +53,14 @@ func (s *Store) inTx(ctx context.Context, f func(*transaction) error) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error { return f(&transaction{Tx: tx, config: s.config}) })
 }
 
-// savepoint runs f in a savepoint. If f fails, savepoint rolls back the writes of f, and the caller can continue the transaction.
+// savepoint runs f in a savepoint. If f fails, savepoint rolls back the writes of f, and the caller can
+// continue the transaction.
 func (t *transaction) savepoint(ctx context.Context, f func(*transaction) error) error {
 	return db.Savepoint(ctx, t.Tx, func(tx db.Tx) error { return f(&transaction{tx, t.config, t.search}) })
 }
 
-// Workflows lists the workflow types of this package, each with the SQL query for the rows that must have a workflow.
+// Workflows lists the workflow types of this package, each with the SQL query for the rows that must have a
+// workflow.
 var Workflows = []outbox.Source{
 	// A lease needs a workflow as long as lease.Next returns another step than lease.StepStop.
 	{Workflow: contract.Lease, Rows: `

@@ -9,12 +9,16 @@ import (
 	"berth/internal/store/db"
 )
 
-// Unfinished counts the work on leases that is not finished, for example because a call to Nova failed or a process died.
+// Unfinished counts the work on leases that is not finished, for example because a call to Nova failed or a
+// process died.
 type Unfinished struct {
-	Quarantined  int64 // hosts that a lease keeps because the end of the lease has failed
-	PoolChanges  int64 // hosts that must still be added to Nova's aggregate "freepool" or removed from it
-	Leftovers    int64 // reservations of deleted leases whose removal from Nova and Neutron is due or has failed
-	Interrupted  int64 // leases with a step that a process has begun and not finished in time, and that no other process has taken over
+	Quarantined int64 // hosts that a lease keeps because the end of the lease has failed
+	PoolChanges int64 // hosts that must still be added to Nova's aggregate "freepool" or removed from it
+	// reservations of deleted leases whose removal from Nova and Neutron is due or has failed
+	Leftovers int64
+	// leases with a step that a process has begun and not finished in time, and that no other process has
+	// taken over
+	Interrupted  int64
 	FailingCalls int64 // reservations whose last call to Nova, Neutron, Keystone or Placement failed
 }
 

@@ -41,7 +41,13 @@ func TestUnfinished_CountsWhatIsHeldUp(t *testing.T) {
 	}
 	e.batchTimesOver()
 
-	if d := cmp.Diff(leasestore.Unfinished{Quarantined: 1, PoolChanges: 1, Leftovers: 1, Interrupted: 1, FailingCalls: 1}, unfinished()); d != "" {
+	if d := cmp.Diff(leasestore.Unfinished{
+		Quarantined:  1,
+		PoolChanges:  1,
+		Leftovers:    1,
+		Interrupted:  1,
+		FailingCalls: 1,
+	}, unfinished()); d != "" {
 		t.Errorf("unfinished work (-want +got): %s", d)
 	}
 }
