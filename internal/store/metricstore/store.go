@@ -1,5 +1,6 @@
-// Package metricstore counts rows for the metrics of berth. The tables belong to other stores; package metricstore only reads them. Every
-// query of package metricstore reads few rows: only objects that wait, undelivered messages, and agents.
+// Package metricstore counts rows for the metrics of berth. The tables belong to other stores; package
+// metricstore only reads them. Every query of package metricstore reads few rows: only objects that wait,
+// undelivered messages, and agents.
 package metricstore
 
 import (
@@ -28,7 +29,8 @@ type BlockAges struct {
 	Oldest          time.Duration // age of the oldest block; 0: no block
 }
 
-// BlockAges counts the blocks of each entity. Only objects that wait have blocks, so the query reads few rows.
+// BlockAges counts the blocks of each entity. Only objects that wait have blocks, so the query reads few
+// rows.
 func (s *Store) BlockAges(ctx context.Context) ([]BlockAges, error) {
 	all, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[BlockAges], `
 		select e.name, count(*) filter (where b.age < interval '1 minute'),
@@ -70,7 +72,8 @@ type Pending struct {
 	Oldest   time.Duration // age of the oldest message; 0: no message
 }
 
-// maxPending is the maximum number of messages that Pending counts, so that the query stays fast during a long outage.
+// maxPending is the maximum number of messages that Pending counts, so that the query stays fast during a
+// long outage.
 const maxPending = 10_000
 
 // Pending counts the recorded messages that are not delivered, by kind.
