@@ -13,12 +13,19 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// RepairFindings records journal entries that repair findings of an audit, and returns one outcome per finding: the number
-// of the recorded entry, or the reason why no entry is recorded. All findings of one call must have the same object type.
-// If the object of a finding has journal entries after `since`, or no longer matches the finding, RepairFindings skips the
-// object, because the finding is out of date. If the parameter `exactly` is true, RepairFindings also skips an object
-// whose rows have changed since the audit recorded the finding.
-func (s *Store) RepairFindings(ctx context.Context, run int64, findings []journal.Finding, since journalstore.Timestamp, exactly bool) ([]string, error) {
+// RepairFindings records journal entries that repair findings of an audit, and returns one outcome per
+// finding: the number of the recorded entry, or the reason why no entry is recorded. All findings of one call
+// must have the same object type. If the object of a finding has journal entries after `since`, or no longer
+// matches the finding, RepairFindings skips the object, because the finding is out of date. If the parameter
+// `exactly` is true, RepairFindings also skips an object whose rows have changed since the audit recorded the
+// finding.
+func (s *Store) RepairFindings(
+	ctx context.Context,
+	run int64,
+	findings []journal.Finding,
+	since journalstore.Timestamp,
+	exactly bool,
+) ([]string, error) {
 	if len(findings) == 0 {
 		return nil, nil
 	}
@@ -65,10 +72,15 @@ func (s *Store) RepairFindings(ctx context.Context, run int64, findings []journa
 	return outcomes, nil
 }
 
-// expectedObjects returns the expected state of the objects by ID. The result also contains the check network (journal.Canary).
-// The check network has no row in the database: berth creates it at the controller, and if it is missing there, the controller
-// has lost its data.
-func expectedObjects(ctx context.Context, tx db.Tx, src journalstore.Source, ids []string) (map[string]journal.Change, error) {
+// expectedObjects returns the expected state of the objects by ID. The result also contains the check network
+// (journal.Canary). The check network has no row in the database: berth creates it at the controller, and if
+// it is missing there, the controller has lost its data.
+func expectedObjects(
+	ctx context.Context,
+	tx db.Tx,
+	src journalstore.Source,
+	ids []string,
+) (map[string]journal.Change, error) {
 	all := map[string]journal.Change{journal.Canary().Object.ID: journal.Canary()}
 	kept, err := src.ByIDs(ctx, tx, ids...)
 	for _, c := range kept {
@@ -78,7 +90,11 @@ func expectedObjects(ctx context.Context, tx db.Tx, src journalstore.Source, ids
 }
 
 // repairChange returns the change that repairs a finding, or the reason why no change is recorded.
-func repairChange(f journal.Finding, c journal.Change, exists, changing, exactly bool) (journal.Change, string) {
+func repairChange(
+	f journal.Finding,
+	c journal.Change,
+	exists, changing, exactly bool,
+) (journal.Change, string) {
 	switch {
 	case changing:
 		return c, "the journal changes it anyway"
@@ -99,9 +115,16 @@ func repairChange(f journal.Finding, c journal.Change, exists, changing, exactly
 	return c, ""
 }
 
-// saveOutcomes links the journal entries to the repair that recorded them, and saves each outcome in the row of its
-// finding.
-func saveOutcomes(ctx context.Context, tx db.Tx, run int64, seqs []int64, findings []journal.Finding, outcomes []string) error {
+// saveOutcomes links the journal entries to the repair that recorded them, and saves each outcome in the row
+// of its finding.
+func saveOutcomes(
+	ctx context.Context,
+	tx db.Tx,
+	run int64,
+	seqs []int64,
+	findings []journal.Finding,
+	outcomes []string,
+) error {
 	types, ids := make([]string, len(findings)), make([]string, len(findings))
 	for i, f := range findings {
 		types[i], ids[i] = f.Object.Type, f.Object.ID
@@ -116,9 +139,10 @@ func saveOutcomes(ctx context.Context, tx db.Tx, run int64, seqs []int64, findin
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// IsRecoveryDue reports whether a recovery must start. If an entry needs a recovery and no recovery has handled the entry
-// yet, a recovery is due when the last recovery began longer ago than `soon`. If a recovery has already handled the
-// entry, the next recovery is due when the last recovery began longer ago than `otherwise`.
+// IsRecoveryDue reports whether a recovery must start. If an entry needs a recovery and no recovery has
+// handled the entry yet, a recovery is due when the last recovery began longer ago than `soon`. If a recovery
+// has already handled the entry, the next recovery is due when the last recovery began longer ago than
+// `otherwise`.
 func (s *Store) IsRecoveryDue(ctx context.Context, soon, otherwise time.Duration) (bool, error) {
 	var due bool
 	err := s.db.QueryRow(ctx, `
@@ -136,10 +160,14 @@ func (s *Store) IsRecoveryDue(ctx context.Context, soon, otherwise time.Duration
 	return due, nil
 }
 
-// UnrecoveredEntries lists up to `limit` journal entries with numbers above `after` that need a recovery and that the run has
-// not recovered yet. An entry needs a recovery if it has failed, or if the controller has rejected the entry at least three
-// times because a parent is missing.
-func (s *Store) UnrecoveredEntries(ctx context.Context, run, after int64, limit int) ([]journal.Entry, error) {
+// UnrecoveredEntries lists up to `limit` journal entries with numbers above `after` that need a recovery and
+// that the run has not recovered yet. An entry needs a recovery if it has failed, or if the controller has
+// rejected the entry at least three times because a parent is missing.
+func (s *Store) UnrecoveredEntries(
+	ctx context.Context,
+	run, after int64,
+	limit int,
+) ([]journal.Entry, error) {
 	entries, err := db.QueryAll(ctx, s.db, journalstore.ScanEntry, `
 		select `+journalstore.EntryColumns+`
 		from journal_entry
@@ -153,10 +181,15 @@ func (s *Store) UnrecoveredEntries(ctx context.Context, run, after int64, limit 
 	return entries, nil
 }
 
-// RecoverEntry decides how to recover a failed entry. The parameter `has` is the object at the controller, or nil if the
-// controller does not have the object. The result `ok` is false if the entry has changed since the caller read it. RecoverEntry
-// records the decision with the entry.
-func (s *Store) RecoverEntry(ctx context.Context, run int64, e journal.Entry, has []byte) (r journal.RecoveryAction, ok bool, err error) {
+// RecoverEntry decides how to recover a failed entry. The parameter `has` is the object at the controller, or
+// nil if the controller does not have the object. The result `ok` is false if the entry has changed since the
+// caller read it. RecoverEntry records the decision with the entry.
+func (s *Store) RecoverEntry(
+	ctx context.Context,
+	run int64,
+	e journal.Entry,
+	has []byte,
+) (r journal.RecoveryAction, ok bool, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
 		src := sourceOf(e.Object.Type)
 		if err := src.Lock(ctx, tx, e.Object.Type, e.Object.ID); err != nil {
@@ -190,7 +223,13 @@ func (s *Store) RecoverEntry(ctx context.Context, run int64, e journal.Entry, ha
 	return r, ok, nil
 }
 
-func applyRecovery(ctx context.Context, tx db.Tx, run int64, e journal.Entry, r journal.RecoveryAction) error {
+func applyRecovery(
+	ctx context.Context,
+	tx db.Tx,
+	run int64,
+	e journal.Entry,
+	r journal.RecoveryAction,
+) error {
 	if err := journalstore.RecordDecision(ctx, tx, e.Seq, "recover", fmt.Sprintf("recovery %d", run), r.Reason); err != nil {
 		return err
 	}

@@ -8,7 +8,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// While programs are being upgraded, an older program may send an entry, too. It writes only the sentence of the error.
+// While programs are being upgraded, an older program may send an entry, too. It writes only the sentence of
+// the error.
 func TestUnrecoveredEntries_MissingParentByCodeNotBySentence(t *testing.T) {
 	t.Parallel()
 	const sentence = "the controller does not know an object that this one refers to (442)"
@@ -20,12 +21,37 @@ func TestUnrecoveredEntries_MissingParentByCodeNotBySentence(t *testing.T) {
 		then   string            // SQL that follows the outcome
 		due    bool
 	}{
-		{name: "code with another sentence", code: journal.MissingParent, reason: "no such network", due: true},
+		{
+			name:   "code with another sentence",
+			code:   journal.MissingParent,
+			reason: "no such network",
+			due:    true,
+		},
 		{name: "no code", reason: "the controller answered 500"},
-		{name: "sentence of an older program", reason: "the controller answered 500", then: older, due: true},
-		{name: "other sentence of an older program", code: journal.MissingParent, reason: "no such network", then: other},
-		{name: "too few attempts", code: journal.MissingParent, reason: "no such network", then: `update journal_entry set attempt = 2`},
-		{name: "completed", code: journal.MissingParent, reason: "no such network", then: `update journal_entry set state = 'completed', finished_at = now()`},
+		{
+			name:   "sentence of an older program",
+			reason: "the controller answered 500",
+			then:   older,
+			due:    true,
+		},
+		{
+			name:   "other sentence of an older program",
+			code:   journal.MissingParent,
+			reason: "no such network",
+			then:   other,
+		},
+		{
+			name:   "too few attempts",
+			code:   journal.MissingParent,
+			reason: "no such network",
+			then:   `update journal_entry set attempt = 2`,
+		},
+		{
+			name:   "completed",
+			code:   journal.MissingParent,
+			reason: "no such network",
+			then:   `update journal_entry set state = 'completed', finished_at = now()`,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -49,7 +75,12 @@ func TestUnrecoveredEntries_MissingParentByCodeNotBySentence(t *testing.T) {
 			}
 			entries, err := s.Mirror.UnrecoveredEntries(t.Context(), 1, 0, 10)
 			if err != nil || (len(entries) == 1) != tt.due {
-				t.Errorf("UnrecoveredEntries: got %d entries, error %v; want the entry: %t", len(entries), err, tt.due)
+				t.Errorf(
+					"UnrecoveredEntries: got %d entries, error %v; want the entry: %t",
+					len(entries),
+					err,
+					tt.due,
+				)
 			}
 		})
 	}

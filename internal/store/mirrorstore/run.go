@@ -17,14 +17,27 @@ const runColumns = `id, kind, coalesce(plan, 0), actor, reason, state, position,
 
 func scanRun(row pgx.CollectableRow) (journal.Run, error) {
 	var r journal.Run
-	err := row.Scan(&r.ID, &r.Kind, &r.Plan, &r.Actor, &r.Reason, &r.State, &r.Position, &r.Progress, &r.Note, &r.Step,
-		&r.CreatedAt, &r.UpdatedAt, &r.FinishedAt)
+	err := row.Scan(
+		&r.ID,
+		&r.Kind,
+		&r.Plan,
+		&r.Actor,
+		&r.Reason,
+		&r.State,
+		&r.Position,
+		&r.Progress,
+		&r.Note,
+		&r.Step,
+		&r.CreatedAt,
+		&r.UpdatedAt,
+		&r.FinishedAt,
+	)
 	return r, err
 }
 
-// StartRun creates a run, or returns the open run of the same kind if there is one. The plan of a repair is the audit
-// whose findings it repairs. For a repair, StartRun returns db.ErrConflict if a repair with another plan is open, or if
-// the plan is not a finished audit.
+// StartRun creates a run, or returns the open run of the same kind if there is one. The plan of a repair is
+// the audit whose findings it repairs. For a repair, StartRun returns db.ErrConflict if a repair with another
+// plan is open, or if the plan is not a finished audit.
 func (s *Store) StartRun(ctx context.Context, want journal.Run) (journal.Run, error) {
 	var r journal.Run
 	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {
@@ -60,13 +73,24 @@ func (s *Store) StartRun(ctx context.Context, want journal.Run) (journal.Run, er
 
 // runNudge returns the nudge for the workflow of a kind of run.
 func runNudge(kind string) contract.Nudge {
-	return contract.Nudge{Workflow: contract.RunWorkflows[kind], ID: contract.RunID(kind), Summary: kind + " of the controller",
-		Attributes: contract.Attributes{Resource: kind}}
+	return contract.Nudge{
+		Workflow:   contract.RunWorkflows[kind],
+		ID:         contract.RunID(kind),
+		Summary:    kind + " of the controller",
+		Attributes: contract.Attributes{Resource: kind},
+	}
 }
 
 // OpenRun returns the open run of a kind, or a run with the ID 0 if none is open.
 func (s *Store) OpenRun(ctx context.Context, kind string) (journal.Run, error) {
-	r, err := db.QueryOne(ctx, s.db, scanRun, nil, `select `+runColumns+` from mirror_run where kind = $1 and finished_at is null`, kind)
+	r, err := db.QueryOne(
+		ctx,
+		s.db,
+		scanRun,
+		nil,
+		`select `+runColumns+` from mirror_run where kind = $1 and finished_at is null`,
+		kind,
+	)
 	if err != nil || r.ID == 0 {
 		return r, err
 	}
@@ -84,7 +108,8 @@ func (s *Store) IsRunDue(ctx context.Context, kind string, every time.Duration) 
 	return overdue, nil
 }
 
-// LastDone returns the run of a kind that was started last among those that are done, or a run with the ID 0 if there is none.
+// LastDone returns the run of a kind that was started last among those that are done, or a run with the ID 0
+// if there is none.
 func (s *Store) LastDone(ctx context.Context, kind string) (journal.Run, error) {
 	r, err := db.QueryOne(ctx, s.db, scanRun, nil, `
 		select `+runColumns+`
@@ -100,14 +125,22 @@ func (s *Store) LastDone(ctx context.Context, kind string) (journal.Run, error) 
 
 // Run returns the run with the given number, or db.ErrNotFound if the run does not exist.
 func (s *Store) Run(ctx context.Context, id int64) (journal.Run, error) {
-	r, err := db.QueryOne(ctx, s.db, scanRun, db.ErrNotFound, `select `+runColumns+` from mirror_run where id = $1`, id)
+	r, err := db.QueryOne(
+		ctx,
+		s.db,
+		scanRun,
+		db.ErrNotFound,
+		`select `+runColumns+` from mirror_run where id = $1`,
+		id,
+	)
 	if err != nil {
 		return r, fmt.Errorf("read run %d: %w", id, err)
 	}
 	return r, countEntries(ctx, s.db, &r)
 }
 
-// Runs lists up to `limit` runs, newest first. If `before` is not 0, Runs lists only runs that are older than the run with this number.
+// Runs lists up to `limit` runs, newest first. If `before` is not 0, Runs lists only runs that are older than
+// the run with this number.
 func (s *Store) Runs(ctx context.Context, before int64, limit int) ([]journal.Run, error) {
 	rows, err := s.db.Query(ctx, `
 		select `+runColumns+`
@@ -121,8 +154,9 @@ func (s *Store) Runs(ctx context.Context, before int64, limit int) ([]journal.Ru
 	return pgx.CollectRows(rows, scanRun)
 }
 
-// TrimRuns deletes runs that finished longer ago than `age`, with their findings. TrimRuns keeps the run of each kind that was started last
-// among those that are done, and an audit that an open repair uses as its plan.
+// TrimRuns deletes runs that finished longer ago than `age`, with their findings. TrimRuns keeps the run of
+// each kind that was started last among those that are done, and an audit that an open repair uses as its
+// plan.
 func (s *Store) TrimRuns(ctx context.Context, age time.Duration) error {
 	_, err := s.db.Exec(ctx, `
 		delete from mirror_run r
@@ -135,8 +169,8 @@ func (s *Store) TrimRuns(ctx context.Context, age time.Duration) error {
 	return nil
 }
 
-// countEntries counts the journal entries that a run has recorded, and those of them that are completed, by object
-// type, and stores the counts in the progress of the run.
+// countEntries counts the journal entries that a run has recorded, and those of them that are completed, by
+// object type, and stores the counts in the progress of the run.
 func countEntries(ctx context.Context, q db.Querier, r *journal.Run) error {
 	rows, err := q.Query(ctx, `
 		select e.object_type, count(*), count(e.finished_at)
@@ -162,8 +196,8 @@ func countEntries(ctx context.Context, q db.Querier, r *journal.Run) error {
 	return err
 }
 
-// SaveRun saves the progress of a run and increments the run's step counter. SaveRun returns db.ErrConflict if the step counter
-// has changed since the caller read the run.
+// SaveRun saves the progress of a run and increments the run's step counter. SaveRun returns db.ErrConflict
+// if the step counter has changed since the caller read the run.
 func (s *Store) SaveRun(ctx context.Context, r journal.Run) (journal.Run, error) {
 	saved, err := db.QueryOne(ctx, s.db, scanRun, db.ErrConflict, `
 		update mirror_run
@@ -177,8 +211,9 @@ func (s *Store) SaveRun(ctx context.Context, r journal.Run) (journal.Run, error)
 	return saved, countEntries(ctx, s.db, &saved)
 }
 
-// CountOpenEntries returns two counts for a run: `open` is the number of the run's journal entries that are not completed. `held` is the
-// number of open entries of the run that have failed, or that wait for a failed entry directly or through other entries.
+// CountOpenEntries returns two counts for a run: `open` is the number of the run's journal entries that are
+// not completed. `held` is the number of open entries of the run that have failed, or that wait for a failed
+// entry directly or through other entries.
 func (s *Store) CountOpenEntries(ctx context.Context, run int64) (open, held int, err error) {
 	err = s.db.QueryRow(ctx, `
 		with recursive held as (
@@ -208,7 +243,8 @@ func (s *Store) DeleteFindings(ctx context.Context, r journal.Run, typ string) e
 	})
 }
 
-// SaveFindings saves findings of an audit. A finding replaces an earlier finding of the audit about the same object.
+// SaveFindings saves findings of an audit. A finding replaces an earlier finding of the audit about the same
+// object.
 func (s *Store) SaveFindings(ctx context.Context, r journal.Run, findings []journal.Finding) error {
 	return s.changeFindings(ctx, r, func(tx db.Tx) error {
 		batch := &pgx.Batch{}
@@ -224,13 +260,22 @@ func (s *Store) SaveFindings(ctx context.Context, r journal.Run, findings []jour
 	})
 }
 
-// changeFindings changes the findings of an audit. changeFindings returns db.ErrConflict if the run's step counter has changed
-// since the caller read the run.
+// changeFindings changes the findings of an audit. changeFindings returns db.ErrConflict if the run's step
+// counter has changed since the caller read the run.
 func (s *Store) changeFindings(ctx context.Context, r journal.Run, alter func(db.Tx) error) error {
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
-		tag, err := tx.Exec(ctx, `select from mirror_run where id = $1 and step = $2 and finished_at is null for update`, r.ID, r.Step)
+		tag, err := tx.Exec(
+			ctx,
+			`select from mirror_run where id = $1 and step = $2 and finished_at is null for update`,
+			r.ID,
+			r.Step,
+		)
 		if err == nil && tag.RowsAffected() == 0 {
-			err = fmt.Errorf("%w: the run is no longer at step %d, because another process has changed it", db.ErrConflict, r.Step)
+			err = fmt.Errorf(
+				"%w: the run is no longer at step %d, because another process has changed it",
+				db.ErrConflict,
+				r.Step,
+			)
 		}
 		if err != nil {
 			return err
@@ -243,10 +288,15 @@ func (s *Store) changeFindings(ctx context.Context, r journal.Run, alter func(db
 	return nil
 }
 
-// Findings lists up to `limit` findings of an audit that follow the given object in the order of repair. Objects that are
-// missing or different at the controller come first (parents before children), then objects that only the controller has
-// (children before parents).
-func (s *Store) Findings(ctx context.Context, run int64, after journal.Ref, limit int) ([]journal.Finding, error) {
+// Findings lists up to `limit` findings of an audit that follow the given object in the order of repair.
+// Objects that are missing or different at the controller come first (parents before children), then objects
+// that only the controller has (children before parents).
+func (s *Store) Findings(
+	ctx context.Context,
+	run int64,
+	after journal.Ref,
+	limit int,
+) ([]journal.Finding, error) {
 	rows, err := s.db.Query(ctx, `
 		with ranked as (
 			select f.*, case kind when 'extra' then 1000 - array_position($2::text[], object_type) else array_position($2::text[], object_type) end as rank

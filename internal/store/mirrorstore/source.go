@@ -9,8 +9,8 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// sourceOf returns the source of the objects of a type that the controller should have: a table of networkstore if
-// berth has an API for the type, otherwise a table of journalstore.
+// sourceOf returns the source of the objects of a type that the controller should have: a table of
+// networkstore if berth has an API for the type, otherwise a table of journalstore.
 func sourceOf(typ string) journalstore.Source {
 	if s, ok := networkstore.MirrorSource(typ); ok {
 		return s
@@ -18,8 +18,8 @@ func sourceOf(typ string) journalstore.Source {
 	return journalstore.ObjectSource(typ)
 }
 
-// Objects reads the expected state of the objects with the given IDs. Objects skips the IDs of objects that do not
-// exist.
+// Objects reads the expected state of the objects with the given IDs. Objects skips the IDs of objects that
+// do not exist.
 func (s *Store) Objects(ctx context.Context, typ string, ids ...string) ([]journal.Change, error) {
 	changes, err := sourceOf(typ).ByIDs(ctx, s.db, ids...)
 	if err != nil {
@@ -28,8 +28,8 @@ func (s *Store) Objects(ctx context.Context, typ string, ids ...string) ([]journ
 	return changes, nil
 }
 
-// ObjectsAfter lists the expected state of up to `limit` objects of a type whose ID is greater than `after`, sorted by ID. To
-// begin at the first object, call ObjectsAfter with uuid.Nil.
+// ObjectsAfter lists the expected state of up to `limit` objects of a type whose ID is greater than `after`,
+// sorted by ID. To begin at the first object, call ObjectsAfter with uuid.Nil.
 func (s *Store) ObjectsAfter(ctx context.Context, typ, after string, limit int) ([]journal.Change, error) {
 	changes, err := sourceOf(typ).After(ctx, s.db, after, limit)
 	if err != nil {
