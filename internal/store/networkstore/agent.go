@@ -45,8 +45,12 @@ func scanAgent(row pgx.CollectableRow) (network.Agent, error) {
 }
 
 var agentColumns = map[string]db.Column{
-	"id":          {Expr: "agent.id", Cast: "uuid[]"},
-	"type":        {Expr: "agent.agent_type", Test: "lower(agent.agent_type) = any(select lower(name) from unnest(%s) as name)", Cast: "text[]"},
+	"id": {Expr: "agent.id", Cast: "uuid[]"},
+	"type": {
+		Expr: "agent.agent_type",
+		Test: "lower(agent.agent_type) = any(select lower(name) from unnest(%s) as name)",
+		Cast: "text[]",
+	},
 	"host":        {Expr: "agent.host", Cast: "text[]"},
 	"binary":      {Expr: "agent.binary_name", Cast: "text[]"},
 	"topic":       {Expr: "agent.topic", Cast: "text[]"},
@@ -54,7 +58,11 @@ var agentColumns = map[string]db.Column{
 	"admin_up":    {Expr: "agent.admin_up", Cast: "boolean[]"},
 	"zone":        {Expr: "agent.availability_zone", Cast: "text[]"},
 	"alive":       {Expr: "(heartbeat_at > clock_timestamp() - $1::interval)", Cast: "boolean[]"},
-	"network":     {Test: "exists (select from dhcp_binding d where d.agent_id = agent.id and d.network_id = any(%s))", Cast: "uuid[]", Unsorted: true},
+	"network": {
+		Test:     "exists (select from dhcp_binding d where d.agent_id = agent.id and d.network_id = any(%s))",
+		Cast:     "uuid[]",
+		Unsorted: true,
+	},
 }
 
 // Agents lists agents. Unless the listing needs the field `configurations`, Agents does not read it.
@@ -82,16 +90,24 @@ func (s *Store) Agent(ctx context.Context, id uuid.UUID) (network.Agent, error) 
 }
 
 func agentByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Agent, error) {
-	return db.QueryOne(ctx, q, scanAgent, agentNotFound(id), agentSelect+` where id = $2`, network.AgentDownTime, id)
+	return db.QueryOne(
+		ctx,
+		q,
+		scanAgent,
+		agentNotFound(id),
+		agentSelect+` where id = $2`,
+		network.AgentDownTime,
+		id,
+	)
 }
 
 func agentNotFound(id uuid.UUID) error {
 	return notFound(network.NotFound(network.AgentNotFound, "Agent", id))
 }
 
-// UpdateAgent changes the fields that an operator may set: admin state and description. When an operator enables an L2 agent,
-// UpdateAgent binds the ports on the agent's host whose binding had failed. When an operator enables a DHCP agent, UpdateAgent
-// assigns to it the networks that have no DHCP agent.
+// UpdateAgent changes the fields that an operator may set: admin state and description. When an operator
+// enables an L2 agent, UpdateAgent binds the ports on the agent's host whose binding had failed. When an
+// operator enables a DHCP agent, UpdateAgent assigns to it the networks that have no DHCP agent.
 func (s *Store) UpdateAgent(ctx context.Context, id uuid.UUID, c network.AgentChange) (network.Agent, error) {
 	var a network.Agent
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -125,7 +141,8 @@ func (s *Store) UpdateAgent(ctx context.Context, id uuid.UUID, c network.AgentCh
 }
 
 // retryFailedBindings binds the ports on the host whose binding failed earlier because no L2 agent was alive.
-// retryFailedBindings does nothing if the agent on the host is disabled, or if the agent's type does not wire ports.
+// retryFailedBindings does nothing if the agent on the host is disabled, or if the agent's type does not wire
+// ports.
 func retryFailedBindings(ctx context.Context, tx *transaction, kind, host string) error {
 	if !slices.Contains(network.L2AgentTypes(), kind) {
 		return nil
@@ -137,11 +154,12 @@ func retryFailedBindings(ctx context.Context, tx *transaction, kind, host string
 		order by id`, host, kind)
 }
 
-// ReportState records an agent heartbeat and returns AgentNew, AgentAlive or AgentRevived. The first heartbeat of an agent
-// registers the agent. If the agent wires ports, ReportState binds the ports on the agent's host whose binding failed because
-// no L2 agent was alive. If the agent is a DHCP agent, ReportState assigns to it a share of the networks whose DHCP agents
-// are all down. A new or revived DHCP agent also gets the networks that have no DHCP agent. ReportState returns a fault for
-// an agent that exceeds the limits of AgentState.Check or network.MaxAgentsOfHost.
+// ReportState records an agent heartbeat and returns AgentNew, AgentAlive or AgentRevived. The first
+// heartbeat of an agent registers the agent. If the agent wires ports, ReportState binds the ports on the
+// agent's host whose binding failed because no L2 agent was alive. If the agent is a DHCP agent, ReportState
+// assigns to it a share of the networks whose DHCP agents are all down. A new or revived DHCP agent also gets
+// the networks that have no DHCP agent. ReportState returns a fault for an agent that exceeds the limits of
+// AgentState.Check or network.MaxAgentsOfHost.
 func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string, error) {
 	if err := st.Check(); err != nil {
 		return "", err
@@ -155,8 +173,9 @@ func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string,
 		}
 		switch {
 		case result == network.AgentRevived && st.ResourceVersions == nil && st.Type != network.DHCPAgent:
-			// An agent sends its ResourceVersions only when it starts. This agent has not restarted while it counted as
-			// down, so it does not synchronize all its state, and needs the notifications that it missed.
+			// An agent sends its ResourceVersions only when it starts. This agent has not restarted while it
+			// counted as down, so it does not synchronize all its state, and needs the notifications that it
+			// missed.
 			if err := notificationstore.Replay(ctx, tx, silent+network.AgentDownTime); err != nil {
 				return err
 			}
@@ -168,9 +187,9 @@ func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string,
 	return result, err
 }
 
-// assignNetworksToAgent assigns networks that need a DHCP agent to the DHCP agent on the host. If the agent is of a kind that
-// does not report ready ports, assignNetworksToAgent removes the DHCP blocks of the ports on the agent's networks, because the
-// agent would never lift these blocks.
+// assignNetworksToAgent assigns networks that need a DHCP agent to the DHCP agent on the host. If the agent
+// is of a kind that does not report ready ports, assignNetworksToAgent removes the DHCP blocks of the ports
+// on the agent's networks, because the agent would never lift these blocks.
 func assignNetworksToAgent(ctx context.Context, tx *transaction, host string, isNew bool) error {
 	if isNew {
 		if err := assignUnhostedNetworks(ctx, tx, host); err != nil {
@@ -183,11 +202,25 @@ func assignNetworksToAgent(ctx context.Context, tx *transaction, host string, is
 	return recheckNonReportingAgentPorts(ctx, tx, host)
 }
 
-// recordHeartbeat writes the heartbeat and returns the resulting agent state and the time since the previous heartbeat.
-func recordHeartbeat(ctx context.Context, tx *transaction, st network.AgentState) (result string, silent time.Duration, err error) {
+// recordHeartbeat writes the heartbeat and returns the resulting agent state and the time since the previous
+// heartbeat.
+func recordHeartbeat(
+	ctx context.Context,
+	tx *transaction,
+	st network.AgentState,
+) (result string, silent time.Duration, err error) {
 	var alive bool
-	args := pgx.NamedArgs{"id": uuid.New(), "agent_type": st.Type, "host": st.Host, "binary_name": st.Binary, "topic": st.Topic, "zone": st.Zone,
-		"configurations": st.Configurations, "admin_up": !tx.config.DisableNewAgents, "down_time": network.AgentDownTime}
+	args := pgx.NamedArgs{
+		"id":             uuid.New(),
+		"agent_type":     st.Type,
+		"host":           st.Host,
+		"binary_name":    st.Binary,
+		"topic":          st.Topic,
+		"zone":           st.Zone,
+		"configurations": st.Configurations,
+		"admin_up":       !tx.config.DisableNewAgents,
+		"down_time":      network.AgentDownTime,
+	}
 	if st.ResourceVersions != nil {
 		args["versions"] = encoded(st.ResourceVersions)
 	}
@@ -216,8 +249,14 @@ func recordHeartbeat(ctx context.Context, tx *transaction, st network.AgentState
 	return result, silent, err
 }
 
-// registerAgent inserts a new agent, unless the host has network.MaxAgentsOfHost agents. The result is false if the agent exists.
-func registerAgent(ctx context.Context, tx *transaction, st network.AgentState, args pgx.NamedArgs) (registered bool, err error) {
+// registerAgent inserts a new agent, unless the host has network.MaxAgentsOfHost agents. The result is false
+// if the agent exists.
+func registerAgent(
+	ctx context.Context,
+	tx *transaction,
+	st network.AgentState,
+	args pgx.NamedArgs,
+) (registered bool, err error) {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('agents of ' || @host::text, 0))`, args); err != nil {
 		return false, err
 	}
@@ -235,9 +274,9 @@ func registerAgent(ctx context.Context, tx *transaction, st network.AgentState, 
 	return tag.RowsAffected() == 1, err
 }
 
-// DeleteAgent deletes an agent. DeleteAgent reschedules the networks of a deleted DHCP agent to other DHCP agents. If there is
-// no other DHCP agent, the ports of the deleted agent's networks no longer wait for DHCP. A port that waits for a deleted L2
-// agent keeps waiting, and the port's status names the missing agent.
+// DeleteAgent deletes an agent. DeleteAgent reschedules the networks of a deleted DHCP agent to other DHCP
+// agents. If there is no other DHCP agent, the ports of the deleted agent's networks no longer wait for DHCP.
+// A port that waits for a deleted L2 agent keeps waiting, and the port's status names the missing agent.
 func (s *Store) DeleteAgent(ctx context.Context, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		if _, err := tx.Exec(ctx, `select from agent where id = $1 for update`, id); err != nil {
@@ -265,7 +304,12 @@ func (s *Store) DeleteAgent(ctx context.Context, id uuid.UUID) error {
 				return err
 			}
 		}
-		return nudgePorts(ctx, tx, `exists (select from block b where b.object_id = port.id and b.host = $1) and host = $1`, a.Host)
+		return nudgePorts(
+			ctx,
+			tx,
+			`exists (select from block b where b.object_id = port.id and b.host = $1) and host = $1`,
+			a.Host,
+		)
 	})
 }
 
@@ -274,9 +318,9 @@ const portsAwaitingDHCPAgent = `
 	network_id in (select network_id from dhcp_binding where agent_id = $1)
 		and exists (select from block b where b.object_id = port.id and b.entity = '` + network.DHCP + `')`
 
-// nudgePorts enqueues a nudge for each port that matches the condition. Callers use nudgePorts after a change of an
-// agent that does not change the rows of the ports: the status that each port's workflow shows changes, because it
-// names the agent for which the port waits.
+// nudgePorts enqueues a nudge for each port that matches the condition. Callers use nudgePorts after a change
+// of an agent that does not change the rows of the ports: the status that each port's workflow shows changes,
+// because it names the agent for which the port waits.
 func nudgePorts(ctx context.Context, tx *transaction, condition string, args ...any) error {
 	ports, err := db.QueryAll(ctx, tx, scanPort, portSelect+portFrom+` where `+condition, args...)
 	if err != nil {

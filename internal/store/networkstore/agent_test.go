@@ -51,8 +51,12 @@ func TestAgent_ConcurrentFirstHeartbeatsRegisterOnce(t *testing.T) {
 	}
 	agents, err := fx.Network.Agents(t.Context(), db.Listing{})
 	if err != nil || len(agents) != 1 || news != 1 {
-		t.Errorf("concurrent first heartbeats of one agent: got %d agents, %d results AgentNew and error %v; want 1 agent and 1 result AgentNew",
-			len(agents), news, err)
+		t.Errorf(
+			"concurrent first heartbeats of one agent: got %d agents, %d results AgentNew and error %v; want 1 agent and 1 result AgentNew",
+			len(agents),
+			news,
+			err,
+		)
 	}
 }
 
@@ -69,13 +73,19 @@ func TestAgent_DownAndRevived(t *testing.T) {
 	}
 	fx = fx.withNetwork("10.0.0.0/24")
 	if p := fx.createPort(""); len(p.Blocks) != 0 {
-		t.Errorf("create a port while the only DHCP agent is down: got blocks %v, want none", blockNames(p.Blocks))
+		t.Errorf(
+			"create a port while the only DHCP agent is down: got blocks %v, want none",
+			blockNames(p.Blocks),
+		)
 	}
 	if r := fx.heartbeat(network.DHCPAgent, net1); r != network.AgentRevived {
 		t.Errorf("heartbeat of a down agent: got result %s, want AgentRevived", r)
 	}
 	if p := fx.createPort(""); len(p.Blocks) != 1 {
-		t.Errorf("create a port after the DHCP agent has revived: got blocks %v, want one", blockNames(p.Blocks))
+		t.Errorf(
+			"create a port after the DHCP agent has revived: got blocks %v, want one",
+			blockNames(p.Blocks),
+		)
 	}
 }
 
@@ -85,7 +95,14 @@ func TestAgent_ConcurrentHeartbeatsDoNotExceedTheAgentsOfAHost(t *testing.T) {
 	const reported = 3 * network.MaxAgentsOfHost
 	errs := make([]error, reported)
 	runConcurrently(reported, func(i int) {
-		_, errs[i] = fx.Network.ReportState(t.Context(), network.AgentState{Type: fmt.Sprint("type ", i), Host: cmp1, Configurations: json.RawMessage(`{}`)})
+		_, errs[i] = fx.Network.ReportState(
+			t.Context(),
+			network.AgentState{
+				Type:           fmt.Sprint("type ", i),
+				Host:           cmp1,
+				Configurations: json.RawMessage(`{}`),
+			},
+		)
 	})
 	refused := 0
 	for _, err := range errs {
@@ -96,8 +113,17 @@ func TestAgent_ConcurrentHeartbeatsDoNotExceedTheAgentsOfAHost(t *testing.T) {
 			t.Errorf("heartbeat of a new agent: got error %v, want none or a fault of the kind OverQuota", err)
 		}
 	}
-	if agents, err := fx.Network.Agents(t.Context(), db.Listing{}); err != nil || len(agents) != network.MaxAgentsOfHost || refused != reported-network.MaxAgentsOfHost {
-		t.Errorf("agents of a host that reports %d types at once: got %d agents, %d refused and error %v, want %d agents", reported, len(agents), refused, err, network.MaxAgentsOfHost)
+	if agents, err := fx.Network.Agents(t.Context(), db.Listing{}); err != nil ||
+		len(agents) != network.MaxAgentsOfHost ||
+		refused != reported-network.MaxAgentsOfHost {
+		t.Errorf(
+			"agents of a host that reports %d types at once: got %d agents, %d refused and error %v, want %d agents",
+			reported,
+			len(agents),
+			refused,
+			err,
+			network.MaxAgentsOfHost,
+		)
 	}
 	if r := fx.heartbeat(network.OVSAgent, net1); r != network.AgentNew {
 		t.Errorf("first agent of another host: got result %s, want AgentNew", r)
@@ -110,13 +136,28 @@ func TestPseudoAgents_HostBeyondALimitIsSkipped(t *testing.T) {
 	fx := fixture{Store: storetest.New(t), t: t}
 	large := json.RawMessage(`{"a":"` + strings.Repeat("x", network.MaxConfigurations) + `"}`)
 	hosts := []network.AgentState{
-		{Type: "ODL L2", Host: cmp1, Binary: network.ODLAgentBinary, Configurations: large},
-		{Type: "ODL L2", Host: net1, Binary: network.ODLAgentBinary, Configurations: json.RawMessage(`{}`)},
+		{
+			Type:           "ODL L2",
+			Host:           cmp1,
+			Binary:         network.ODLAgentBinary,
+			Configurations: large,
+		},
+		{
+			Type:           "ODL L2",
+			Host:           net1,
+			Binary:         network.ODLAgentBinary,
+			Configurations: json.RawMessage(`{}`),
+		},
 	}
 	if err := fx.Network.SyncPseudoAgents(t.Context(), hosts, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if agents, err := fx.Network.Agents(t.Context(), db.Listing{}); err != nil || len(agents) != 1 || agents[0].Host != net1 {
-		t.Errorf("pseudo agents: got %+v and error %v, want only the one with small configurations", agents, err)
+	if agents, err := fx.Network.Agents(t.Context(), db.Listing{}); err != nil || len(agents) != 1 ||
+		agents[0].Host != net1 {
+		t.Errorf(
+			"pseudo agents: got %+v and error %v, want only the one with small configurations",
+			agents,
+			err,
+		)
 	}
 }

@@ -42,10 +42,15 @@ func checkZones(ctx context.Context, tx *transaction, zones []string) error {
 	}
 }
 
-// mayHost returns the SQL condition that a DHCP agent is in one of the availability zones that a network requests, or in one of the default
-// zones if the network requests none. If no default zones are configured either, the agent may be in any zone. The parameters are the SQL
-// aliases of the agent and of the network, and the SQL parameter with the default zones.
+// mayHost returns the SQL condition that a DHCP agent is in one of the availability zones that a network
+// requests, or in one of the default zones if the network requests none. If no default zones are configured
+// either, the agent may be in any zone. The parameters are the SQL aliases of the agent and of the network,
+// and the SQL parameter with the default zones.
 func mayHost(agent, net, defaults string) string {
-	zones := fmt.Sprintf(`coalesce(nullif(%s.availability_zone_hints, '{}'), %s::text[], '{}')`, net, defaults)
+	zones := fmt.Sprintf(
+		`coalesce(nullif(%s.availability_zone_hints, '{}'), %s::text[], '{}')`,
+		net,
+		defaults,
+	)
 	return fmt.Sprintf(`(%[2]s = '{}' or %[1]s.availability_zone = any(%[2]s))`, agent, zones)
 }

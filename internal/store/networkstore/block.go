@@ -13,9 +13,9 @@ import (
 	"berth/internal/store/notificationstore"
 )
 
-// Object identifies a row that entities can block. As in Neutron's provisioning blocks, an entity is the name of a
-// party, for example L2 or DHCP, that must complete its part before the object is ready. A block says that an object
-// still waits for an entity.
+// Object identifies a row that entities can block. As in Neutron's provisioning blocks, an entity is the name
+// of a party, for example L2 or DHCP, that must complete its part before the object is ready. A block says
+// that an object still waits for an entity.
 type Object struct {
 	Type string
 	ID   uuid.UUID
@@ -23,10 +23,11 @@ type Object struct {
 
 // blockableType describes an object type that entities can block.
 type blockableType struct {
-	table string // the table with the object's row; every change of the object's blocks happens under the lock of this row
-	// onChange updates an object after a change of the object's blocks, in the same transaction and under the row's lock, and
-	// enqueues the object's notes. The parameter `entity` names the entity that completed its part for the object, or is empty
-	// if the blocks changed for another reason.
+	// the table with the object's row; every change of the object's blocks happens under the lock of this row
+	table string
+	// onChange updates an object after a change of the object's blocks, in the same transaction and under the
+	// row's lock, and enqueues the object's notes. The parameter `entity` names the entity that completed its
+	// part for the object, or is empty if the blocks changed for another reason.
 	onChange func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, blocked bool) error
 }
 
@@ -36,13 +37,20 @@ var blockableTypes = map[string]blockableType{
 	"port": {
 		table: "port",
 		onChange: func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, blocked bool) error {
-			_, _, _, err := updatePortStatus(ctx, tx, id, nil, network.PortCause{Entity: entity, BlocksChanged: true})
+			_, _, _, err := updatePortStatus(
+				ctx,
+				tx,
+				id,
+				nil,
+				network.PortCause{Entity: entity, BlocksChanged: true},
+			)
 			return err
 		},
 	},
 	"trunk": {
 		table: "trunk",
-		onChange: func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, blocked bool) error { // a trunk's status is not stored
+		// a trunk's status is not stored
+		onChange: func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, blocked bool) error {
 			if blocked || !tx.config.NotifyWebhook {
 				return nil
 			}
@@ -55,9 +63,10 @@ var blockableTypes = map[string]blockableType{
 	},
 }
 
-// AddBlock makes an object wait for the entity that the report names. The event of the report is network.ReportBlock. A
-// second call to AddBlock for the same object and entity does nothing. If the object does not exist or has
-// network.MaxBlocks blocks, AddBlock does nothing. AddBlock returns whether it added the block.
+// AddBlock makes an object wait for the entity that the report names. The event of the report is
+// network.ReportBlock. A second call to AddBlock for the same object and entity does nothing. If the object
+// does not exist or has network.MaxBlocks blocks, AddBlock does nothing. AddBlock returns whether it added
+// the block.
 func (s *Store) AddBlock(ctx context.Context, o Object, r network.Report) (added bool, err error) {
 	err = s.inTx(ctx, func(tx *transaction) (err error) {
 		b := network.NewOwnedBlock(r, time.Time{})
@@ -71,8 +80,8 @@ func (s *Store) AddBlock(ctx context.Context, o Object, r network.Report) (added
 	return added, err
 }
 
-// Blocks lists the blocks of an object by entity. Blocks returns db.ErrNotFound if the object does not exist, or if entities cannot block
-// objects of its type.
+// Blocks lists the blocks of an object by entity. Blocks returns db.ErrNotFound if the object does not exist,
+// or if entities cannot block objects of its type.
 func (s *Store) Blocks(ctx context.Context, o Object) ([]network.Block, error) {
 	kind, ok := blockableTypes[o.Type]
 	if !ok {
@@ -85,20 +94,34 @@ func (s *Store) Blocks(ctx context.Context, o Object) ([]network.Block, error) {
 	return f.Blocks, err
 }
 
-// RemoveBlock removes an object's block for an entity and updates the object, but does not record that the entity has
-// completed its part. RemoveBlock returns whether the block existed.
+// RemoveBlock removes an object's block for an entity and updates the object, but does not record that the
+// entity has completed its part. RemoveBlock returns whether the block existed.
 func (s *Store) RemoveBlock(ctx context.Context, o Object, entity string) (removed bool, err error) {
 	err = s.inTx(ctx, func(tx *transaction) (err error) {
-		removed, _, err = changeBlocks(ctx, tx, o, "", `delete from block where object_id = $1 and object_type = $2 and entity = $3`, o.ID, o.Type, entity)
+		removed, _, err = changeBlocks(
+			ctx,
+			tx,
+			o,
+			"",
+			`delete from block where object_id = $1 and object_type = $2 and entity = $3`,
+			o.ID,
+			o.Type,
+			entity,
+		)
 		return err
 	})
 	return removed, err
 }
 
-// CompleteBlock records that an entity has completed its part for an object. The report's host must equal the block's host,
-// unless the block names no host. CompleteBlock returns whether it removed a block, and whether other blocks of the object
-// remain. The object's row lock serializes concurrent completions: the second completion sees the result of the first.
-func (s *Store) CompleteBlock(ctx context.Context, o Object, r network.Report) (completed, blocked bool, err error) {
+// CompleteBlock records that an entity has completed its part for an object. The report's host must equal the
+// block's host, unless the block names no host. CompleteBlock returns whether it removed a block, and whether
+// other blocks of the object remain. The object's row lock serializes concurrent completions: the second
+// completion sees the result of the first.
+func (s *Store) CompleteBlock(
+	ctx context.Context,
+	o Object,
+	r network.Report,
+) (completed, blocked bool, err error) {
 	err = s.inTx(ctx, func(tx *transaction) (err error) {
 		completed, blocked, err = changeBlocks(ctx, tx, o, r.Entity, `
 			delete from block
@@ -117,19 +140,33 @@ func (s *Store) Blocked(ctx context.Context, o Object) (bool, error) {
 }
 
 func hasBlocks(ctx context.Context, q db.Querier, o Object) (bool, error) {
-	rows, err := q.Query(ctx, `select exists (select from block where object_id = $1 and object_type = $2)`, o.ID, o.Type)
+	rows, err := q.Query(
+		ctx,
+		`select exists (select from block where object_id = $1 and object_type = $2)`,
+		o.ID,
+		o.Type,
+	)
 	if err != nil {
 		return false, fmt.Errorf("read blocks: %w", err)
 	}
 	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
 }
 
-// changeBlocks runs a statement that changes an object's blocks under the object's row lock. If the statement changed rows,
-// changeBlocks calls the function onChange of the object's type.
-func changeBlocks(ctx context.Context, tx *transaction, o Object, entity, statement string, args ...any) (changed, left bool, err error) {
+// changeBlocks runs a statement that changes an object's blocks under the object's row lock. If the statement
+// changed rows, changeBlocks calls the function onChange of the object's type.
+func changeBlocks(
+	ctx context.Context,
+	tx *transaction,
+	o Object,
+	entity, statement string,
+	args ...any,
+) (changed, left bool, err error) {
 	kind, ok := blockableTypes[o.Type]
 	if !ok {
-		return false, false, fmt.Errorf("object type %q is not registered as a type that entities can block", o.Type)
+		return false, false, fmt.Errorf(
+			"object type %q is not registered as a type that entities can block",
+			o.Type,
+		)
 	}
 	locked, err := tx.Exec(ctx, `select from `+kind.table+` where id = $1 for update`, o.ID)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 // portBatchSize is the maximum number of ports that one transaction of ApplyBlockPolicy rechecks.
 const portBatchSize = 100
 
-// ApplyBlockPolicy rechecks every port whose blocks differ from the configured policy: blocks whose time limit, or whose
-// effect when the limit passes, is not the configured one, and DHCP blocks although the configuration disables DHCP. Blocks
-// that AddBlock has added do not count.
+// ApplyBlockPolicy rechecks every port whose blocks differ from the configured policy: blocks whose time
+// limit, or whose effect when the limit passes, is not the configured one, and DHCP blocks although the
+// configuration disables DHCP. Blocks that AddBlock has added do not count.
 func (s *Store) ApplyBlockPolicy(ctx context.Context) error {
 	var disabled []string
 	if s.config.NoDHCP {
@@ -61,9 +61,9 @@ func (s *Store) ApplyBlockPolicy(ctx context.Context) error {
 // blockTimeLimit is the time limit of a block in microseconds; 0 means no limit.
 const blockTimeLimit = `coalesce((extract(epoch from deadline - since) * 1000000)::bigint, 0)`
 
-// blockTerms are three lists of equal length for SQL's unnest. Each position describes blocks of one entity: the name
-// of the entity, whether the port's status becomes ERROR when the time limit passes (`fatal`), and the time limit in
-// microseconds.
+// blockTerms are three lists of equal length for SQL's unnest. Each position describes blocks of one entity:
+// the name of the entity, whether the port's status becomes ERROR when the time limit passes (`fatal`), and
+// the time limit in microseconds.
 type blockTerms struct {
 	entities []string
 	fatal    []bool
@@ -72,7 +72,10 @@ type blockTerms struct {
 
 // staleBlockTerms returns the terms of existing port blocks that differ from the configured policy.
 func (s *Store) staleBlockTerms(ctx context.Context) (stale blockTerms, err error) {
-	rows, err := s.db.Query(ctx, `select distinct entity, fatal, `+blockTimeLimit+` from block where object_type = 'port' and owner = ''`)
+	rows, err := s.db.Query(
+		ctx,
+		`select distinct entity, fatal, `+blockTimeLimit+` from block where object_type = 'port' and owner = ''`,
+	)
 	if err != nil {
 		return stale, fmt.Errorf("read block policies: %w", err)
 	}
@@ -81,7 +84,16 @@ func (s *Store) staleBlockTerms(ctx context.Context) (stale blockTerms, err erro
 	var limit int64
 	_, err = pgx.ForEachRow(rows, []any{&entity, &fatal, &limit}, func() error {
 		if now, isFatal := s.config.Policy.Limit(entity); now.Microseconds() != limit || isFatal != fatal {
-			stale.entities, stale.fatal, stale.limits = append(stale.entities, entity), append(stale.fatal, fatal), append(stale.limits, limit)
+			stale.entities, stale.fatal, stale.limits = append(
+				stale.entities,
+				entity,
+			), append(
+				stale.fatal,
+				fatal,
+			), append(
+				stale.limits,
+				limit,
+			)
 		}
 		return nil
 	})

@@ -53,7 +53,11 @@ func TestBlockPolicy_NewDeadlinesApplyToExistingBlocks(t *testing.T) {
 	fx.heartbeat(network.OVSAgent, cmp1)
 	fx = fx.withNetwork("10.0.0.0/24")
 	ports := []network.Port{fx.createPort(cmp1), fx.createPort(cmp1)}
-	storetest.Exec(t, url, `update block set since = since - interval '2 minutes', deadline = deadline - interval '2 minutes'`)
+	storetest.Exec(
+		t,
+		url,
+		`update block set since = since - interval '2 minutes', deadline = deadline - interval '2 minutes'`,
+	)
 	for _, p := range ports {
 		fx.updateStatus(p.ID)
 		fx.checkPort("after the deadline", p, network.Errored, "L2@cmp-1")
@@ -77,8 +81,13 @@ func TestBlockPolicy_NewDeadlinesApplyToExistingBlocks(t *testing.T) {
 			fx.checkPort("after ApplyBlockPolicy", p, today.status, "L2@cmp-1")
 			limit, fatal := today.policy.Limit(network.L2)
 			b := fx.readPort(p.ID).Blocks[0]
-			if b.Fatal != fatal || (b.Deadline != nil) != (limit > 0) || b.Deadline != nil && !b.Deadline.Equal(b.Since.Add(limit)) {
-				t.Errorf("apply block policy %d: got block %+v, want the severity and the deadline of this policy", i, b)
+			if b.Fatal != fatal || (b.Deadline != nil) != (limit > 0) ||
+				b.Deadline != nil && !b.Deadline.Equal(b.Since.Add(limit)) {
+				t.Errorf(
+					"apply block policy %d: got block %+v, want the severity and the deadline of this policy",
+					i,
+					b,
+				)
 			}
 		}
 	}
@@ -88,24 +97,40 @@ func TestBlockPolicy_DeadlineStartsWhenPortIsEnabled(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	s.Network = networkstore.New(s.DB, networkstore.Config{Policy: network.BlockPolicy{network.L2: {Limit: time.Hour, Fatal: true}}})
+	s.Network = networkstore.New(
+		s.DB,
+		networkstore.Config{Policy: network.BlockPolicy{network.L2: {Limit: time.Hour, Fatal: true}}},
+	)
 	fx := fixture{Store: s, t: t}
 	fx.heartbeat(network.OVSAgent, cmp1)
 	fx = fx.withNetwork("10.0.0.0/24")
 	p := fx.createPort(cmp1, withAdminDown)
-	storetest.Exec(t, url, `update block set since = since - interval '2 hours', deadline = deadline - interval '2 hours'`)
+	storetest.Exec(
+		t,
+		url,
+		`update block set since = since - interval '2 hours', deadline = deadline - interval '2 hours'`,
+	)
 	old := fx.readPort(p.ID).Blocks[0]
 
 	fx.updatePort(p.ID, network.PortChange{AdminUp: ptr(true)})
 
 	fx.checkPort("after the port is administratively enabled", p, network.Down, "L2@cmp-1")
 	b := fx.readPort(p.ID).Blocks[0]
-	if b.Since.Sub(old.Since) < 2*time.Hour || b.Deadline == nil || !b.Deadline.Equal(b.Since.Add(time.Hour)) {
-		t.Errorf("enable a port: got a block since %s with deadline %v, previously since %s; want a new start, and the deadline an hour later",
-			b.Since, b.Deadline, old.Since)
+	if b.Since.Sub(old.Since) < 2*time.Hour || b.Deadline == nil ||
+		!b.Deadline.Equal(b.Since.Add(time.Hour)) {
+		t.Errorf(
+			"enable a port: got a block since %s with deadline %v, previously since %s; want a new start, and the deadline an hour later",
+			b.Since,
+			b.Deadline,
+			old.Since,
+		)
 	}
 	fx.updatePort(p.ID, network.PortChange{Name: ptr("other"), AdminUp: ptr(true)})
 	if again := fx.readPort(p.ID).Blocks[0]; !again.Since.Equal(b.Since) {
-		t.Errorf("update a port without changing its admin state: the block began at %s, then got %s, want no change", b.Since, again.Since)
+		t.Errorf(
+			"update a port without changing its admin state: the block began at %s, then got %s, want no change",
+			b.Since,
+			again.Since,
+		)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// blockScenarios are the test cases about provisioning blocks and reports. The key of a test case contains the number of the
-// case and the required outcome.
+// blockScenarios are the test cases about provisioning blocks and reports. The key of a test case contains
+// the number of the case and the required outcome.
 var blockScenarios = map[string]func(fx fixture){
 	"C10 a bound port without a device owner waits for L2": func(fx fixture) {
 		p := fx.createPort(cmp1, withDeviceOwner(""))
@@ -28,7 +28,8 @@ var blockScenarios = map[string]func(fx fixture){
 		if s := fx.updateStatus(p.ID, dhcpReady, l2OnCmp1, l2LostOn(cmp1)); !s.Deleted {
 			fx.t.Errorf("reports to a deleted port: got %+v, want it deleted", s)
 		}
-		if blocked, err := fx.Network.Blocked(fx.t.Context(), networkstore.Object{Type: "port", ID: p.ID}); blocked || err != nil {
+		if blocked, err := fx.Network.Blocked(fx.t.Context(), networkstore.Object{Type: "port", ID: p.ID}); blocked ||
+			err != nil {
 			fx.t.Errorf("blocks of a deleted port: got some or error %v, want none", err)
 		}
 	},
@@ -52,8 +53,12 @@ var blockScenarios = map[string]func(fx fixture){
 		before := fx.readPort(p.ID).Revision
 		fx.updateStatus(p.ID, l2OnCmp1, dhcpReady)
 		if after := fx.readPort(p.ID); after.Revision != before || after.IgnoredReports != 2 {
-			fx.t.Errorf("repeat both reports: got revision %d, previously %d, and %d ignored reports; want no new revision and 2 ignored reports",
-				after.Revision, before, after.IgnoredReports)
+			fx.t.Errorf(
+				"repeat both reports: got revision %d, previously %d, and %d ignored reports; want no new revision and 2 ignored reports",
+				after.Revision,
+				before,
+				after.IgnoredReports,
+			)
 		}
 	},
 	"C20 a DHCP report does not activate an unplugged port": func(fx fixture) {
@@ -77,15 +82,28 @@ var blockScenarios = map[string]func(fx fixture){
 	},
 	"C23 C24 only ports with a DHCP-served address wait for DHCP": func(fx fixture) {
 		fx.checkPort("address in a subnet with DHCP", fx.createPort(cmp1), network.Down, "DHCP@", "L2@cmp-1")
-		fx.checkPort("without addresses", fx.createPort(cmp1, func(c *network.PortChange) { c.FixedIPs = &[]network.FixedIP{} }), network.Down, "L2@cmp-1")
+		fx.checkPort(
+			"without addresses",
+			fx.createPort(cmp1, func(c *network.PortChange) { c.FixedIPs = &[]network.FixedIP{} }),
+			network.Down,
+			"L2@cmp-1",
+		)
 		fx.setSubnetDHCP(false)
 		fx.checkPort("address in a subnet without DHCP", fx.createPort(cmp1), network.Down, "L2@cmp-1")
 	},
 	"C25 a new address adds a DHCP block, a new host does not": func(fx fixture) {
 		p := fx.createPort(cmp1)
 		fx.updateStatus(p.ID, l2OnCmp1, dhcpReady)
-		fx.updatePort(p.ID, network.PortChange{FixedIPs: &[]network.FixedIP{{Subnet: fx.subnet.ID}, {Subnet: fx.subnet.ID}}})
-		fx.checkPort("after another address was added", p, network.Down, "DHCP@") // a blocked port is never active
+		fx.updatePort(
+			p.ID,
+			network.PortChange{FixedIPs: &[]network.FixedIP{{Subnet: fx.subnet.ID}, {Subnet: fx.subnet.ID}}},
+		)
+		fx.checkPort(
+			"after another address was added",
+			p,
+			network.Down,
+			"DHCP@",
+		) // a blocked port is never active
 		fx.updateStatus(p.ID, dhcpReady)
 		fx.checkPort("after the DHCP report for the new address", p, network.Active)
 		fx.updatePort(p.ID, network.PortChange{Host: ptr(cmp2)})
@@ -105,8 +123,12 @@ var blockScenarios = map[string]func(fx fixture){
 		fx.updatePort(p.ID, network.PortChange{Host: ptr("")})
 		fx.checkPort("unbound", p, network.Down)
 		fx.updatePort(p.ID, network.PortChange{Host: ptr(cmp2)})
-		if s := fx.updateStatus(p.ID, l2OnCmp1); s.IgnoredReports != 1 || len(s.Events) != 1 || s.Events[0].Name != network.NovaNetworkChanged {
-			fx.t.Errorf("late report of the previous host: got %+v, want it ignored and only the event network-changed", s)
+		if s := fx.updateStatus(p.ID, l2OnCmp1); s.IgnoredReports != 1 || len(s.Events) != 1 ||
+			s.Events[0].Name != network.NovaNetworkChanged {
+			fx.t.Errorf(
+				"late report of the previous host: got %+v, want it ignored and only the event network-changed",
+				s,
+			)
 		}
 		fx.checkPort("after the late report", p, network.Down, "L2@cmp-2")
 		fx.updateStatus(p.ID, l2OnCmp2)
@@ -165,13 +187,21 @@ var blockScenarios = map[string]func(fx fixture){
 			fx.updateStatus(p.ID, before...)
 			for _, otherHost := range []string{cmp2, ""} {
 				if s := fx.updateStatus(p.ID, begun(otherHost)); s.Status != status || s.Accepted[0] {
-					fx.t.Errorf("report from host %q that wiring has begun: got status %s, want it ignored and status %s",
-						otherHost, s.Status, status)
+					fx.t.Errorf(
+						"report from host %q that wiring has begun: got status %s, want it ignored and status %s",
+						otherHost,
+						s.Status,
+						status,
+					)
 				}
 			}
-			if s := fx.updateStatus(p.ID, begun(cmp1)); s.Status != network.Build || s.Accepted[0] != (status != network.Build) {
-				fx.t.Errorf("report that wiring has begun, for a port with status %s: got %+v, want BUILD, and accepted unless it was BUILD before",
-					status, s)
+			if s := fx.updateStatus(p.ID, begun(cmp1)); s.Status != network.Build ||
+				s.Accepted[0] != (status != network.Build) {
+				fx.t.Errorf(
+					"report that wiring has begun, for a port with status %s: got %+v, want BUILD, and accepted unless it was BUILD before",
+					status,
+					s,
+				)
 			}
 		}
 		down := fx.createPort(cmp1, withAdminDown)

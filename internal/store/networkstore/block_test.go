@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// completionCount counts the notes about the object's completion. Each nudge that is merged into an existing note
-// increments the version of this note.
+// completionCount counts the notes about the object's completion. Each nudge that is merged into an existing
+// note increments the version of this note.
 func completionCount(t *testing.T, fx fixture, o networkstore.Object) (n int64) {
 	t.Helper()
 	notes, err := fx.Outbox.Claim(t.Context(), "test", 1000, time.Nanosecond)
@@ -49,7 +49,12 @@ func TestBlock_AnyRegisteredObjectType(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fmt.Sprintf("completed %v, blocked %v, notes %d", completed, blocked, completionCount(t, fx, o))
+		return fmt.Sprintf(
+			"completed %v, blocked %v, notes %d",
+			completed,
+			blocked,
+			completionCount(t, fx, o),
+		)
 	}
 	remove := func(entity string) bool {
 		t.Helper()
@@ -85,21 +90,35 @@ func TestBlock_AnyRegisteredObjectType(t *testing.T) {
 	if !remove("audit") || remove("audit") {
 		t.Error("call RemoveBlock twice for one block: want true from the first call only")
 	}
-	want("the last block after the removal of another", complete("storage"), "completed true, blocked false, notes 2")
+	want(
+		"the last block after the removal of another",
+		complete("storage"),
+		"completed true, blocked false, notes 2",
+	)
 	add("audit")
 	if !remove("audit") {
 		t.Error("RemoveBlock for the last block: got false, want true")
 	}
 	if n := completionCount(t, fx, o); n != 2 {
-		t.Errorf("notes after the removal of the last block: got %d, want the 2 of the completions, because a removal is not a completion", n)
+		t.Errorf(
+			"notes after the removal of the last block: got %d, want the 2 of the completions, because a removal is not a completion",
+			n,
+		)
 	}
 
 	missing := networkstore.Object{Type: "network", ID: uuid.New()}
 	if added, err := fx.Network.AddBlock(ctx, missing, network.Report{Entity: "audit"}); added || err != nil {
 		t.Errorf("AddBlock for a missing object: got %v, error %v; want false and no error", added, err)
 	}
-	if completed, blocked, err := fx.Network.CompleteBlock(ctx, missing, network.Report{Entity: "audit"}); completed || blocked || err != nil {
-		t.Error("CompleteBlock for a missing object: want false, false and no error; got", completed, blocked, err)
+	if completed, blocked, err := fx.Network.CompleteBlock(ctx, missing, network.Report{Entity: "audit"}); completed ||
+		blocked ||
+		err != nil {
+		t.Error(
+			"CompleteBlock for a missing object: want false, false and no error; got",
+			completed,
+			blocked,
+			err,
+		)
 	}
 	if blocked, err := fx.Network.Blocked(ctx, missing); blocked || err != nil {
 		t.Error("Blocked for a missing object: want false and no error; got", blocked, err)
@@ -117,18 +136,35 @@ func TestBlock_PortWaitsForAnyEntity(t *testing.T) {
 	if _, err := fx.Network.AddBlock(t.Context(), o, network.Report{Entity: "firewall"}); err != nil {
 		t.Fatal(err)
 	}
-	if s := fx.updateStatus(p.ID); s.Status != network.Down || !strings.Contains(s.Sentence(), "it waits for firewall since") {
-		t.Errorf("status of a port that waits for the entity firewall: got %+v, want DOWN and a sentence that names the entity", s)
+	if s := fx.updateStatus(p.ID); s.Status != network.Down ||
+		!strings.Contains(s.Sentence(), "it waits for firewall since") {
+		t.Errorf(
+			"status of a port that waits for the entity firewall: got %+v, want DOWN and a sentence that names the entity",
+			s,
+		)
 	}
-	if completed, blocked, err := fx.Network.CompleteBlock(t.Context(), o, network.Report{Entity: "firewall"}); !completed || blocked || err != nil {
-		t.Error("CompleteBlock for the only block of a port: want true, false and no error; got", completed, blocked, err)
+	if completed, blocked, err := fx.Network.CompleteBlock(t.Context(), o, network.Report{Entity: "firewall"}); !completed ||
+		blocked ||
+		err != nil {
+		t.Error(
+			"CompleteBlock for the only block of a port: want true, false and no error; got",
+			completed,
+			blocked,
+			err,
+		)
 	}
-	if a, b := fx.readPort(p.ID), fx.readPort(other.ID); a.Status != network.Active || b.Status != network.Down {
-		t.Errorf("complete the only block of one port: got status %s, want ACTIVE; the other port has status %s, want DOWN", a.Status, b.Status)
+	if a, b := fx.readPort(p.ID), fx.readPort(other.ID); a.Status != network.Active ||
+		b.Status != network.Down {
+		t.Errorf(
+			"complete the only block of one port: got status %s, want ACTIVE; the other port has status %s, want DOWN",
+			a.Status,
+			b.Status,
+		)
 	}
 	// RemoveBlock updates the status of a port when it removes the port's last block. Neutron's
 	// remove_provisioning_component does not update the status.
-	if removed, err := fx.Network.RemoveBlock(t.Context(), networkstore.Object{Type: "port", ID: other.ID}, network.DHCP); !removed || err != nil {
+	if removed, err := fx.Network.RemoveBlock(t.Context(), networkstore.Object{Type: "port", ID: other.ID}, network.DHCP); !removed ||
+		err != nil {
 		t.Error("RemoveBlock for the only block of a port: want true and no error; got", removed, err)
 	}
 	if b := fx.readPort(other.ID); b.Status != network.Active {
@@ -159,7 +195,11 @@ func TestBlock_ConcurrentLastCompletionsActivateOnce(t *testing.T) {
 		}
 		var last atomic.Int32
 		runConcurrently(2*len(entities), func(i int) {
-			completed, blocked, err := fx.Network.CompleteBlock(t.Context(), o, network.Report{Entity: entities[i%len(entities)]})
+			completed, blocked, err := fx.Network.CompleteBlock(
+				t.Context(),
+				o,
+				network.Report{Entity: entities[i%len(entities)]},
+			)
 			if err != nil {
 				t.Error(err)
 			}
@@ -168,8 +208,12 @@ func TestBlock_ConcurrentLastCompletionsActivateOnce(t *testing.T) {
 			}
 		})
 		if after := fx.readPort(p.ID); last.Load() != 1 || after.Status != network.Active {
-			t.Fatalf("round %d: complete all blocks at the same time: %d calls reported the last completion, want 1; got status %s, want ACTIVE",
-				round, last.Load(), after.Status)
+			t.Fatalf(
+				"round %d: complete all blocks at the same time: %d calls reported the last completion, want 1; got status %s, want ACTIVE",
+				round,
+				last.Load(),
+				after.Status,
+			)
 		}
 	}
 }
@@ -194,11 +238,19 @@ func TestBlock_CompletionAndStatusAreOneTransaction(t *testing.T) {
 		})
 		after := fx.readPort(p.ID)
 		if (after.Status == network.Active) != (len(after.Blocks) == 0) {
-			t.Fatalf("round %d: after concurrent changes got status %s with blocks %v, want ACTIVE if and only if there is no block",
-				round, after.Status, after.Blocks)
+			t.Fatalf(
+				"round %d: after concurrent changes got status %s with blocks %v, want ACTIVE if and only if there is no block",
+				round,
+				after.Status,
+				after.Blocks,
+			)
 		}
 		if d := cmp.Diff(after.Status == network.Active, fx.updateStatus(p.ID).Status == network.Active); d != "" {
-			t.Fatalf("round %d: recheck the port: the recheck changed whether the port is ACTIVE (-before +after): %s", round, d)
+			t.Fatalf(
+				"round %d: recheck the port: the recheck changed whether the port is ACTIVE (-before +after): %s",
+				round,
+				d,
+			)
 		}
 	}
 }

@@ -19,12 +19,16 @@ import (
 const pseudoAgentRenewal = network.AgentDownTime / 3
 
 // SyncPseudoAgents makes the pseudo agents match the hosts that the controller reports. A pseudo agent, as in
-// networking-odl, is the row of an agent that stands for the controller on one host. SyncPseudoAgents registers a pseudo
-// agent for each new host and binds the host's ports whose binding had failed. SyncPseudoAgents deletes a pseudo agent if
-// the controller has not reported the agent's host for the duration `forget`. SyncPseudoAgents skips a host that exceeds
-// the limits of ReportState. If nothing has changed and no heartbeat must
-// be renewed, SyncPseudoAgents only reads the pseudo agents once.
-func (s *Store) SyncPseudoAgents(ctx context.Context, hosts []network.AgentState, forget time.Duration) error {
+// networking-odl, is the row of an agent that stands for the controller on one host. SyncPseudoAgents
+// registers a pseudo agent for each new host and binds the host's ports whose binding had failed.
+// SyncPseudoAgents deletes a pseudo agent if the controller has not reported the agent's host for the
+// duration `forget`. SyncPseudoAgents skips a host that exceeds the limits of ReportState. If nothing has
+// changed and no heartbeat must be renewed, SyncPseudoAgents only reads the pseudo agents once.
+func (s *Store) SyncPseudoAgents(
+	ctx context.Context,
+	hosts []network.AgentState,
+	forget time.Duration,
+) error {
 	known, err := s.pseudoAgents(ctx)
 	if err != nil {
 		return err
@@ -38,7 +42,16 @@ func (s *Store) SyncPseudoAgents(ctx context.Context, hosts []network.AgentState
 		}
 		var fault *network.Fault
 		if _, err := s.ReportState(ctx, h); errors.As(err, &fault) {
-			slog.WarnContext(ctx, "OpenDaylight host configuration exceeds a limit; skipped", "host", h.Host, "type", h.Type, "error", err)
+			slog.WarnContext(
+				ctx,
+				"OpenDaylight host configuration exceeds a limit; skipped",
+				"host",
+				h.Host,
+				"type",
+				h.Type,
+				"error",
+				err,
+			)
 			continue
 		} else if err != nil {
 			return err
@@ -90,8 +103,8 @@ func (s *Store) pseudoAgents(ctx context.Context) (map[[2]string]pseudoAgent, er
 	return all, nil
 }
 
-// recheckControllerPorts rechecks the ports on the host that the controller wires and that wait for L2. If the
-// controller no longer reports which ports are ready, the recheck removes the L2 blocks of these ports.
+// recheckControllerPorts rechecks the ports on the host that the controller wires and that wait for L2. If
+// the controller no longer reports which ports are ready, the recheck removes the L2 blocks of these ports.
 func (s *Store) recheckControllerPorts(ctx context.Context, host string) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		return recheckPorts(ctx, tx, `
@@ -109,7 +122,8 @@ type WiredPort struct {
 	Host            string
 	BindingRevision int64 // revision of the current binding
 	AwaitsL2        bool  // has an L2 block
-	InSync          bool  // no unfinished journal entry of the port exists, so the controller has the port's current state
+	// no unfinished journal entry of the port exists, so the controller has the port's current state
+	InSync bool
 }
 
 // WiredPorts returns those of the given ports that the controller wires.

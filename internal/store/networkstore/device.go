@@ -14,9 +14,12 @@ import (
 	"berth/internal/store/db"
 )
 
-// ReportPorts applies reports to several ports in one transaction, with as few round trips as for one port. The result of
-// ReportPorts omits ports that do not exist.
-func (s *Store) ReportPorts(ctx context.Context, reports map[uuid.UUID][]network.Report) (map[uuid.UUID]network.StatusView, error) {
+// ReportPorts applies reports to several ports in one transaction, with as few round trips as for one port.
+// The result of ReportPorts omits ports that do not exist.
+func (s *Store) ReportPorts(
+	ctx context.Context,
+	reports map[uuid.UUID][]network.Report,
+) (map[uuid.UUID]network.StatusView, error) {
 	if len(reports) == 0 {
 		return nil, nil
 	}
@@ -42,12 +45,13 @@ func (s *Store) ReportPorts(ctx context.Context, reports map[uuid.UUID][]network
 	return views, err
 }
 
-// Device is an agent's name for a port. Name is the port's ID, the beginning of the ID (optionally after a prefix such as "tap"), or the
-// MAC. PCISlot is the PCI address of the virtual function that an SR-IOV agent found with this MAC, or "".
+// Device is an agent's name for a port. Name is the port's ID, the beginning of the ID (optionally after a
+// prefix such as "tap"), or the MAC. PCISlot is the PCI address of the virtual function that an SR-IOV agent
+// found with this MAC, or "".
 type Device struct{ Name, PCISlot string }
 
-// FindDevices maps devices to port IDs. FindDevices omits unknown and ambiguous devices. If several ports have the MAC of a device, the port
-// whose binding profile names the device's PCI slot is the device's port.
+// FindDevices maps devices to port IDs. FindDevices omits unknown and ambiguous devices. If several ports
+// have the MAC of a device, the port whose binding profile names the device's PCI slot is the device's port.
 func (s *Store) FindDevices(ctx context.Context, devices []Device) (map[Device]uuid.UUID, error) {
 	found := map[Device]uuid.UUID{}
 	var prefixes, low, high, macNames, macs, slots []string
@@ -87,13 +91,19 @@ func (s *Store) FindDevices(ctx context.Context, devices []Device) (map[Device]u
 	return found, err
 }
 
-// maxDHCPPorts is the maximum number of DHCP ports of one host on one network. A DHCP agent of Neutron needs one for each segment.
+// maxDHCPPorts is the maximum number of DHCP ports of one host on one network. A DHCP agent of Neutron needs
+// one for each segment.
 const maxDHCPPorts = 16
 
-// EnsureDHCPPort creates the port of a DHCP agent, in the project of the network. If the network already has a DHCP port with the same
-// device ID, EnsureDHCPPort updates the existing port. With `ownerOnly`, EnsureDHCPPort returns db.ErrConflict instead of updating a port on
-// another host than that of the change, or creating more than maxDHCPPorts ports of the host on the network.
-func (s *Store) EnsureDHCPPort(ctx context.Context, c network.PortChange, ownerOnly bool) (network.Port, error) {
+// EnsureDHCPPort creates the port of a DHCP agent, in the project of the network. If the network already has
+// a DHCP port with the same device ID, EnsureDHCPPort updates the existing port. With `ownerOnly`,
+// EnsureDHCPPort returns db.ErrConflict instead of updating a port on another host than that of the change,
+// or creating more than maxDHCPPorts ports of the host on the network.
+func (s *Store) EnsureDHCPPort(
+	ctx context.Context,
+	c network.PortChange,
+	ownerOnly bool,
+) (network.Port, error) {
 	var created network.Port
 	err := s.inTx(ctx, func(tx *transaction) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dhcp port ' || $1 || $2, 0))`, c.Network.String(), *c.DeviceID); err != nil {
@@ -127,9 +137,16 @@ func (s *Store) EnsureDHCPPort(ctx context.Context, c network.PortChange, ownerO
 	return created, err
 }
 
-// prepareDHCPPort returns the project of a new DHCP port: that of its network, whatever the agent names, because the port uses the quota of
-// the project. With `limited`, prepareDHCPPort returns db.ErrConflict if the host has maxDHCPPorts DHCP ports on the network.
-func prepareDHCPPort(ctx context.Context, tx *transaction, on uuid.UUID, host string, limited bool) (project *string, err error) {
+// prepareDHCPPort returns the project of a new DHCP port: that of its network, whatever the agent names,
+// because the port uses the quota of the project. With `limited`, prepareDHCPPort returns db.ErrConflict if
+// the host has maxDHCPPorts DHCP ports on the network.
+func prepareDHCPPort(
+	ctx context.Context,
+	tx *transaction,
+	on uuid.UUID,
+	host string,
+	limited bool,
+) (project *string, err error) {
 	if limited {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dhcp ports of ' || $1 || ' ' || $2, 0))`, on.String(), host); err != nil {
 			return nil, fmt.Errorf("create DHCP port: %w", err)
@@ -146,7 +163,13 @@ func prepareDHCPPort(ctx context.Context, tx *transaction, on uuid.UUID, host st
 	case err != nil:
 		return nil, fmt.Errorf("create DHCP port: %w", err)
 	case limited && ports >= maxDHCPPorts:
-		return nil, fmt.Errorf("%w: the host %s has %d DHCP ports on the network %s", db.ErrConflict, host, ports, on)
+		return nil, fmt.Errorf(
+			"%w: the host %s has %d DHCP ports on the network %s",
+			db.ErrConflict,
+			host,
+			ports,
+			on,
+		)
 	}
 	return project, nil
 }

@@ -11,16 +11,24 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// ReportPorts writes journal entries for the ports that an agent's report binds again, but not for ports that were
-// already bound.
+// ReportPorts writes journal entries for the ports that an agent's report binds again, but not for ports that
+// were already bound.
 func TestReportPorts_ReboundPortsAreJournaled(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	fx := fixture{Store: storetest.Open(t, url), t: t}
 	fx.heartbeat(network.OVSAgent, cmp2)
 	fx = fx.withNetwork("10.0.0.0/24")
-	ports := []network.Port{fx.createPort(cmp1), fx.createPort(cmp1), fx.createPort(cmp2), fx.createPort(cmp1)}
-	fx.Network = networkstore.New(fx.DB, networkstore.Config{DisableNewAgents: true}) // so that the agent's registration binds no port
+	ports := []network.Port{
+		fx.createPort(cmp1),
+		fx.createPort(cmp1),
+		fx.createPort(cmp2),
+		fx.createPort(cmp1),
+	}
+	fx.Network = networkstore.New(
+		fx.DB,
+		networkstore.Config{DisableNewAgents: true},
+	) // so that the agent's registration binds no port
 	fx.heartbeat(network.OVSAgent, cmp1)
 	reports := map[uuid.UUID][]network.Report{}
 	for _, p := range ports {
@@ -39,7 +47,11 @@ func TestReportPorts_ReboundPortsAreJournaled(t *testing.T) {
 		}
 		want := map[bool][]any{true: {network.Down, 0}, false: {network.Build, 1}}[i == 2]
 		if d := cmp.Diff(want, []any{fx.readPort(p.ID).Status, mirrored}); d != "" {
-			t.Errorf("status and number of journal entries of port %d after its report (-want +got): %s", i, d)
+			t.Errorf(
+				"status and number of journal entries of port %d after its report (-want +got): %s",
+				i,
+				d,
+			)
 		}
 	}
 }

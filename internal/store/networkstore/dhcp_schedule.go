@@ -10,9 +10,10 @@ import (
 	"berth/internal/network"
 )
 
-// scheduleNetwork assigns a network that no DHCP agent serves to a DHCP agent: of the live, enabled agents in the
-// availability zones that the network requests, it chooses the one that serves the fewest networks. It never chooses
-// the agent `besides`. An advisory lock serializes concurrent calls to scheduleNetwork for one network.
+// scheduleNetwork assigns a network that no DHCP agent serves to a DHCP agent: of the live, enabled agents in
+// the availability zones that the network requests, it chooses the one that serves the fewest networks. It
+// never chooses the agent `besides`. An advisory lock serializes concurrent calls to scheduleNetwork for one
+// network.
 func scheduleNetwork(ctx context.Context, tx *transaction, id, besides uuid.UUID) error {
 	if tx.config.NoDHCP {
 		return nil
@@ -43,9 +44,9 @@ func scheduleNetwork(ctx context.Context, tx *transaction, id, besides uuid.UUID
 	return nil
 }
 
-// rescheduleNetwork assigns another DHCP agent to a network that the agent `from` no longer hosts, if a subnet of the
-// network has DHCP enabled, and rechecks the ports that wait for DHCP. The caller of rescheduleNetwork must hold the
-// network's row lock.
+// rescheduleNetwork assigns another DHCP agent to a network that the agent `from` no longer hosts, if a
+// subnet of the network has DHCP enabled, and rechecks the ports that wait for DHCP. The caller of
+// rescheduleNetwork must hold the network's row lock.
 func rescheduleNetwork(ctx context.Context, tx *transaction, id, from uuid.UUID) error {
 	var served bool
 	if err := tx.QueryRow(ctx, `select exists (select from subnet where network_id = $1 and dhcp)`, id).Scan(&served); err != nil {
@@ -59,8 +60,8 @@ func rescheduleNetwork(ctx context.Context, tx *transaction, id, from uuid.UUID)
 	return recheckDHCPPorts(ctx, tx, id)
 }
 
-// assignUnhostedNetworks assigns all networks that have DHCP but no DHCP agent to the DHCP agent on the host, if the agent is in an
-// availability zone that the network requests.
+// assignUnhostedNetworks assigns all networks that have DHCP but no DHCP agent to the DHCP agent on the host,
+// if the agent is in an availability zone that the network requests.
 func assignUnhostedNetworks(ctx context.Context, tx *transaction, host string) error {
 	if tx.config.NoDHCP {
 		return nil
@@ -80,10 +81,11 @@ func assignUnhostedNetworks(ctx context.Context, tx *transaction, host string) e
 	return nil
 }
 
-// takeOverNetworks assigns a share of the networks whose DHCP agents are all down to the DHCP agent on the host. The agent's
-// share is the number of networks whose DHCP agents are all down, divided by the number of live DHCP agents, rounded up.
-// takeOverNetworks runs with each heartbeat of a DHCP agent. takeOverNetworks sends no notification to the agents that are
-// down, because a revived DHCP agent synchronizes all its networks.
+// takeOverNetworks assigns a share of the networks whose DHCP agents are all down to the DHCP agent on the
+// host. The agent's share is the number of networks whose DHCP agents are all down, divided by the number of
+// live DHCP agents, rounded up. takeOverNetworks runs with each heartbeat of a DHCP agent. takeOverNetworks
+// sends no notification to the agents that are down, because a revived DHCP agent synchronizes all its
+// networks.
 func takeOverNetworks(ctx context.Context, tx *transaction, host string) error {
 	if tx.config.NoDHCP {
 		return nil
@@ -126,10 +128,11 @@ func takeOverNetworks(ctx context.Context, tx *transaction, host string) error {
 	return nil
 }
 
-// recheckNonReportingAgentPorts does nothing if the DHCP agent on the host reports ready ports. If the agent is
-// configured not to report ready ports, recheckNonReportingAgentPorts rechecks the ports that wait for this agent.
-// Ports wait for an agent that does not report if the agent has changed its configuration, or has taken over the
-// network of the ports. A port that is created during the recheck is rechecked with the agent's next heartbeat.
+// recheckNonReportingAgentPorts does nothing if the DHCP agent on the host reports ready ports. If the agent
+// is configured not to report ready ports, recheckNonReportingAgentPorts rechecks the ports that wait for
+// this agent. Ports wait for an agent that does not report if the agent has changed its configuration, or has
+// taken over the network of the ports. A port that is created during the recheck is rechecked with the
+// agent's next heartbeat.
 func recheckNonReportingAgentPorts(ctx context.Context, tx *transaction, host string) error {
 	return recheckPorts(ctx, tx, `
 		select p.id
@@ -168,7 +171,11 @@ func (s *Store) ScheduleNetwork(ctx context.Context, agent, id uuid.UUID) error 
 			return err
 		}
 		if a.Type != network.DHCPAgent || !a.AdminUp {
-			return network.Faultf(network.InvalidDHCPAgent, "Agent %s is not a valid DHCP Agent or has been disabled", agent)
+			return network.Faultf(
+				network.InvalidDHCPAgent,
+				"Agent %s is not a valid DHCP Agent or has been disabled",
+				agent,
+			)
 		}
 		if _, err := lockNetwork(ctx, tx, id, lockForChange); err != nil {
 			return err
@@ -182,14 +189,19 @@ func (s *Store) ScheduleNetwork(ctx context.Context, agent, id uuid.UUID) error 
 			return fmt.Errorf("schedule network: %w", err)
 		}
 		if hosted == 0 {
-			return network.Faultf(network.NetworkHostedByDHCPAgent, "The network %s has been already hosted by the DHCP Agent %s.", id, agent)
+			return network.Faultf(
+				network.NetworkHostedByDHCPAgent,
+				"The network %s has been already hosted by the DHCP Agent %s.",
+				id,
+				agent,
+			)
 		}
 		return nil
 	})
 }
 
-// UnscheduleNetwork removes a network from a DHCP agent and assigns the network to another DHCP agent. If no other DHCP agent can
-// serve the network, the ports of the network no longer wait for DHCP.
+// UnscheduleNetwork removes a network from a DHCP agent and assigns the network to another DHCP agent. If no
+// other DHCP agent can serve the network, the ports of the network no longer wait for DHCP.
 func (s *Store) UnscheduleNetwork(ctx context.Context, agent, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		if _, err := agentByID(ctx, tx, agent); err != nil {
@@ -206,7 +218,12 @@ func (s *Store) UnscheduleNetwork(ctx context.Context, agent, id uuid.UUID) erro
 			return fmt.Errorf("unschedule network: %w", err)
 		}
 		if left == 0 {
-			return network.Faultf(network.NetworkNotHostedByDHCPAgent, "The network %s is not hosted by the DHCP agent %s.", id, agent)
+			return network.Faultf(
+				network.NetworkNotHostedByDHCPAgent,
+				"The network %s is not hosted by the DHCP agent %s.",
+				id,
+				agent,
+			)
 		}
 		return rescheduleNetwork(ctx, tx, id, agent)
 	})

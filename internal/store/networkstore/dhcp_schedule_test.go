@@ -28,14 +28,20 @@ func TestDHCPSchedule_NewAgentTakesUnhostedNetworks(t *testing.T) {
 		t.Errorf("agents of a network without DHCP: got %v, want none", hosts)
 	}
 	if after := fx.readPort(early.ID); len(after.Blocks) != 1 {
-		t.Errorf("blocks of a port that is older than the DHCP agent: got %v, want only L2", blockNames(after.Blocks))
+		t.Errorf(
+			"blocks of a port that is older than the DHCP agent: got %v, want only L2",
+			blockNames(after.Blocks),
+		)
 	}
 	if err := fx.Network.UnscheduleNetwork(t.Context(), fx.dhcpAgentID(net1), fx.network.ID); err != nil {
 		t.Fatal(err)
 	}
 	fx.heartbeat(network.DHCPAgent, net1)
 	if hosts := fx.dhcpHosts(fx.network.ID); len(hosts) != 0 {
-		t.Errorf("heartbeat of an agent from which an operator removed the network: got the network on %v, want it on no agent", hosts)
+		t.Errorf(
+			"heartbeat of an agent from which an operator removed the network: got the network on %v, want it on no agent",
+			hosts,
+		)
 	}
 	expireHeartbeats()
 	fx.heartbeat(network.DHCPAgent, net1)
@@ -64,7 +70,10 @@ func TestDHCPSchedule_DeletedAgentsNetworksAreRescheduled(t *testing.T) {
 	}
 	fx.checkDHCPHosts("after an operator unscheduled the network from net-1", "net-2")
 	if s := fx.updateStatus(p.ID, dhcpReady); s.Status != network.Down || s.IgnoredReports != 1 {
-		t.Errorf("report of an agent that no longer hosts the network: got %+v, want DOWN and the report ignored", s)
+		t.Errorf(
+			"report of an agent that no longer hosts the network: got %+v, want DOWN and the report ignored",
+			s,
+		)
 	}
 	if err := fx.Network.DeleteAgent(t.Context(), fx.dhcpAgentID("net-2")); err != nil {
 		t.Fatal(err)
@@ -114,13 +123,19 @@ func TestDHCPSchedule_LiveAgentsShareNetworksOfDownAgents(t *testing.T) {
 		}
 	}
 	if share["dead"] != 0 || len(share) != 3 {
-		t.Errorf("number of networks by host: got %v, want some on each of the three live agents and none on the down agent", share)
+		t.Errorf(
+			"number of networks by host: got %v, want some on each of the three live agents and none on the down agent",
+			share,
+		)
 	}
 	if r := fx.heartbeat(network.DHCPAgent, "dead"); r != network.AgentRevived {
 		t.Errorf("heartbeat of the down agent: got result %s, want AgentRevived", r)
 	}
 	if hosts := fx.dhcpHosts(all[0]); len(hosts) != 1 || hosts[0] == "dead" {
-		t.Errorf("agents of the former network of a revived agent: got %v, want one, and not the revived agent", hosts)
+		t.Errorf(
+			"agents of the former network of a revived agent: got %v, want one, and not the revived agent",
+			hosts,
+		)
 	}
 }
 
@@ -132,7 +147,10 @@ func TestDHCPSchedule_ConcurrentNewAgents(t *testing.T) {
 	expireHeartbeats()
 	runConcurrently(8, func(i int) { fx.heartbeat(network.DHCPAgent, fmt.Sprint("net-", i)) })
 	if hosts := fx.dhcpHosts(fx.network.ID); len(hosts) != 1 || hosts[0] == "dead" {
-		t.Errorf("agents of a network after concurrent heartbeats of eight agents: got %v, want one of these agents", hosts)
+		t.Errorf(
+			"agents of a network after concurrent heartbeats of eight agents: got %v, want one of these agents",
+			hosts,
+		)
 	}
 }
 
@@ -161,7 +179,11 @@ func TestDHCPSchedule_UnscheduleDuringPortCreate(t *testing.T) {
 		}
 		for _, p := range ports {
 			if d := cmp.Diff([]string{"L2@cmp-1"}, blockNames(p.Blocks)); d != "" {
-				t.Fatalf("round %d: unschedule the network while ports are created: blocks of a port differ (-want +got): %s", round, d)
+				t.Fatalf(
+					"round %d: unschedule the network while ports are created: blocks of a port differ (-want +got): %s",
+					round,
+					d,
+				)
 			}
 		}
 		enabled(true) // the network is scheduled to the enabled agent again

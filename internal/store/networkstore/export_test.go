@@ -9,8 +9,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// BlockNetworks registers networks as a blockable type. When CompleteBlock removes the last block of a network, the
-// transaction enqueues a note.
+// BlockNetworks registers networks as a blockable type. When CompleteBlock removes the last block of a
+// network, the transaction enqueues a note.
 func BlockNetworks() {
 	blockableTypes["network"] = blockableType{
 		table: "network",
@@ -18,7 +18,11 @@ func BlockNetworks() {
 			if entity == "" || blocked {
 				return nil
 			}
-			return outbox.Enqueue(ctx, tx, contract.Nudge{Workflow: "Network", ID: "network/" + id.String(), Summary: entity})
+			return outbox.Enqueue(
+				ctx,
+				tx,
+				contract.Nudge{Workflow: "Network", ID: "network/" + id.String(), Summary: entity},
+			)
 		},
 	}
 }

@@ -16,12 +16,18 @@ func (a notFoundFault) Unwrap() []error { return []error{db.ErrNotFound, a.fault
 
 func notFound(f *network.Fault) error { return notFoundFault{f} }
 
-// checkRevision returns an error if the revision that a request expects differs from the object's current revision.
+// checkRevision returns an error if the revision that a request expects differs from the object's current
+// revision.
 func checkRevision(current int64, expect *int64) error {
 	if expect == nil || *expect == current {
 		return nil
 	}
-	return network.Faultf(network.RevisionMismatch, "Constrained to %d, but current revision is %d", *expect, current)
+	return network.Faultf(
+		network.RevisionMismatch,
+		"Constrained to %d, but current revision is %d",
+		*expect,
+		current,
+	)
 }
 
 // equal reports whether two values are deeply equal.

@@ -45,12 +45,27 @@ func newFixture(t testing.TB, cidr string) fixture {
 // withNetwork returns a copy of the fixture with a new network and a new subnet of this network.
 func (fx fixture) withNetwork(cidr string) fixture {
 	fx.t.Helper()
-	nets, err := fx.Network.CreateNetworks(fx.t.Context(), []network.NetworkChange{{Project: ptr("p"), Name: ptr("blue"), Type: ptr(network.Flat), PhysicalNetwork: ptr(uuid.NewString())}})
+	nets, err := fx.Network.CreateNetworks(
+		fx.t.Context(),
+		[]network.NetworkChange{
+			{
+				Project:         ptr("p"),
+				Name:            ptr("blue"),
+				Type:            ptr(network.Flat),
+				PhysicalNetwork: ptr(uuid.NewString()),
+			},
+		},
+	)
 	if err != nil {
 		fx.t.Fatal(err)
 	}
 	fx.network = nets[0]
-	subnets, err := fx.Network.CreateSubnets(fx.t.Context(), []network.SubnetChange{{Network: &fx.network.ID, Project: ptr("p"), CIDR: ptr(netip.MustParsePrefix(cidr))}})
+	subnets, err := fx.Network.CreateSubnets(
+		fx.t.Context(),
+		[]network.SubnetChange{
+			{Network: &fx.network.ID, Project: ptr("p"), CIDR: ptr(netip.MustParsePrefix(cidr))},
+		},
+	)
 	if err != nil {
 		fx.t.Fatal(err)
 	}
@@ -58,8 +73,8 @@ func (fx fixture) withNetwork(cidr string) fixture {
 	return fx
 }
 
-// newAgingFixture returns a fixture without agents, and a function that makes every agent count as down, as if the agents had
-// stopped sending heartbeats.
+// newAgingFixture returns a fixture without agents, and a function that makes every agent count as down, as
+// if the agents had stopped sending heartbeats.
 func newAgingFixture(t *testing.T) (fixture, func()) {
 	t.Helper()
 	url := storetest.URL(t)
@@ -73,8 +88,11 @@ func newAgingFixture(t *testing.T) (fixture, func()) {
 // dhcpHosts lists the hosts of the network's DHCP agents.
 func (fx fixture) dhcpHosts(id uuid.UUID) []string {
 	fx.t.Helper()
-	agents, err := fx.Network.Agents(fx.t.Context(), db.Listing{Where: []db.Condition{{Field: "network", In: []string{id.String()}}},
-		Sort: []db.Order{{Field: "host"}}})
+	agents, err := fx.Network.Agents(
+		fx.t.Context(),
+		db.Listing{Where: []db.Condition{{Field: "network", In: []string{id.String()}}},
+			Sort: []db.Order{{Field: "host"}}},
+	)
 	if err != nil {
 		fx.t.Fatal(err)
 	}
@@ -88,14 +106,18 @@ func (fx fixture) dhcpHosts(id uuid.UUID) []string {
 // dhcpAgentID returns the ID of the only agent on the host.
 func (fx fixture) dhcpAgentID(host string) uuid.UUID {
 	fx.t.Helper()
-	agents, err := fx.Network.Agents(fx.t.Context(), db.Listing{Where: []db.Condition{{Field: "host", In: []string{host}}}})
+	agents, err := fx.Network.Agents(
+		fx.t.Context(),
+		db.Listing{Where: []db.Condition{{Field: "host", In: []string{host}}}},
+	)
 	if err != nil || len(agents) != 1 {
 		fx.t.Fatalf("got %d agents on host %s, error %v; want 1 agent", len(agents), host, err)
 	}
 	return agents[0].ID
 }
 
-// checkDHCPHosts checks that the DHCP agents on the hosts `want`, and no other DHCP agents, serve the network.
+// checkDHCPHosts checks that the DHCP agents on the hosts `want`, and no other DHCP agents, serve the
+// network.
 func (fx fixture) checkDHCPHosts(what string, want ...string) {
 	fx.t.Helper()
 	if d := cmp.Diff(want, fx.dhcpHosts(fx.network.ID)); d != "" {
@@ -119,14 +141,24 @@ func runConcurrently(n int, f func(i int)) {
 // heartbeat reports the state of an agent and returns the result.
 func (fx fixture) heartbeat(kind, host string) string {
 	fx.t.Helper()
-	result, err := fx.Network.ReportState(fx.t.Context(), network.AgentState{Type: kind, Host: host, Binary: "b", Topic: "t", Configurations: json.RawMessage(`{}`)})
+	result, err := fx.Network.ReportState(
+		fx.t.Context(),
+		network.AgentState{
+			Type:           kind,
+			Host:           host,
+			Binary:         "b",
+			Topic:          "t",
+			Configurations: json.RawMessage(`{}`),
+		},
+	)
 	if err != nil {
 		fx.t.Fatal(err)
 	}
 	return result
 }
 
-// createPort creates a server's port on the host; the functions of the parameter `more` set further attributes.
+// createPort creates a server's port on the host; the functions of the parameter `more` set further
+// attributes.
 func (fx fixture) createPort(host string, more ...func(*network.PortChange)) network.Port {
 	fx.t.Helper()
 	c := fx.portDraft(host, more...)
@@ -139,8 +171,14 @@ func (fx fixture) createPort(host string, more ...func(*network.PortChange)) net
 
 // portDraft returns the request with which createPort creates a port.
 func (fx fixture) portDraft(host string, more ...func(*network.PortChange)) network.PortChange {
-	c := network.PortChange{Network: &fx.network.ID, Project: ptr("p"), Name: ptr("web-1"), Host: &host,
-		DeviceOwner: ptr("compute:nova"), DeviceID: ptr("6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11")}
+	c := network.PortChange{
+		Network:     &fx.network.ID,
+		Project:     ptr("p"),
+		Name:        ptr("web-1"),
+		Host:        &host,
+		DeviceOwner: ptr("compute:nova"),
+		DeviceID:    ptr("6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11"),
+	}
 	for _, m := range more {
 		m(&c)
 	}
@@ -223,7 +261,10 @@ var (
 // agentOfType returns the first agent of the given type.
 func (fx fixture) agentOfType(kind string) network.Agent {
 	fx.t.Helper()
-	agents, err := fx.Network.Agents(fx.t.Context(), db.Listing{Where: []db.Condition{{Field: "type", In: []string{kind}}}})
+	agents, err := fx.Network.Agents(
+		fx.t.Context(),
+		db.Listing{Where: []db.Condition{{Field: "type", In: []string{kind}}}},
+	)
 	if err != nil || len(agents) == 0 {
 		fx.t.Fatalf("list agents of type %q: got none, error %v; want at least one", kind, err)
 	}
@@ -241,7 +282,12 @@ func createNetwork(t *testing.T, s *store.Store) uuid.UUID {
 
 func createSubnet(t *testing.T, s *store.Store, n uuid.UUID) uuid.UUID {
 	t.Helper()
-	made, err := s.Network.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &n, Project: ptr("p"), CIDR: ptr(netip.MustParsePrefix("10.0.0.0/24"))}})
+	made, err := s.Network.CreateSubnets(
+		t.Context(),
+		[]network.SubnetChange{
+			{Network: &n, Project: ptr("p"), CIDR: ptr(netip.MustParsePrefix("10.0.0.0/24"))},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +297,12 @@ func createSubnet(t *testing.T, s *store.Store, n uuid.UUID) uuid.UUID {
 // disableAgent disables the agent of the given type on the host.
 func (fx fixture) disableAgent(kind, host string) {
 	fx.t.Helper()
-	agents, err := fx.Network.Agents(fx.t.Context(), db.Listing{Where: []db.Condition{{Field: "host", In: []string{host}}, {Field: "type", In: []string{kind}}}})
+	agents, err := fx.Network.Agents(
+		fx.t.Context(),
+		db.Listing{
+			Where: []db.Condition{{Field: "host", In: []string{host}}, {Field: "type", In: []string{kind}}},
+		},
+	)
 	if err != nil || len(agents) != 1 {
 		fx.t.Fatalf("got %d agents on host %s, error %v; want 1 agent", len(agents), host, err)
 	}
@@ -279,7 +330,12 @@ func (fx fixture) createBinding(p network.Port, host string) network.Port {
 }
 
 func reportFromCmp1(entity, event string, revision int64) network.Report {
-	return network.Report{Entity: entity, Host: cmp1, Event: event, Revision: revision}
+	return network.Report{
+		Entity:   entity,
+		Host:     cmp1,
+		Event:    event,
+		Revision: revision,
+	}
 }
 
 // dhcpHeartbeat sends a heartbeat of the DHCP agent on the host, with the given configurations.
@@ -294,8 +350,15 @@ func (fx fixture) dhcpHeartbeat(host, configurations string) {
 func (fx fixture) checkPort(when string, p network.Port, status string, blocks ...string) {
 	fx.t.Helper()
 	after := fx.readPort(p.ID)
-	if d := cmp.Diff(append([]string{}, blocks...), blockNames(after.Blocks)); d != "" || after.Status != status {
-		fx.t.Errorf("port at the step %q: got status %s, want %s; blocks (-want +got): %s", when, after.Status, status, d)
+	if d := cmp.Diff(append([]string{}, blocks...), blockNames(after.Blocks)); d != "" ||
+		after.Status != status {
+		fx.t.Errorf(
+			"port at the step %q: got status %s, want %s; blocks (-want +got): %s",
+			when,
+			after.Status,
+			status,
+			d,
+		)
 	}
 }
 
@@ -320,7 +383,10 @@ func withAdminDown(c *network.PortChange) { c.AdminUp = ptr(false) }
 
 func (fx fixture) createTrunk(parent network.Port, subports ...network.Port) network.Trunk {
 	fx.t.Helper()
-	made, err := fx.Network.CreateTrunks(fx.t.Context(), []network.TrunkChange{{Project: ptr("p"), Port: &parent.ID, Subports: ptr(vlans(subports...))}})
+	made, err := fx.Network.CreateTrunks(
+		fx.t.Context(),
+		[]network.TrunkChange{{Project: ptr("p"), Port: &parent.ID, Subports: ptr(vlans(subports...))}},
+	)
 	if err != nil {
 		fx.t.Fatal(err)
 	}
@@ -344,7 +410,10 @@ func (fx fixture) createUnownedPort() network.Port {
 
 func (fx fixture) trunkStatus(trunk uuid.UUID) string {
 	fx.t.Helper()
-	all, err := fx.Network.Trunks(fx.t.Context(), db.Listing{Where: []db.Condition{{Field: "id", In: []string{trunk.String()}}}})
+	all, err := fx.Network.Trunks(
+		fx.t.Context(),
+		db.Listing{Where: []db.Condition{{Field: "id", In: []string{trunk.String()}}}},
+	)
 	if err != nil || len(all) != 1 {
 		fx.t.Fatalf("list one trunk by ID: got %v, error %v; want this trunk", all, err)
 	}

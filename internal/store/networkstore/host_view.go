@@ -15,7 +15,8 @@ const (
 	portsOnHost = `select p.id from port p where p.host = any(%[1]s) union select b.port_id from port_binding b where b.host = any(%[1]s)`
 	// networksOfDHCPHost selects the networks that are scheduled to the DHCP agent on the host.
 	networksOfDHCPHost = `select d.network_id from dhcp_binding d join agent a on a.id = d.agent_id where a.host = any(%[1]s)`
-	// networksOnHost selects the networks of the ports on the host, and the networks of the DHCP agent on the host.
+	// networksOnHost selects the networks of the ports on the host, and the networks of the DHCP agent on the
+	// host.
 	networksOnHost = `select p.network_id from port p where p.id in (` + portsOnHost + `) union ` + networksOfDHCPHost
 	// groupsOnHost selects the security groups of the ports on the host.
 	groupsOnHost = `select unnest(p.security_groups) from port p where p.id in (` + portsOnHost + `)`
@@ -23,19 +24,21 @@ const (
 	remoteGroupsOnHost = `select r.remote_group from security_group_rule r where r.remote_group is not null and r.group_id in (` + groupsOnHost + `)`
 )
 
-// OnHost returns the condition for the objects that the L2 agents of a host need for the ports on this host: these ports, their networks and
-// subnets, their security groups and the rules of these groups. The networks and subnets of the host's DHCP agent belong to them, too.
+// OnHost returns the condition for the objects that the L2 agents of a host need for the ports on this host:
+// these ports, their networks and subnets, their security groups and the rules of these groups. The networks
+// and subnets of the host's DHCP agent belong to them, too.
 func OnHost(host string) db.Condition {
 	return db.Condition{Field: fieldServingHost, In: []string{host}}
 }
 
-// ServedByDHCPOf returns the condition for the networks that are scheduled to the DHCP agent on a host, and for the ports on these networks.
+// ServedByDHCPOf returns the condition for the networks that are scheduled to the DHCP agent on a host, and
+// for the ports on these networks.
 func ServedByDHCPOf(host string) db.Condition {
 	return db.Condition{Field: fieldDHCPHost, In: []string{host}}
 }
 
-// RemoteGroupsOf returns the condition for the security groups whose members the L2 agents of a host need, because a rule of a port on this
-// host names the group as its remote group.
+// RemoteGroupsOf returns the condition for the security groups whose members the L2 agents of a host need,
+// because a rule of a port on this host names the group as its remote group.
 func RemoteGroupsOf(host string) db.Condition {
 	return db.Condition{Field: fieldRemoteOnHost, In: []string{host}}
 }

@@ -14,11 +14,18 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// A host moves its own tunnel endpoint, and takes over the endpoint of a host without agents, but not the endpoint of a host with an agent.
+// A host moves its own tunnel endpoint, and takes over the endpoint of a host without agents, but not the
+// endpoint of a host with an agent.
 func TestSyncTunnel_OwnerOnlyRefusesTheEndpointOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t).Network
-	first, second, third := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.3")
+	first, second, third := netip.MustParseAddr(
+		"192.0.2.1",
+	), netip.MustParseAddr(
+		"192.0.2.2",
+	), netip.MustParseAddr(
+		"192.0.2.3",
+	)
 	sync := func(host string, ip netip.Addr) error {
 		t.Helper()
 		_, err := s.SyncTunnel(t.Context(), network.TunnelEndpoint{Type: "vxlan", Host: host, IP: ip}, true)
@@ -44,8 +51,15 @@ func TestSyncTunnel_OwnerOnlyRefusesTheEndpointOfAnotherHost(t *testing.T) {
 		ip      netip.Addr
 		refused bool
 	}{{"cmp-1", first, false}, {"cmp-2", second, false}, {"cmp-2", first, true}, {"cmp-1", third, false}, {"cmp-1", second, false}} {
-		if err := sync(step.host, step.ip); errors.Is(err, db.ErrConflict) != step.refused || err != nil && !step.refused {
-			t.Errorf("sync %s of %s: got error %v, want that it is refused: %t", step.ip, step.host, err, step.refused)
+		if err := sync(step.host, step.ip); errors.Is(err, db.ErrConflict) != step.refused ||
+			err != nil && !step.refused {
+			t.Errorf(
+				"sync %s of %s: got error %v, want that it is refused: %t",
+				step.ip,
+				step.host,
+				err,
+				step.refused,
+			)
 		}
 		if step.refused {
 			if got := owners(); len(got) != 2 || got[first] != "cmp-1" || got[second] != "cmp-2" {
@@ -66,7 +80,10 @@ func TestHostConditions_SelectOnlyWhatTheHostNeeds(t *testing.T) {
 	names := []string{"one", "two"}
 	var networks []network.Network
 	for i := range names {
-		made, err := s.CreateNetworks(t.Context(), []network.NetworkChange{{Name: &names[i], Project: &project, Type: &kind}})
+		made, err := s.CreateNetworks(
+			t.Context(),
+			[]network.NetworkChange{{Name: &names[i], Project: &project, Type: &kind}},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +95,10 @@ func TestHostConditions_SelectOnlyWhatTheHostNeeds(t *testing.T) {
 		if _, err := s.ReportState(t.Context(), network.AgentState{Type: "Open vSwitch agent", Host: hosts[i], Configurations: []byte("{}")}); err != nil {
 			t.Fatal(err)
 		}
-		made, err := s.CreatePorts(t.Context(), []network.PortChange{{Network: &networks[i].ID, Host: &hosts[i], Project: &project}})
+		made, err := s.CreatePorts(
+			t.Context(),
+			[]network.PortChange{{Network: &networks[i].ID, Host: &hosts[i], Project: &project}},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,19 +121,36 @@ func TestHostConditions_SelectOnlyWhatTheHostNeeds(t *testing.T) {
 			ids = append(ids, g.ID)
 		}
 		if err != nil || !slices.Equal(ids, ports[i].SecurityGroups) {
-			t.Errorf("security groups on %s: got %v, error %v, want %v", host, ids, err, ports[i].SecurityGroups)
+			t.Errorf(
+				"security groups on %s: got %v, error %v, want %v",
+				host,
+				ids,
+				err,
+				ports[i].SecurityGroups,
+			)
 		}
 		remote, err := s.SecurityGroups(t.Context(), where(networkstore.RemoteGroupsOf(host)))
 		if err != nil || len(remote) != 1 || remote[0].ID != ports[i].SecurityGroups[0] {
-			t.Errorf("remote groups of %s: got %v, error %v, want the default group, whose rules name it", host, remote, err)
+			t.Errorf(
+				"remote groups of %s: got %v, error %v, want the default group, whose rules name it",
+				host,
+				remote,
+				err,
+			)
 		}
 		for _, served := range []db.Condition{networkstore.ServedByDHCPOf(host)} {
 			if found, err := s.Networks(t.Context(), where(served)); err != nil || len(found) != 0 {
-				t.Errorf("networks of the DHCP agent on %s, which has none: got %v, error %v, want none", host, found, err)
+				t.Errorf(
+					"networks of the DHCP agent on %s, which has none: got %v, error %v, want none",
+					host,
+					found,
+					err,
+				)
 			}
 		}
 	}
-	if found, err := s.Ports(t.Context(), where(networkstore.OnHost("cmp-3"))); err != nil || len(found) != 0 {
+	if found, err := s.Ports(t.Context(), where(networkstore.OnHost("cmp-3"))); err != nil ||
+		len(found) != 0 {
 		t.Errorf("ports on a host without ports: got %v, error %v, want none", found, err)
 	}
 }

@@ -29,7 +29,8 @@ func TestChanges_AreJournaledAndEnqueueNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	rows, err := storetest.Connect(t, url).Query(t.Context(), `select object_type, operation, data, parents from journal_entry order by seq`)
+	rows, err := storetest.Connect(t, url).
+		Query(t.Context(), `select object_type, operation, data, parents from journal_entry order by seq`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,11 +47,20 @@ func TestChanges_AreJournaledAndEnqueueNotes(t *testing.T) {
 			ProjectID string `json:"project_id"`
 			Revision  *int64 `json:"revision_number"`
 		}
-		if err := json.Unmarshal(data, &body); err != nil || body.ID == "" || body.ProjectID != "p" || body.Revision == nil {
-			t.Errorf("data of the journal entry %s %s: got %s, error %v; want an ID, the project p and a revision_number",
-				kind, operation, data, err)
+		if err := json.Unmarshal(data, &body); err != nil || body.ID == "" || body.ProjectID != "p" ||
+			body.Revision == nil {
+			t.Errorf(
+				"data of the journal entry %s %s: got %s, error %v; want an ID, the project p and a revision_number",
+				kind,
+				operation,
+				data,
+				err,
+			)
 		}
-		got = append(got, fmt.Sprintf("%s %s %d parents at %d", kind, operation, len(parents), *body.Revision))
+		got = append(
+			got,
+			fmt.Sprintf("%s %s %d parents at %d", kind, operation, len(parents), *body.Revision),
+		)
 	}
 	if d := cmp.Diff([]string{
 		"network create 0 parents at 1", "subnet create 1 parents at 0",
@@ -63,7 +73,14 @@ func TestChanges_AreJournaledAndEnqueueNotes(t *testing.T) {
 	var fresh bool
 	var summary string
 	if err := storetest.Connect(t, url).QueryRow(t.Context(), `select fresh, summary from note where workflow_id = $1`, "port/"+p.ID.String()).
-		Scan(&fresh, &summary); err != nil || !fresh || summary != "port web-1 on cmp-1" {
-		t.Errorf("note of a new port: got fresh %v, summary %q, error %v; want fresh and the summary of the new port", fresh, summary, err)
+		Scan(&fresh, &summary); err != nil ||
+		!fresh ||
+		summary != "port web-1 on cmp-1" {
+		t.Errorf(
+			"note of a new port: got fresh %v, summary %q, error %v; want fresh and the summary of the new port",
+			fresh,
+			summary,
+			err,
+		)
 	}
 }

@@ -36,13 +36,27 @@ func mirrorRule(r network.SecurityRule, op journal.Operation) journal.Change {
 }
 
 // mirrored returns the journal change for an object of networkstore.
-func mirrored(typ string, id uuid.UUID, op journal.Operation, mirror any, project, name string) journal.Change {
-	return referring(journal.Change{Object: journal.Ref{Type: typ, ID: id.String()}, Operation: op, Data: encoded(mirror),
-		Project: project, Name: name}, nil)
+func mirrored(
+	typ string,
+	id uuid.UUID,
+	op journal.Operation,
+	mirror any,
+	project, name string,
+) journal.Change {
+	return referring(
+		journal.Change{
+			Object:    journal.Ref{Type: typ, ID: id.String()},
+			Operation: op,
+			Data:      encoded(mirror),
+			Project:   project,
+			Name:      name,
+		},
+		nil,
+	)
 }
 
-// referring adds to a journal change the objects to which the changed object refers or, according to `before`, referred.
-// referring panics if these references cannot be decoded, which is a programming error.
+// referring adds to a journal change the objects to which the changed object refers or, according to
+// `before`, referred. referring panics if these references cannot be decoded, which is a programming error.
 func referring(c journal.Change, before *journal.Change) journal.Change {
 	c, err := c.WithReferences(before)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// MirrorSource returns the query for the networks, subnets or ports that the controller must have. For any other object type than
-// network, subnet and port, the result `ok` is false.
+// MirrorSource returns the query for the networks, subnets or ports that the controller must have. For any
+// other object type than network, subnet and port, the result `ok` is false.
 func MirrorSource(typ string) (source journalstore.Source, ok bool) {
 	switch typ {
 	case "network":
@@ -27,8 +27,15 @@ func MirrorSource(typ string) (source journalstore.Source, ok bool) {
 	}
 }
 
-func ownSource[T network.Network | network.Subnet | network.Port](table, sql string, scan pgx.RowToFunc[T], mirror func(T, journal.Operation) journal.Change) journalstore.Source {
-	return journalstore.Source{From: table + ` where true`, IDColumn: "id", IDType: "uuid",
+func ownSource[T network.Network | network.Subnet | network.Port](
+	table, sql string,
+	scan pgx.RowToFunc[T],
+	mirror func(T, journal.Operation) journal.Change,
+) journalstore.Source {
+	return journalstore.Source{
+		From:      table + ` where true`,
+		IDColumn:  "id",
+		IDType:    "uuid",
 		IsValidID: func(id string) bool { _, err := uuid.Parse(id); return err == nil && len(id) == 36 },
 		Query: func(ctx context.Context, q db.Querier, clause string, args ...any) ([]journal.Change, error) {
 			objects, err := db.QueryAll(ctx, q, scan, sql+` where true`+clause, args...)
@@ -37,5 +44,6 @@ func ownSource[T network.Network | network.Subnet | network.Port](table, sql str
 				changes[i] = mirror(o, journal.Create)
 			}
 			return changes, err
-		}}
+		},
+	}
 }

@@ -44,8 +44,8 @@ var networkColumns = db.Tagged("network", map[string]db.Column{
 	fieldDHCPHost:      {Test: "network.id in (" + networksOfDHCPHost + ")", Cast: "text[]", Unsorted: true},
 })
 
-// visibleNetwork is the SQL condition for the networks that a project may see: networks of the project, shared networks
-// and external networks.
+// visibleNetwork is the SQL condition for the networks that a project may see: networks of the project,
+// shared networks and external networks.
 const visibleNetwork = `(network.project = %s or network.shared or network.external)`
 
 func scanNetwork(row pgx.CollectableRow) (network.Network, error) {
@@ -72,10 +72,15 @@ func (s *Store) Network(ctx context.Context, id uuid.UUID) (network.Network, err
 	return networkByID(ctx, s.db, id)
 }
 
-// createAll creates one object from each draft, and then calls each function in `finish` with all created objects, in one
-// transaction.
-func createAll[D, M any](ctx context.Context, s *Store, drafts []D, create func(context.Context, *transaction, D) (M, error),
-	finish ...func(context.Context, *transaction, []M) error) ([]M, error) {
+// createAll creates one object from each draft, and then calls each function in `finish` with all created
+// objects, in one transaction.
+func createAll[D, M any](
+	ctx context.Context,
+	s *Store,
+	drafts []D,
+	create func(context.Context, *transaction, D) (M, error),
+	finish ...func(context.Context, *transaction, []M) error,
+) ([]M, error) {
 	var created []M
 	err := s.inPreparedTx(ctx, func(tx *transaction) error {
 		created = make([]M, 0, len(drafts))
@@ -105,18 +110,23 @@ func networkNotFound(id uuid.UUID) error {
 	return notFound(network.NotFound(network.NetworkNotFound, "Network", id))
 }
 
-// Strengths of a lock on a network's row. The creation of a port takes a shared lock on the row of its network. A change of a
-// network attribute that ports depend on takes a lock that excludes the creation of ports. The deletion of a network takes a
-// lock that also excludes new rows that refer to the network.
+// Strengths of a lock on a network's row. The creation of a port takes a shared lock on the row of its
+// network. A change of a network attribute that ports depend on takes a lock that excludes the creation of
+// ports. The deletion of a network takes a lock that also excludes new rows that refer to the network.
 const (
 	lockShared    = "share"
 	lockForChange = "no key update"
 	lockForDelete = "update"
 )
 
-// lockNetwork locks the network's row and then reads it. lockNetwork takes the lock in a separate statement, so that the
-// read sees the changes of the transactions that the lock waited for.
-func lockNetwork(ctx context.Context, tx *transaction, id uuid.UUID, strength string) (network.Network, error) {
+// lockNetwork locks the network's row and then reads it. lockNetwork takes the lock in a separate statement,
+// so that the read sees the changes of the transactions that the lock waited for.
+func lockNetwork(
+	ctx context.Context,
+	tx *transaction,
+	id uuid.UUID,
+	strength string,
+) (network.Network, error) {
 	if _, err := tx.Exec(ctx, `select from network where id = $1 for `+strength, id); err != nil {
 		return network.Network{}, fmt.Errorf("lock network: %w", err)
 	}
@@ -124,11 +134,19 @@ func lockNetwork(ctx context.Context, tx *transaction, id uuid.UUID, strength st
 }
 
 // CreateNetworks creates networks in one transaction.
-func (s *Store) CreateNetworks(ctx context.Context, drafts []network.NetworkChange) ([]network.Network, error) {
-	return createAll(ctx, s, drafts, func(ctx context.Context, tx *transaction, c network.NetworkChange) (network.Network, error) {
-		tx.networkDrafts = drafts
-		return createNetwork(ctx, tx, c)
-	})
+func (s *Store) CreateNetworks(
+	ctx context.Context,
+	drafts []network.NetworkChange,
+) ([]network.Network, error) {
+	return createAll(
+		ctx,
+		s,
+		drafts,
+		func(ctx context.Context, tx *transaction, c network.NetworkChange) (network.Network, error) {
+			tx.networkDrafts = drafts
+			return createNetwork(ctx, tx, c)
+		},
+	)
 }
 
 func createNetwork(ctx context.Context, tx *transaction, c network.NetworkChange) (network.Network, error) {
@@ -171,7 +189,11 @@ func createNetwork(ctx context.Context, tx *transaction, c network.NetworkChange
 	case db.Violates(err, "network_segment"):
 		return n, n.SegmentInUseFault()
 	case db.Violates(err, "network_flat"):
-		return n, network.Faultf(network.FlatInUse, "Unable to create the flat network. Physical network %s is in use.", n.PhysicalNetwork)
+		return n, network.Faultf(
+			network.FlatInUse,
+			"Unable to create the flat network. Physical network %s is in use.",
+			n.PhysicalNetwork,
+		)
 	case err != nil:
 		return n, fmt.Errorf("create network: %w", err)
 	}
@@ -181,9 +203,14 @@ func createNetwork(ctx context.Context, tx *transaction, c network.NetworkChange
 	return n, recordChanges(ctx, tx, mirrorNetwork(n, journal.Create))
 }
 
-// UpdateNetwork changes a network. If `expect` is not nil, UpdateNetwork fails unless the network has the revision
-// `expect`.
-func (s *Store) UpdateNetwork(ctx context.Context, id uuid.UUID, c network.NetworkChange, expect *int64) (network.Network, error) {
+// UpdateNetwork changes a network. If `expect` is not nil, UpdateNetwork fails unless the network has the
+// revision `expect`.
+func (s *Store) UpdateNetwork(
+	ctx context.Context,
+	id uuid.UUID,
+	c network.NetworkChange,
+	expect *int64,
+) (network.Network, error) {
 	var after network.Network
 	err := s.inTx(ctx, func(tx *transaction) error {
 		before, err := lockNetwork(ctx, tx, id, lockForChange)
@@ -250,15 +277,19 @@ func checkNetworkChange(ctx context.Context, tx *transaction, before, after netw
 	return after.CheckMTU(subnets)
 }
 
-// checkNoForeignPorts returns an error if a network that is about to become private has ports of other projects, because the
-// other projects could no longer change their ports.
+// checkNoForeignPorts returns an error if a network that is about to become private has ports of other
+// projects, because the other projects could no longer change their ports.
 func checkNoForeignPorts(ctx context.Context, tx *transaction, n network.Network) error {
 	var inUse bool
 	if err := tx.QueryRow(ctx, `select exists (select from port where network_id = $1 and project not in ($2, ''))`, n.ID, n.Project).Scan(&inUse); err != nil {
 		return fmt.Errorf("find ports of other projects: %w", err)
 	}
 	if inUse {
-		return network.Faultf(network.InvalidSharedSetting, "Unable to reconfigure sharing settings for network %s. Multiple projects are using it.", n.ID)
+		return network.Faultf(
+			network.InvalidSharedSetting,
+			"Unable to reconfigure sharing settings for network %s. Multiple projects are using it.",
+			n.ID,
+		)
 	}
 	return nil
 }
@@ -271,8 +302,8 @@ func bumpNetworkRevision(ctx context.Context, tx *transaction, id uuid.UUID) err
 	return nil
 }
 
-// DeleteNetwork deletes a network with its subnets and service ports. DeleteNetwork fails if the network has ports that
-// are not service ports.
+// DeleteNetwork deletes a network with its subnets and service ports. DeleteNetwork fails if the network has
+// ports that are not service ports.
 func (s *Store) DeleteNetwork(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		n, err := lockNetwork(ctx, tx, id, lockForDelete)

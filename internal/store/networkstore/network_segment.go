@@ -8,8 +8,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// allocateSegment gives a new network an unused segmentation ID if the type of the network needs one and the request
-// does not name one.
+// allocateSegment gives a new network an unused segmentation ID if the type of the network needs one and the
+// request does not name one.
 func allocateSegment(ctx context.Context, tx *transaction, n network.Network) (network.Network, error) {
 	switch {
 	case n.Type == network.VLAN:
@@ -23,8 +23,9 @@ func allocateSegment(ctx context.Context, tx *transaction, n network.Network) (n
 	}
 }
 
-// allocateVLAN gives a new VLAN network a random unused VLAN, if the request does not name one. A lock serializes the creations of VLAN
-// networks, so that no concurrent request takes the VLAN that allocateVLAN has found.
+// allocateVLAN gives a new VLAN network a random unused VLAN, if the request does not name one. A lock
+// serializes the creations of VLAN networks, so that no concurrent request takes the VLAN that allocateVLAN
+// has found.
 func allocateVLAN(ctx context.Context, tx *transaction, n network.Network) (network.Network, error) {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('VLANs of networks', 0))`); err != nil {
 		return n, fmt.Errorf("lock VLANs: %w", err)
@@ -47,7 +48,10 @@ func allocateVLAN(ctx context.Context, tx *transaction, n network.Network) (netw
 		order by r.place, random()
 		limit 1`, names, low, high, named, segments).Scan(&n.PhysicalNetwork, &n.Segment)
 	if db.NoRows(err) {
-		return n, network.Faultf(network.NoNetworkAvailable, "Unable to create the network. No project network is available for allocation.")
+		return n, network.Faultf(
+			network.NoNetworkAvailable,
+			"Unable to create the network. No project network is available for allocation.",
+		)
 	}
 	if err != nil {
 		return n, fmt.Errorf("allocate VLAN: %w", err)

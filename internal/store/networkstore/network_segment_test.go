@@ -10,21 +10,31 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// A network that may have any segment must not get by chance the segment that another network of the request names.
+// A network that may have any segment must not get by chance the segment that another network of the request
+// names.
 func TestSegment_NamedSegmentsAreNotAllocatedByChance(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	for range 10 { // with VLANs at random, one of the requests fails almost surely
 		physical := uuid.NewString()
-		s.Network = networkstore.New(s.DB, networkstore.Config{VLANs: network.VLANRanges{{PhysicalNetwork: physical, Low: 100, High: 102}}})
+		s.Network = networkstore.New(
+			s.DB,
+			networkstore.Config{VLANs: network.VLANRanges{{PhysicalNetwork: physical, Low: 100, High: 102}}},
+		)
 		vlan := network.NetworkChange{Project: ptr("p"), Type: ptr(network.VLAN), PhysicalNetwork: &physical}
 		named := vlan
 		named.Segment = ptr(101)
 		if _, err := s.Network.CreateNetworks(t.Context(), []network.NetworkChange{vlan, vlan, named}); err != nil {
 			t.Fatalf("request for all three VLANs of a physical network: got %v, want no error", err)
 		}
-		if _, err := s.Network.CreateNetworks(t.Context(), []network.NetworkChange{vlan}); faultKind(err) != network.NoNetworkAvailable {
-			t.Errorf("request for a fourth VLAN: got %v, want a fault of kind %s", err, network.NoNetworkAvailable)
+		if _, err := s.Network.CreateNetworks(t.Context(), []network.NetworkChange{vlan}); faultKind(
+			err,
+		) != network.NoNetworkAvailable {
+			t.Errorf(
+				"request for a fourth VLAN: got %v, want a fault of kind %s",
+				err,
+				network.NoNetworkAvailable,
+			)
 		}
 	}
 	vxlan := network.NetworkChange{Project: ptr("p"), Type: ptr(network.VXLAN)}
@@ -43,9 +53,22 @@ func TestSegment_NamedSegmentsAreNotAllocatedByChance(t *testing.T) {
 func TestSegment_NamedVLANsCountOnTheirPhysicalNetworkOnly(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	s.Network = networkstore.New(s.DB, networkstore.Config{VLANs: network.VLANRanges{{PhysicalNetwork: "a", Low: 7, High: 7}, {PhysicalNetwork: "b", Low: 7, High: 7}}})
+	s.Network = networkstore.New(
+		s.DB,
+		networkstore.Config{
+			VLANs: network.VLANRanges{
+				{PhysicalNetwork: "a", Low: 7, High: 7},
+				{PhysicalNetwork: "b", Low: 7, High: 7},
+			},
+		},
+	)
 	on := func(physical string, segment *int) network.NetworkChange {
-		return network.NetworkChange{Project: ptr("p"), Type: ptr(network.VLAN), PhysicalNetwork: &physical, Segment: segment}
+		return network.NetworkChange{
+			Project:         ptr("p"),
+			Type:            ptr(network.VLAN),
+			PhysicalNetwork: &physical,
+			Segment:         segment,
+		}
 	}
 	if _, err := s.Network.CreateNetworks(t.Context(), []network.NetworkChange{on("a", nil), on("b", ptr(7))}); err != nil {
 		t.Errorf("request for the only VLAN of two physical networks: got %v, want no error", err)

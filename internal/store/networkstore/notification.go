@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/notificationstore"
 )
 
-// enqueueNotifications records agent notifications in the caller's transaction. enqueueNotifications does nothing if the
-// configuration disables agent notifications.
+// enqueueNotifications records agent notifications in the caller's transaction. enqueueNotifications does
+// nothing if the configuration disables agent notifications.
 func enqueueNotifications(ctx context.Context, tx *transaction, all ...network.AgentNotification) error {
 	if !tx.config.NotifyAgents {
 		return nil
@@ -23,14 +23,23 @@ func enqueueNotifications(ctx context.Context, tx *transaction, all ...network.A
 	return notificationstore.Append(ctx, tx, all...)
 }
 
-// enqueueChangeNotifications enqueues agent notifications about the objects of journal changes, except for ports: what follows from the write
-// of a port includes its notification.
+// enqueueChangeNotifications enqueues agent notifications about the objects of journal changes, except for
+// ports: what follows from the write of a port includes its notification.
 func enqueueChangeNotifications(ctx context.Context, tx *transaction, changes []journal.Change) error {
 	if !tx.config.NotifyAgents {
 		return nil
 	}
-	events := map[journal.Operation]string{journal.Create: network.EventCreated, journal.Update: network.EventUpdated, journal.Delete: network.EventDeleted}
-	kinds := []string{network.ResourceNetwork, network.ResourceSubnet, network.ResourceSecurityGroup, network.ResourceSecurityGroupRule}
+	events := map[journal.Operation]string{
+		journal.Create: network.EventCreated,
+		journal.Update: network.EventUpdated,
+		journal.Delete: network.EventDeleted,
+	}
+	kinds := []string{
+		network.ResourceNetwork,
+		network.ResourceSubnet,
+		network.ResourceSecurityGroup,
+		network.ResourceSecurityGroupRule,
+	}
 	var all []network.AgentNotification
 	for _, c := range changes {
 		id, err := uuid.Parse(c.Object.ID)
@@ -43,7 +52,12 @@ func enqueueChangeNotifications(ctx context.Context, tx *transaction, changes []
 		if err := json.Unmarshal(c.Data, &parent); err != nil {
 			return fmt.Errorf("enqueue notifications: %w", err)
 		}
-		a := network.AgentNotification{Network: parent.Network, Resource: c.Object.Type, Event: events[c.Operation], ResourceID: id}
+		a := network.AgentNotification{
+			Network:    parent.Network,
+			Resource:   c.Object.Type,
+			Event:      events[c.Operation],
+			ResourceID: id,
+		}
 		if a.Resource == network.ResourceNetwork {
 			a.Network = id
 		}
@@ -55,10 +69,15 @@ func enqueueChangeNotifications(ctx context.Context, tx *transaction, changes []
 	return enqueueNotifications(ctx, tx, all...)
 }
 
-// enqueueHostingNotifications runs a statement that changes DHCP bindings, and enqueues a notification for each changed
-// binding. The statement must return a row with the network ID and the agent's host for each changed binding.
-// enqueueHostingNotifications returns the number of changed bindings.
-func enqueueHostingNotifications(ctx context.Context, tx *transaction, event, statement string, args ...any) (int, error) {
+// enqueueHostingNotifications runs a statement that changes DHCP bindings, and enqueues a notification for
+// each changed binding. The statement must return a row with the network ID and the agent's host for each
+// changed binding. enqueueHostingNotifications returns the number of changed bindings.
+func enqueueHostingNotifications(
+	ctx context.Context,
+	tx *transaction,
+	event, statement string,
+	args ...any,
+) (int, error) {
 	rows, err := tx.Query(ctx, statement, args...)
 	if err != nil {
 		return 0, err
@@ -76,14 +95,22 @@ func enqueueHostingNotifications(ctx context.Context, tx *transaction, event, st
 	return len(all), enqueueNotifications(ctx, tx, all...)
 }
 
-// enqueueAgentNotification enqueues a notification that tells a DHCP agent that an operator has enabled or disabled the
-// agent. The DHCP agent then synchronizes all its networks.
+// enqueueAgentNotification enqueues a notification that tells a DHCP agent that an operator has enabled or
+// disabled the agent. The DHCP agent then synchronizes all its networks.
 func enqueueAgentNotification(ctx context.Context, tx *transaction, a network.Agent) error {
 	if a.Type != network.DHCPAgent {
 		return nil
 	}
-	return enqueueNotifications(ctx, tx, network.AgentNotification{Resource: network.ResourceDHCPAgent, Event: network.EventUpdated, ResourceID: a.ID,
-		Data: encoded(network.DHCPAgentHost{Host: a.Host, AdminUp: a.AdminUp})})
+	return enqueueNotifications(
+		ctx,
+		tx,
+		network.AgentNotification{
+			Resource:   network.ResourceDHCPAgent,
+			Event:      network.EventUpdated,
+			ResourceID: a.ID,
+			Data:       encoded(network.DHCPAgentHost{Host: a.Host, AdminUp: a.AdminUp}),
+		},
+	)
 }
 
 // ObjectVersions returns, by object type, the versions of the object type that registered agents accept.

@@ -13,8 +13,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// takeNotifications returns the unsent notifications of a network, each as its resource and event, and marks these
-// notifications as sent.
+// takeNotifications returns the unsent notifications of a network, each as its resource and event, and marks
+// these notifications as sent.
 func takeNotifications(t *testing.T, s *store.Store, id uuid.UUID) (all []string) {
 	t.Helper()
 	due, err := s.Notifications.Unsent(t.Context(), id, 100)
@@ -31,7 +31,8 @@ func takeNotifications(t *testing.T, s *store.Store, id uuid.UUID) (all []string
 	return all
 }
 
-// TestNotification_EnqueuedForEveryChange checks the order of notifications, and that none are enqueued if agents are not notified.
+// TestNotification_EnqueuedForEveryChange checks the order of notifications, and that none are enqueued if
+// agents are not notified.
 func TestNotification_EnqueuedForEveryChange(t *testing.T) {
 	t.Parallel()
 	for _, notifyAgents := range []bool{true, false} {
@@ -59,7 +60,17 @@ func TestNotification_EnqueuedForEveryChange(t *testing.T) {
 		report(network.OVSAgent, "cmp-1")
 		subnet := createSubnet(t, s, n)
 		want(n, "after a subnet was created", "hosting created", "subnet created")
-		ports, err := s.Network.CreatePorts(t.Context(), []network.PortChange{{Network: &n, Project: ptr("p"), Host: ptr("cmp-1"), DeviceOwner: ptr("compute:nova")}})
+		ports, err := s.Network.CreatePorts(
+			t.Context(),
+			[]network.PortChange{
+				{
+					Network:     &n,
+					Project:     ptr("p"),
+					Host:        ptr("cmp-1"),
+					DeviceOwner: ptr("compute:nova"),
+				},
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,8 +103,8 @@ func TestNotification_EnqueuedForEveryChange(t *testing.T) {
 	}
 }
 
-// TestNotification_Replay checks that recent notifications are replayed. Notifications that were sent too long ago, and
-// notifications that were trimmed, must not be replayed.
+// TestNotification_Replay checks that recent notifications are replayed. Notifications that were sent too
+// long ago, and notifications that were trimmed, must not be replayed.
 func TestNotification_Replay(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -106,7 +117,12 @@ func TestNotification_Replay(t *testing.T) {
 		}
 	}
 	storetest.Exec(t, url, `delete from note`)
-	storetest.Exec(t, url, `update agent_notification set sent_at = sent_at - interval '10 minutes' where network_id = $1`, early)
+	storetest.Exec(
+		t,
+		url,
+		`update agent_notification set sent_at = sent_at - interval '10 minutes' where network_id = $1`,
+		early,
+	)
 	want := func(what string, within time.Duration, atEarly, atLate []string) {
 		t.Helper()
 		if err := s.Notifications.Replay(t.Context(), within); err != nil {
@@ -120,10 +136,20 @@ func TestNotification_Replay(t *testing.T) {
 	want("replay of the last minute", time.Minute, nil, []string{"network created"})
 	want("replay of the last hour", time.Hour, []string{"network created"}, []string{"network created"})
 	var notes int
-	if err := storetest.Connect(t, url).QueryRow(t.Context(), `select count(*) from note where workflow = 'AgentNotifications'`).Scan(&notes); err != nil || notes != 2 {
-		t.Errorf("nudged workflows after two replays: got %d, error %v; want one for each of the 2 networks", notes, err)
+	if err := storetest.Connect(t, url).QueryRow(t.Context(), `select count(*) from note where workflow = 'AgentNotifications'`).Scan(&notes); err != nil ||
+		notes != 2 {
+		t.Errorf(
+			"nudged workflows after two replays: got %d, error %v; want one for each of the 2 networks",
+			notes,
+			err,
+		)
 	}
-	storetest.Exec(t, url, `update agent_notification set sent_at = sent_at - interval '2 hours' where network_id = $1`, early)
+	storetest.Exec(
+		t,
+		url,
+		`update agent_notification set sent_at = sent_at - interval '2 hours' where network_id = $1`,
+		early,
+	)
 	if n, err := s.Notifications.Trim(t.Context(), 10); err != nil || n != 1 {
 		t.Errorf("trim the notifications: got %d deleted, error %v; want 1", n, err)
 	}

@@ -24,14 +24,20 @@ func TestPort_DeleteKeepsOnlyNovaEvents(t *testing.T) {
 	if d := cmp.Diff([]string{"network-vif-deleted"}, eventNames(s)); d != "" || !s.Deleted {
 		t.Errorf("report to a deleted port: got %+v, want it deleted; Nova events (-want +got): %s", s, d)
 	}
-	if _, err := fx.Network.ReportPort(t.Context(), p.ID, []network.Report{l2OnCmp1}); !errors.Is(err, db.ErrNotFound) {
+	if _, err := fx.Network.ReportPort(t.Context(), p.ID, []network.Report{l2OnCmp1}); !errors.Is(
+		err,
+		db.ErrNotFound,
+	) {
 		t.Errorf("ReportPort for a deleted port: got error %v, want ErrNotFound", err)
 	}
 	if err := fx.Network.DeletePort(t.Context(), p.ID, nil); faultKind(err) != network.PortNotFound {
 		t.Errorf("delete a deleted port: got error %v, want PortNotFound", err)
 	}
 	if again := fx.createPort(cmp1, withFixedIP(p.Addresses[0].IP.String())); len(again.Addresses) != 1 {
-		t.Errorf("create a port with the address of a deleted port: got the addresses %v, want one", again.Addresses)
+		t.Errorf(
+			"create a port with the address of a deleted port: got the addresses %v, want one",
+			again.Addresses,
+		)
 	}
 }
 
@@ -51,7 +57,10 @@ func TestNovaEvents_NetworkChangedIsMerged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left := fx.updateStatus(p.ID).Events; len(left) != 1 || left[0].ID <= first[0].ID {
-		t.Errorf("change the port while its event is being delivered: got the pending events %+v, want one with a new ID", left)
+		t.Errorf(
+			"change the port while its event is being delivered: got the pending events %+v, want one with a new ID",
+			left,
+		)
 	}
 	other := fx.createPort("", withDeviceOwner("network:dhcp"))
 	fx.updatePort(other.ID, network.PortChange{Name: ptr("x")})
@@ -76,7 +85,12 @@ func TestWorkflows_DeletedPortUntilNovaEventsAreDelivered(t *testing.T) {
 
 	for _, want := range []int64{1, 0} {
 		if n, err := fx.Outbox.RestartWorkflows(t.Context(), []string{id}); n != want || err != nil {
-			t.Errorf("restart the workflow of a deleted port: got %d restarts, want %d; error %v", n, want, err)
+			t.Errorf(
+				"restart the workflow of a deleted port: got %d restarts, want %d; error %v",
+				n,
+				want,
+				err,
+			)
 		}
 		if err := fx.Notifications.DeleteNovaEvents(t.Context(), []int64{left[0].ID}); err != nil {
 			t.Fatal(err)

@@ -46,63 +46,117 @@ var wiringAgentType = func() string {
 	return sql + " end"
 }()
 
-// silentSince is the SQL expression for the time of the latest heartbeat of the agents in the SQL alias `a`. silentSince is
-// null while at least one of these agents is alive.
-var silentSince = fmt.Sprintf(`case when max(a.heartbeat_at) < clock_timestamp() - interval '%d seconds' then max(a.heartbeat_at) end`,
-	int(network.AgentDownTime.Seconds()))
+// silentSince is the SQL expression for the time of the latest heartbeat of the agents in the SQL alias `a`.
+// silentSince is null while at least one of these agents is alive.
+var silentSince = fmt.Sprintf(
+	`case when max(a.heartbeat_at) < clock_timestamp() - interval '%d seconds' then max(a.heartbeat_at) end`,
+	int(network.AgentDownTime.Seconds()),
+)
 
-// blockingAgent is the SQL expression for the agents that can lift the block in the SQL alias b: the agents' hosts, whether
-// no agent can lift the block (orphan), whether all these agents are disabled, and since when all of them are down.
-var blockingAgent = fmt.Sprintf(`
+// blockingAgent is the SQL expression for the agents that can lift the block in the SQL alias b: the agents'
+// hosts, whether no agent can lift the block (orphan), whether all these agents are disabled, and since when
+// all of them are down.
+var blockingAgent = fmt.Sprintf(
+	`
 				case b.entity
 				when 'L2' then (select %[1]s from agent a where a.host = b.host and a.agent_type = %[2]s)
 				when 'DHCP' then (select %[1]s from dhcp_binding d join agent a on a.id = d.agent_id where d.network_id = port.network_id and %[3]s)
 				else '{}' end`,
 	`jsonb_build_object('hosts', coalesce(jsonb_agg(a.host order by a.host), '[]'), 'orphan', count(*) = 0, 'disabled', coalesce(bool_and(not a.admin_up), false),
-						'heard', `+silentSince+`)`, wiringAgentType, reportsPortReady("a"))
+						'heard', `+silentSince+`)`,
+	wiringAgentType,
+	reportsPortReady("a"),
+)
 
-// agentWatch is the SQL expression for the network.AgentHealth of a port: the state of the agent that wires the port.
+// agentWatch is the SQL expression for the network.AgentHealth of a port: the state of the agent that wires
+// the port.
 var agentWatch = `(select jsonb_build_object('orphan', count(*) = 0, 'heard', ` + silentSince + `) from agent a where a.host = port.host and a.agent_type = ` + wiringAgentType + `)`
 
 const portFrom = `
 	from port`
 
 var portColumns = db.Tagged("port", map[string]db.Column{
-	"id":             {Expr: "port.id", Cast: "uuid[]"},
-	"network":        {Expr: "port.network_id", Cast: "uuid[]"},
-	"project":        {Expr: "port.project", Cast: "text[]"},
-	"name":           {Expr: "port.name", Cast: "text[]"},
-	"description":    {Expr: "port.description", Cast: "text[]"},
-	"admin_up":       {Expr: "port.admin_up", Cast: "boolean[]"},
-	"mac":            {Expr: "port.mac", Cast: "macaddr[]"},
-	"device_id":      {Expr: "port.device_id", Cast: "text[]"},
-	"device_owner":   {Expr: "port.device_owner", Cast: "text[]"},
-	"status":         {Expr: "port.status", Cast: "text[]"},
-	"host":           {Expr: "port.host", Cast: "text[]"},
-	"vnic":           {Expr: "port.vnic", Cast: "text[]"},
-	"vif":            {Expr: "port.vif", Cast: "text[]"},
-	"port_security":  {Expr: "port.port_security", Cast: "boolean[]"},
-	"revision":       {Expr: "port.revision", Cast: "bigint[]"},
-	"subnet":         {Test: "exists (select from port_address a where a.port_id = port.id and a.subnet_id = any(%s))", Cast: "uuid[]", Unsorted: true},
-	"ip":             {Test: "exists (select from port_address a where a.port_id = port.id and a.address = any(%s))", Cast: "inet[]", Unsorted: true},
+	"id":            {Expr: "port.id", Cast: "uuid[]"},
+	"network":       {Expr: "port.network_id", Cast: "uuid[]"},
+	"project":       {Expr: "port.project", Cast: "text[]"},
+	"name":          {Expr: "port.name", Cast: "text[]"},
+	"description":   {Expr: "port.description", Cast: "text[]"},
+	"admin_up":      {Expr: "port.admin_up", Cast: "boolean[]"},
+	"mac":           {Expr: "port.mac", Cast: "macaddr[]"},
+	"device_id":     {Expr: "port.device_id", Cast: "text[]"},
+	"device_owner":  {Expr: "port.device_owner", Cast: "text[]"},
+	"status":        {Expr: "port.status", Cast: "text[]"},
+	"host":          {Expr: "port.host", Cast: "text[]"},
+	"vnic":          {Expr: "port.vnic", Cast: "text[]"},
+	"vif":           {Expr: "port.vif", Cast: "text[]"},
+	"port_security": {Expr: "port.port_security", Cast: "boolean[]"},
+	"revision":      {Expr: "port.revision", Cast: "bigint[]"},
+	"subnet": {
+		Test:     "exists (select from port_address a where a.port_id = port.id and a.subnet_id = any(%s))",
+		Cast:     "uuid[]",
+		Unsorted: true,
+	},
+	"ip": {
+		Test:     "exists (select from port_address a where a.port_id = port.id and a.address = any(%s))",
+		Cast:     "inet[]",
+		Unsorted: true,
+	},
 	"security_group": {Test: "port.security_groups && %s", Cast: "uuid[]", Unsorted: true},
-	"ip_part": {Test: "exists (select from port_address a, unnest(%s) as part where a.port_id = port.id and position(part in host(a.address)) > 0)",
-		Cast: "text[]", Unsorted: true},
+	"ip_part": {
+		Test:     "exists (select from port_address a, unnest(%s) as part where a.port_id = port.id and position(part in host(a.address)) > 0)",
+		Cast:     "text[]",
+		Unsorted: true,
+	},
 	fieldServingHost: {Test: "port.id in (" + portsOnHost + ")", Cast: "text[]", Unsorted: true},
-	fieldDHCPHost:    {Test: "port.network_id in (" + networksOfDHCPHost + ")", Cast: "text[]", Unsorted: true},
+	fieldDHCPHost: {
+		Test:     "port.network_id in (" + networksOfDHCPHost + ")",
+		Cast:     "text[]",
+		Unsorted: true,
+	},
 })
 
-// visiblePort is the SQL condition for the ports that a project may see: ports of the project, and ports on networks of
-// the project.
+// visiblePort is the SQL condition for the ports that a project may see: ports of the project, and ports on
+// networks of the project.
 const visiblePort = `(port.project = %[1]s or exists (select from network n where n.id = port.network_id and n.project = %[1]s))`
 
-// portFields returns the scan targets for a row of portSelect. After the scan, the caller must call `done`, which decodes the
-// JSON columns into the port.
+// portFields returns the scan targets for a row of portSelect. After the scan, the caller must call `done`,
+// which decodes the JSON columns into the port.
 func portFields(p *network.Port) (fields []any, done func() error) {
 	var addresses, blocks, bindings, watch []byte
-	fields = []any{&p.ID, &p.Network, &p.Project, &p.Name, &p.Description, &p.AdminUp, &p.MAC, &p.DeviceID, &p.DeviceOwner,
-		&p.Status, &p.Host, &p.VNIC, &p.Profile, &p.VIF, &p.PortSecurity, &p.IgnoredReports, &p.Revision, &p.BindingRevision, &p.ControllerVIFDetails, &p.Switch, &p.QuotaProject, &p.NetworkType, &p.CreatedAt, &p.UpdatedAt,
-		&p.Tags, &p.AddressPairs, &p.DHCPOptions, &p.SecurityGroups, &addresses, &blocks, &bindings, &watch}
+	fields = []any{
+		&p.ID,
+		&p.Network,
+		&p.Project,
+		&p.Name,
+		&p.Description,
+		&p.AdminUp,
+		&p.MAC,
+		&p.DeviceID,
+		&p.DeviceOwner,
+		&p.Status,
+		&p.Host,
+		&p.VNIC,
+		&p.Profile,
+		&p.VIF,
+		&p.PortSecurity,
+		&p.IgnoredReports,
+		&p.Revision,
+		&p.BindingRevision,
+		&p.ControllerVIFDetails,
+		&p.Switch,
+		&p.QuotaProject,
+		&p.NetworkType,
+		&p.CreatedAt,
+		&p.UpdatedAt,
+		&p.Tags,
+		&p.AddressPairs,
+		&p.DHCPOptions,
+		&p.SecurityGroups,
+		&addresses,
+		&blocks,
+		&bindings,
+		&watch,
+	}
 	return fields, func() error {
 		if err := json.Unmarshal(addresses, &p.Addresses); err != nil {
 			return err
@@ -167,8 +221,8 @@ func portNotFound(id uuid.UUID) error {
 	return notFound(network.NotFound(network.PortNotFound, "Port", id))
 }
 
-// lockedPort is a port whose row the transaction has locked, with the agents that the port depends on and the time of
-// the database.
+// lockedPort is a port whose row the transaction has locked, with the agents that the port depends on and the
+// time of the database.
 type lockedPort struct {
 	network.Port
 	dependencies network.PortContext
@@ -187,11 +241,12 @@ func lockPort(ctx context.Context, tx *transaction, id uuid.UUID) (lockedPort, e
 	return h, err
 }
 
-// queueLock adds the lock and the read of a port to the batch. The lock is a separate statement, so that the read sees
-// the changes of the transactions that the lock waited for.
+// queueLock adds the lock and the read of a port to the batch. The lock is a separate statement, so that the
+// read sees the changes of the transactions that the lock waited for.
 func (h *lockedPort) queueLock(batch *pgx.Batch, id uuid.UUID, c Config) {
 	batch.Queue(`select from port where id = $1 for update`, id)
-	batch.Queue(lockedPortSelect+` where id = $1`, id).QueryRow(func(row pgx.Row) error { return h.scan(row, c) })
+	batch.Queue(lockedPortSelect+` where id = $1`, id).
+		QueryRow(func(row pgx.Row) error { return h.scan(row, c) })
 }
 
 var lockedPortSelect = portSelect + `,
@@ -211,29 +266,30 @@ func (h *lockedPort) scan(row pgx.Row, c Config) error {
 	return done()
 }
 
-// lockExistingPorts locks several ports in the order of the ports' IDs, because transactions that lock ports in the same order
-// do not deadlock. lockExistingPorts omits ports that do not exist.
+// lockExistingPorts locks several ports in the order of the ports' IDs, because transactions that lock ports
+// in the same order do not deadlock. lockExistingPorts omits ports that do not exist.
 func lockExistingPorts(ctx context.Context, tx *transaction, ids []uuid.UUID) ([]lockedPort, error) {
 	var all []lockedPort
 	batch := &pgx.Batch{}
 	batch.Queue(`select from port where id = any($1) order by id for update`, ids)
-	batch.Queue(lockedPortSelect+` where id = any($1) order by id`, ids).Query(func(rows pgx.Rows) (err error) {
-		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (lockedPort, error) {
-			var h lockedPort
-			err := h.scan(row, tx.config)
-			return h, err
+	batch.Queue(lockedPortSelect+` where id = any($1) order by id`, ids).
+		Query(func(rows pgx.Rows) (err error) {
+			all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (lockedPort, error) {
+				var h lockedPort
+				err := h.scan(row, tx.config)
+				return h, err
+			})
+			return err
 		})
-		return err
-	})
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("lock ports: %w", err)
 	}
 	return all, nil
 }
 
-// dhcpHosts is the SQL expression for the hosts of the DHCP agents that serve one of the subnets of the network and report ready
-// ports. DHCP agents that are down are included, because either such an agent becomes alive again, or its networks move to other
-// DHCP agents.
+// dhcpHosts is the SQL expression for the hosts of the DHCP agents that serve one of the subnets of the
+// network and report ready ports. DHCP agents that are down are included, because either such an agent
+// becomes alive again, or its networks move to other DHCP agents.
 func dhcpHosts(networkID, subnets string) string {
 	return fmt.Sprintf(`array(select a.host
 				from dhcp_binding d
@@ -243,7 +299,8 @@ func dhcpHosts(networkID, subnets string) string {
 				order by a.host)`, networkID, reportsPortReady("a"), subnets)
 }
 
-// agentsOn returns the SQL expression for the agents on a host, with the data that the binding of a port needs.
+// agentsOn returns the SQL expression for the agents on a host, with the data that the binding of a port
+// needs.
 func agentsOn(host string) string {
 	return fmt.Sprintf(`(select coalesce(jsonb_agg(jsonb_build_object('type', a.agent_type,
 					'alive', a.heartbeat_at > clock_timestamp() - interval '%[1]d seconds',
@@ -270,7 +327,13 @@ func readHostAgents(ctx context.Context, tx *transaction, host string) ([]networ
 
 // WorkflowPortStatus converts a port's status to the form in which the port's workflow gets it.
 func WorkflowPortStatus(key string, s network.StatusView) contract.PortStatus {
-	out := contract.PortStatus{Deleted: s.Deleted, Status: s.Status, IgnoredReports: s.IgnoredReports, PendingNovaEvents: len(s.Events), LookAgainAt: s.NextDeadline}
+	out := contract.PortStatus{
+		Deleted:           s.Deleted,
+		Status:            s.Status,
+		IgnoredReports:    s.IgnoredReports,
+		PendingNovaEvents: len(s.Events),
+		LookAgainAt:       s.NextDeadline,
+	}
 	if s.Deleted {
 		out.Status = "DELETED"
 	} else {
@@ -282,13 +345,16 @@ func WorkflowPortStatus(key string, s network.StatusView) contract.PortStatus {
 	}
 	out.Sentence = "Port " + name + " is " + s.Sentence() + "."
 	for _, w := range s.Waiting {
-		out.Waiting = append(out.Waiting, contract.Waiting{For: w.Entity, Since: &w.Since, Deadline: w.Deadline})
+		out.Waiting = append(
+			out.Waiting,
+			contract.Waiting{For: w.Entity, Since: &w.Since, Deadline: w.Deadline},
+		)
 	}
 	return out
 }
 
-// portNudge returns the nudge for the port's workflow. If the parameter `fresh` is true, the port is new, so its workflow
-// does not run yet.
+// portNudge returns the nudge for the port's workflow. If the parameter `fresh` is true, the port is new, so
+// its workflow does not run yet.
 func portNudge(p network.Port, fresh bool) contract.Nudge {
 	name := p.Name
 	if name == "" {
@@ -299,14 +365,22 @@ func portNudge(p network.Port, fresh bool) contract.Nudge {
 		summary += " on " + p.Host
 	}
 	return contract.Nudge{
-		Workflow: contract.Port, ID: contract.PortID(p.ID.String()), NotRunning: fresh, Summary: summary,
-		Attributes: contract.Attributes{Status: p.Status, Project: p.Project, Host: p.Host, Resource: "port",
-			WaitingFor: p.StatusView().Remaining()},
+		Workflow:   contract.Port,
+		ID:         contract.PortID(p.ID.String()),
+		NotRunning: fresh,
+		Summary:    summary,
+		Attributes: contract.Attributes{
+			Status:     p.Status,
+			Project:    p.Project,
+			Host:       p.Host,
+			Resource:   "port",
+			WaitingFor: p.StatusView().Remaining(),
+		},
 	}
 }
 
-// DeletePort deletes a port together with the port's addresses and blocks. The pending Nova events of a deleted port
-// stay in the database until they are delivered.
+// DeletePort deletes a port together with the port's addresses and blocks. The pending Nova events of a
+// deleted port stay in the database until they are delivered.
 func (s *Store) DeletePort(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		p, err := lockPort(ctx, tx, id)

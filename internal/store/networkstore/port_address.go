@@ -14,9 +14,15 @@ import (
 	"berth/internal/store/db"
 )
 
-// requestedAddresses resolves the requested fixed IPs in the network's subnets. requestedAddresses returns an error if a named
-// subnet does not exist.
-func requestedAddresses(ctx context.Context, tx *transaction, p network.Port, subnets []network.Subnet, fixed []network.FixedIP) ([]network.AddressRequest, error) {
+// requestedAddresses resolves the requested fixed IPs in the network's subnets. requestedAddresses returns an
+// error if a named subnet does not exist.
+func requestedAddresses(
+	ctx context.Context,
+	tx *transaction,
+	p network.Port,
+	subnets []network.Subnet,
+	fixed []network.FixedIP,
+) ([]network.AddressRequest, error) {
 	requests, err := p.AddressRequests(subnets, fixed)
 	for _, f := range fixed {
 		if err != nil && f.Subnet != uuid.Nil {
@@ -28,9 +34,15 @@ func requestedAddresses(ctx context.Context, tx *transaction, p network.Port, su
 	return requests, err
 }
 
-// allocateAddresses allocates the requested addresses for a port. The first allocated address gets the position `position`
-// in the port's address list.
-func allocateAddresses(ctx context.Context, tx *transaction, p network.Port, position int, requests []network.AddressRequest) ([]network.Address, error) {
+// allocateAddresses allocates the requested addresses for a port. The first allocated address gets the
+// position `position` in the port's address list.
+func allocateAddresses(
+	ctx context.Context,
+	tx *transaction,
+	p network.Port,
+	position int,
+	requests []network.AddressRequest,
+) ([]network.Address, error) {
 	var allocated []network.Address
 	for i, w := range requests {
 		var a network.Address
@@ -49,17 +61,34 @@ func allocateAddresses(ctx context.Context, tx *transaction, p network.Port, pos
 }
 
 // allocateFixed allocates the one address that the request names.
-func allocateFixed(ctx context.Context, tx *transaction, port uuid.UUID, position int, w network.AddressRequest) (network.Address, error) {
+func allocateFixed(
+	ctx context.Context,
+	tx *transaction,
+	port uuid.UUID,
+	position int,
+	w network.AddressRequest,
+) (network.Address, error) {
 	a := network.Address{Subnet: w.Subnets[0].ID, IP: w.IP}
 	inserted, err := insertAddress(ctx, tx, port, position, a)
 	if err == nil && !inserted {
-		err = network.Faultf(network.AddressInUse, "IP address %s already allocated in subnet %s", a.IP, a.Subnet)
+		err = network.Faultf(
+			network.AddressInUse,
+			"IP address %s already allocated in subnet %s",
+			a.IP,
+			a.Subnet,
+		)
 	}
 	return a, err
 }
 
 // allocateFromSubnets allocates a free address from the first subnet that has one.
-func allocateFromSubnets(ctx context.Context, tx *transaction, p network.Port, position int, subnets []network.Subnet) (network.Address, error) {
+func allocateFromSubnets(
+	ctx context.Context,
+	tx *transaction,
+	p network.Port,
+	position int,
+	subnets []network.Subnet,
+) (network.Address, error) {
 	for _, s := range subnets {
 		for _, pool := range s.Pools {
 			a, ok, err := allocateFromPool(ctx, tx, p, position, s.ID, pool)
@@ -69,21 +98,40 @@ func allocateFromSubnets(ctx context.Context, tx *transaction, p network.Port, p
 		}
 	}
 	if len(subnets) == 1 {
-		return network.Address{}, network.Faultf(network.IPAddressGenerationFailure, "No more IP addresses available on network %s, subnet %s.", p.Network, subnets[0].ID)
+		return network.Address{}, network.Faultf(
+			network.IPAddressGenerationFailure,
+			"No more IP addresses available on network %s, subnet %s.",
+			p.Network,
+			subnets[0].ID,
+		)
 	}
-	return network.Address{}, network.Faultf(network.IPAddressGenerationFailure, "No more IP addresses available on network %s.", p.Network)
+	return network.Address{}, network.Faultf(
+		network.IPAddressGenerationFailure,
+		"No more IP addresses available on network %s.",
+		p.Network,
+	)
 }
 
-// randomAttempts is the number of random addresses of a pool that are tried before findFreeAddresses searches the pool
-// for free ones.
+// randomAttempts is the number of random addresses of a pool that are tried before findFreeAddresses searches
+// the pool for free ones.
 const randomAttempts = 6
 
-// allocateFromPool allocates a free address from the pool; the result `ok` is false if the pool is exhausted. allocateFromPool
-// waits for an address that another transaction is allocating only if no other address is left, because two transactions that
-// wait for each other would deadlock.
-func allocateFromPool(ctx context.Context, tx *transaction, p network.Port, position int, subnet uuid.UUID, pool network.Pool) (network.Address, bool, error) {
+// allocateFromPool allocates a free address from the pool; the result `ok` is false if the pool is exhausted.
+// allocateFromPool waits for an address that another transaction is allocating only if no other address is
+// left, because two transactions that wait for each other would deadlock.
+func allocateFromPool(
+	ctx context.Context,
+	tx *transaction,
+	p network.Port,
+	position int,
+	subnet uuid.UUID,
+	pool network.Pool,
+) (network.Address, bool, error) {
 	named := network.NamedAddresses(tx.drafts, p.Network)
-	random := slices.DeleteFunc(pool.RandomAddresses(randomAttempts), func(a netip.Addr) bool { return slices.Contains(named, a) })
+	random := slices.DeleteFunc(
+		pool.RandomAddresses(randomAttempts),
+		func(a netip.Addr) bool { return slices.Contains(named, a) },
+	)
 	a, inserted, err := insertFirstFreeAddress(ctx, tx, p.ID, position, subnet, random)
 	for err == nil && !inserted {
 		var free []netip.Addr
@@ -91,7 +139,8 @@ func allocateFromPool(ctx context.Context, tx *transaction, p network.Port, posi
 			break
 		}
 		rand.Shuffle(len(free), func(i, j int) { free[i], free[j] = free[j], free[i] })
-		if a, inserted, err = insertFirstFreeAddress(ctx, tx, p.ID, position, subnet, free); err == nil && !inserted {
+		if a, inserted, err = insertFirstFreeAddress(ctx, tx, p.ID, position, subnet, free); err == nil &&
+			!inserted {
 			a.IP = free[0]
 			inserted, err = insertAddress(ctx, tx, p.ID, position, a)
 		}
@@ -99,11 +148,18 @@ func allocateFromPool(ctx context.Context, tx *transaction, p network.Port, posi
 	return a, inserted, err
 }
 
-// insertFirstFreeAddress allocates the first address that is free and that no other transaction is allocating.
-// insertFirstFreeAddress does not wait for other transactions, because it tries the advisory lock of each candidate address
-// with pg_try_advisory_xact_lock. A subnet has 1,024 advisory locks for its addresses, so two addresses can share one lock, and
-// insertFirstFreeAddress may skip a free address.
-func insertFirstFreeAddress(ctx context.Context, tx *transaction, port uuid.UUID, position int, subnet uuid.UUID, free []netip.Addr) (network.Address, bool, error) {
+// insertFirstFreeAddress allocates the first address that is free and that no other transaction is
+// allocating. insertFirstFreeAddress does not wait for other transactions, because it tries the advisory lock
+// of each candidate address with pg_try_advisory_xact_lock. A subnet has 1,024 advisory locks for its
+// addresses, so two addresses can share one lock, and insertFirstFreeAddress may skip a free address.
+func insertFirstFreeAddress(
+	ctx context.Context,
+	tx *transaction,
+	port uuid.UUID,
+	position int,
+	subnet uuid.UUID,
+	free []netip.Addr,
+) (network.Address, bool, error) {
 	a := network.Address{Subnet: subnet}
 	var got string
 	err := tx.QueryRow(ctx, `
@@ -129,8 +185,15 @@ func insertFirstFreeAddress(ctx context.Context, tx *transaction, port uuid.UUID
 	return a, true, nil
 }
 
-// insertAddress allocates the address for the port. The result `inserted` is false if another port has the address.
-func insertAddress(ctx context.Context, tx *transaction, port uuid.UUID, position int, a network.Address) (inserted bool, err error) {
+// insertAddress allocates the address for the port. The result `inserted` is false if another port has the
+// address.
+func insertAddress(
+	ctx context.Context,
+	tx *transaction,
+	port uuid.UUID,
+	position int,
+	a network.Address,
+) (inserted bool, err error) {
 	tag, err := tx.Exec(ctx, `
 		insert into port_address (subnet_id, address, port_id, position)
 		values ($1, $2::text::inet, $3, $4)
@@ -141,11 +204,18 @@ func insertAddress(ctx context.Context, tx *transaction, port uuid.UUID, positio
 	return tag.RowsAffected() == 1, nil
 }
 
-// findFreeAddresses returns up to 16 free addresses of the pool. findFreeAddresses searches from a random address to the
-// end of the pool, and finds this address and the addresses that directly follow a used address. If there is no free
-// address up to the end of the pool, findFreeAddresses searches from the start of the pool. If the pool has a free address,
-// findFreeAddresses returns at least one. For findFreeAddresses, the addresses in `named` are used.
-func findFreeAddresses(ctx context.Context, tx *transaction, subnet uuid.UUID, pool network.Pool, named []netip.Addr) ([]netip.Addr, error) {
+// findFreeAddresses returns up to 16 free addresses of the pool. findFreeAddresses searches from a random
+// address to the end of the pool, and finds this address and the addresses that directly follow a used
+// address. If there is no free address up to the end of the pool, findFreeAddresses searches from the start
+// of the pool. If the pool has a free address, findFreeAddresses returns at least one. For findFreeAddresses,
+// the addresses in `named` are used.
+func findFreeAddresses(
+	ctx context.Context,
+	tx *transaction,
+	subnet uuid.UUID,
+	pool network.Pool,
+	named []netip.Addr,
+) ([]netip.Addr, error) {
 	for _, from := range append(pool.RandomAddresses(1), pool.Start) {
 		rows, err := tx.Query(ctx, `
 			select host(free)
@@ -176,9 +246,16 @@ func findFreeAddresses(ctx context.Context, tx *transaction, subnet uuid.UUID, p
 	return nil, nil
 }
 
-// updateFixedIPs changes the port's addresses if the request names fixed IPs, or if the port's MAC changed and some of
-// the port's addresses derive from the MAC. The port keeps each address that the request names again.
-func updateFixedIPs(ctx context.Context, tx *transaction, before network.Port, p *network.Port, fixed *[]network.FixedIP) error {
+// updateFixedIPs changes the port's addresses if the request names fixed IPs, or if the port's MAC changed
+// and some of the port's addresses derive from the MAC. The port keeps each address that the request names
+// again.
+func updateFixedIPs(
+	ctx context.Context,
+	tx *transaction,
+	before network.Port,
+	p *network.Port,
+	fixed *[]network.FixedIP,
+) error {
 	if fixed == nil && p.MAC == before.MAC {
 		return nil
 	}
@@ -203,7 +280,10 @@ func updateFixedIPs(ctx context.Context, tx *transaction, before network.Port, p
 			next = append(next, network.Address{Subnet: w.Subnets[0].ID, IP: w.IP})
 		}
 	}
-	released := slices.DeleteFunc(slices.Clone(before.Addresses), func(a network.Address) bool { return slices.Contains(next, a) })
+	released := slices.DeleteFunc(
+		slices.Clone(before.Addresses),
+		func(a network.Address) bool { return slices.Contains(next, a) },
+	)
 	for _, a := range released {
 		if _, err := tx.Exec(ctx, `
 			delete from port_address

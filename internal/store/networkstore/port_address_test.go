@@ -35,7 +35,11 @@ func TestAddress_LastFreeAddressIsAllocatedOnce(t *testing.T) {
 	})
 
 	if len(won) != 13 || lost != contenders-13 {
-		t.Errorf("20 requests for 13 free addresses: got %d addresses allocated and %d requests refused, want 13 and 7", len(won), lost)
+		t.Errorf(
+			"20 requests for 13 free addresses: got %d addresses allocated and %d requests refused, want 13 and 7",
+			len(won),
+			lost,
+		)
 	}
 }
 
@@ -83,7 +87,9 @@ func TestAddress_ConcurrentBulksFillSubnet(t *testing.T) {
 	if _, err := fx.Network.CreatePorts(t.Context(), drafts[:1]); err != nil {
 		t.Error("create a port with the last free address: got an error, want none:", err)
 	}
-	if _, err := fx.Network.CreatePorts(t.Context(), drafts[:1]); faultKind(err) != network.IPAddressGenerationFailure {
+	if _, err := fx.Network.CreatePorts(t.Context(), drafts[:1]); faultKind(
+		err,
+	) != network.IPAddressGenerationFailure {
 		t.Error("create a port without a free address: want IPAddressGenerationFailure, got", err)
 	}
 }
@@ -97,14 +103,23 @@ func TestAddress_UpdateFixedIPs(t *testing.T) {
 	var keep network.PortChange
 	subnet(&keep)
 
-	if kept := fx.updatePort(p.ID, keep); kept.Addresses[0].IP.String() != "10.0.0.9" || kept.Status != network.Active || kept.Revision != 2 {
-		t.Errorf("request any address of the port's subnet: got %+v, want the old address and status, and revision 2", kept)
+	if kept := fx.updatePort(p.ID, keep); kept.Addresses[0].IP.String() != "10.0.0.9" ||
+		kept.Status != network.Active ||
+		kept.Revision != 2 {
+		t.Errorf(
+			"request any address of the port's subnet: got %+v, want the old address and status, and revision 2",
+			kept,
+		)
 	}
 	var move network.PortChange
 	withFixedIP("10.0.0.10")(&move)
 	moved := fx.updatePort(p.ID, move)
 	if d := cmp.Diff([]string{"DHCP@"}, blockNames(moved.Blocks)); d != "" || moved.Status != network.Down {
-		t.Errorf("change the address of a port: got status %s, want DOWN; blocks (-want +got): %s", moved.Status, d)
+		t.Errorf(
+			"change the address of a port: got status %s, want DOWN; blocks (-want +got): %s",
+			moved.Status,
+			d,
+		)
 	}
 	fx.createPort("", withFixedIP("10.0.0.9"))
 	if err := fx.Network.DeleteSubnet(t.Context(), fx.subnet.ID, nil); faultKind(err) != network.SubnetInUse {
@@ -112,8 +127,9 @@ func TestAddress_UpdateFixedIPs(t *testing.T) {
 	}
 }
 
-// A port that may get any address must not get by chance the address that another port of the request, or another entry of its own fixed
-// IPs, names. The pool of the subnet has five addresses, and the request needs all of them.
+// A port that may get any address must not get by chance the address that another port of the request, or
+// another entry of its own fixed IPs, names. The pool of the subnet has five addresses, and the request needs
+// all of them.
 func TestAddress_NamedAddressesAreNotAllocatedByChance(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t, "10.0.0.0/24")
@@ -149,7 +165,10 @@ func TestAddress_NamedAddressesCountOnTheirNetworkOnly(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t, "10.9.0.0/30") // the only address for ports is 10.9.0.2
 	other := fx.withNetwork("10.9.0.0/24")
-	ports, err := fx.Network.CreatePorts(t.Context(), []network.PortChange{fx.portDraft(""), other.portDraft("", withFixedIP("10.9.0.2"))})
+	ports, err := fx.Network.CreatePorts(
+		t.Context(),
+		[]network.PortChange{fx.portDraft(""), other.portDraft("", withFixedIP("10.9.0.2"))},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

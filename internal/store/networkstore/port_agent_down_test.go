@@ -23,7 +23,10 @@ func TestPort_DownAgentIsNamedAndNotBoundTo(t *testing.T) {
 
 	p := fx.createPort(cmp1)
 	if p.VIF != network.VIFFailed || !strings.Contains(p.Reason(), "no live "+network.OVSAgent) {
-		t.Errorf("create a port on a host whose agent is down: got %+v, want a failed binding and a reason that says so", p)
+		t.Errorf(
+			"create a port on a host whose agent is down: got %+v, want a failed binding and a reason that says so",
+			p,
+		)
 	}
 	if n := strings.Count(fx.updateStatus(waiting.ID).Sentence(), "last heard of at"); n != 2 {
 		t.Errorf("sentence of a port that waits for two down agents: got %q, want the last heartbeat of both",
@@ -45,19 +48,36 @@ func TestPort_DownAgentIsNamedAndNotBoundTo(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s := fx.updateStatus(waiting.ID); strings.Contains(s.Sentence(), "whose agent is disabled") == up {
-			t.Errorf("set admin_state_up of the DHCP agent to %t: got the sentence %q, want it to mention a disabled agent only for false",
-				up, s.Sentence())
+			t.Errorf(
+				"set admin_state_up of the DHCP agent to %t: got the sentence %q, want it to mention a disabled agent only for false",
+				up,
+				s.Sentence(),
+			)
 		}
-		if notes := storetest.ClaimNotes(t, fx.Store); !slices.ContainsFunc(notes, func(n contract.Note) bool { return n.ID == contract.PortID(waiting.ID.String()) }) {
-			t.Errorf("set admin_state_up of the DHCP agent to %t: got the notes %+v, want one for the waiting port", up, notes)
+		if notes := storetest.ClaimNotes(t, fx.Store); !slices.ContainsFunc(
+			notes,
+			func(n contract.Note) bool { return n.ID == contract.PortID(waiting.ID.String()) },
+		) {
+			t.Errorf(
+				"set admin_state_up of the DHCP agent to %t: got the notes %+v, want one for the waiting port",
+				up,
+				notes,
+			)
 		}
 	}
 	if err := fx.Network.DeleteAgent(t.Context(), fx.agentOfType(network.OVSAgent).ID); err != nil {
 		t.Fatal(err)
 	}
-	fx.heartbeat(network.NICSwitchAgent, cmp1) // a NIC switch agent belongs to another mechanism and cannot wire this port
-	if s := fx.updateStatus(waiting.ID); !strings.Contains(s.Sentence(), "L2 on cmp-1 since") || !strings.Contains(s.Sentence(), "no agent that can report is registered") {
-		t.Errorf("delete the agent of a port that waits for L2: got the sentence %q, want L2 on cmp-1 without a registered agent", s.Sentence())
+	fx.heartbeat(
+		network.NICSwitchAgent,
+		cmp1,
+	) // a NIC switch agent belongs to another mechanism and cannot wire this port
+	if s := fx.updateStatus(waiting.ID); !strings.Contains(s.Sentence(), "L2 on cmp-1 since") ||
+		!strings.Contains(s.Sentence(), "no agent that can report is registered") {
+		t.Errorf(
+			"delete the agent of a port that waits for L2: got the sentence %q, want L2 on cmp-1 without a registered agent",
+			s.Sentence(),
+		)
 	}
 }
 
@@ -71,9 +91,15 @@ func TestPort_ActiveWarnsOfDownAgent(t *testing.T) {
 	says := func(p network.Port, want string) {
 		t.Helper()
 		at, seen := fx.readPort(p.ID).StatusView(), fx.updateStatus(p.ID)
-		if at.Sentence() != seen.Sentence() || !strings.HasPrefix(at.Sentence(), network.Active+want) || want == "" && at.Sentence() != network.Active || at.Reason != "" {
-			t.Errorf("sentence of an active port: Port returns %q and UpdatePortStatus leads to %q; want both to be ACTIVE followed by %q",
-				at.Sentence(), seen.Sentence(), want)
+		if at.Sentence() != seen.Sentence() || !strings.HasPrefix(at.Sentence(), network.Active+want) ||
+			want == "" && at.Sentence() != network.Active ||
+			at.Reason != "" {
+			t.Errorf(
+				"sentence of an active port: Port returns %q and UpdatePortStatus leads to %q; want both to be ACTIVE followed by %q",
+				at.Sentence(),
+				seen.Sentence(),
+				want,
+			)
 		}
 	}
 	says(p, "")
@@ -107,6 +133,9 @@ func TestPort_DownDHCPAgentIsNamed(t *testing.T) {
 
 	b := fx.readPort(p.ID).Blocks
 	if len(b) != 1 || b[0].SilentSince == nil || !slices.Equal(b[0].AgentHosts, []string{net1}) {
-		t.Errorf("blocks of a port whose reporting DHCP agent is down: got %+v, want one that names host net-1 and the last heartbeat", b)
+		t.Errorf(
+			"blocks of a port whose reporting DHCP agent is down: got %+v, want one that names host net-1 and the last heartbeat",
+			b,
+		)
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// bindScenarios are the test cases about bindings, agents and trunks. The key of a test case contains the number of the
-// case (for example C14) and the required outcome. The function `expireHeartbeats` makes every agent count as down.
+// bindScenarios are the test cases about bindings, agents and trunks. The key of a test case contains the
+// number of the case (for example C14) and the required outcome. The function `expireHeartbeats` makes every
+// agent count as down.
 var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 	"C14 an unbound port counts reports and does not change": func(fx fixture, _ func()) {
 		p := fx.createPort("", withDeviceOwner("network:dhcp"))
@@ -43,7 +44,12 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 			p := fx.createPort(cmp1)
 			fx.updateStatus(p.ID, l2OnCmp1, dhcpReady)
 			if after := fx.updatePort(p.ID, c); after.Status != network.Down || len(after.Blocks) != 1 {
-				fx.t.Errorf("update a port with %+v: got status %s and blocks %v, want DOWN and one block", c, after.Status, after.Blocks)
+				fx.t.Errorf(
+					"update a port with %+v: got status %s and blocks %v, want DOWN and one block",
+					c,
+					after.Status,
+					after.Blocks,
+				)
 			}
 		}
 	},
@@ -91,7 +97,8 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 				fx.t.Error(err)
 			}
 		})
-		if blocked, err := fx.Network.Blocked(fx.t.Context(), networkstore.Object{Type: "port", ID: p.ID}); blocked || err != nil {
+		if blocked, err := fx.Network.Blocked(fx.t.Context(), networkstore.Object{Type: "port", ID: p.ID}); blocked ||
+			err != nil {
 			fx.t.Errorf("blocks of a deleted port: got some or error %v, want none", err)
 		}
 	},
@@ -118,8 +125,15 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 			host string
 			want network.Kind
 		}{{p, cmp1, network.BindingActive}, {p, cmp2, network.BindingNotFound}, {other, cmp2, network.BadRequest}} {
-			if _, err := fx.Network.ActivateBinding(fx.t.Context(), tc.port.ID, tc.host); faultKind(err) != tc.want {
-				fx.t.Errorf("activate an invalid binding on host %s: got error %v, want %s", tc.host, err, tc.want)
+			if _, err := fx.Network.ActivateBinding(fx.t.Context(), tc.port.ID, tc.host); faultKind(
+				err,
+			) != tc.want {
+				fx.t.Errorf(
+					"activate an invalid binding on host %s: got error %v, want %s",
+					tc.host,
+					err,
+					tc.want,
+				)
 			}
 		}
 		fx.createBinding(p, cmp2)
@@ -133,7 +147,11 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 			}
 		})
 		if won.Load() != 1 || lost.Load() != 1 {
-			fx.t.Errorf("two concurrent activations of one binding: %d succeeded and %d were refused, want one of each", won.Load(), lost.Load())
+			fx.t.Errorf(
+				"two concurrent activations of one binding: %d succeeded and %d were refused, want one of each",
+				won.Load(),
+				lost.Load(),
+			)
 		}
 	},
 	"C44 C46 wiring at the destination sends a Nova event and keeps the status": func(fx fixture, _ func()) {
@@ -145,8 +163,12 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 			fx.t.Error(d)
 		}
 		fx.checkPort("wired at the destination", p, network.Active)
-		if s = fx.updateStatus(p.ID, network.Report{Entity: network.L2, Host: "cmp-9"}); len(s.Events) != 2 || s.Accepted[0] {
-			fx.t.Errorf("report of a host without a binding: got %+v, want it ignored and the two earlier Nova events", s)
+		if s = fx.updateStatus(p.ID, network.Report{Entity: network.L2, Host: "cmp-9"}); len(s.Events) != 2 ||
+			s.Accepted[0] {
+			fx.t.Errorf(
+				"report of a host without a binding: got %+v, want it ignored and the two earlier Nova events",
+				s,
+			)
 		}
 	},
 	"C45 C47 C49 a delete during reports leaves no block and no error": func(fx fixture, _ func()) {
@@ -159,12 +181,14 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 					fx.t.Error(err)
 				}
 			default:
-				if _, err := fx.Network.ReportPort(fx.t.Context(), p.ID, []network.Report{l2LostOn(cmp1), l2OnCmp1}); err != nil && !errors.Is(err, db.ErrNotFound) {
+				if _, err := fx.Network.ReportPort(fx.t.Context(), p.ID, []network.Report{l2LostOn(cmp1), l2OnCmp1}); err != nil &&
+					!errors.Is(err, db.ErrNotFound) {
 					fx.t.Error(err)
 				}
 			}
 		})
-		if blocked, err := fx.Network.Blocked(fx.t.Context(), networkstore.Object{Type: "port", ID: p.ID}); blocked || err != nil {
+		if blocked, err := fx.Network.Blocked(fx.t.Context(), networkstore.Object{Type: "port", ID: p.ID}); blocked ||
+			err != nil {
 			fx.t.Errorf("blocks of a deleted port: got some or error %v, want none", err)
 		}
 	},
@@ -204,7 +228,10 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 	"C63 a distributed port ignores a host that did not begin wiring": func(fx fixture, _ func()) {
 		p := fx.createPort("", withDeviceOwner("network:router_interface_distributed"))
 		if s := fx.updateStatus(p.ID, l2OnCmp1); s.Accepted[0] || s.Status != network.Down {
-			fx.t.Errorf("report of a host that did not begin wiring: got %+v, want DOWN and the report ignored", s)
+			fx.t.Errorf(
+				"report of a host that did not begin wiring: got %+v, want DOWN and the report ignored",
+				s,
+			)
 		}
 	},
 	"C65 C66 a trunk's status follows its ports, also during live migration": func(fx fixture, _ func()) {

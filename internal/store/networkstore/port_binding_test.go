@@ -25,12 +25,23 @@ func TestPort_FailedBindingIsRetriedWhenAgentRegisters(t *testing.T) {
 	}
 
 	if after := fx.readPort(p.ID); after.VIF != network.VIFOVS || len(after.Blocks) != 2 {
-		t.Errorf("port with a failed binding after an agent has registered: got VIF type %s and blocks %v, want ovs and two blocks",
-			after.VIF, blockNames(after.Blocks))
+		t.Errorf(
+			"port with a failed binding after an agent has registered: got VIF type %s and blocks %v, want ovs and two blocks",
+			after.VIF,
+			blockNames(after.Blocks),
+		)
 	}
-	newest, err := fx.Journal.JournalEntries(t.Context(), journalstore.EntryFilter{Type: "port", Newest: true, Limit: 1})
-	if err != nil || len(newest) != 1 || newest[0].Operation != "update" || !strings.Contains(string(newest[0].Data), `"binding:vif_type": "ovs"`) {
-		t.Errorf("newest journal entry of a port: got %+v, error %v; want an update with the new VIF type", newest, err)
+	newest, err := fx.Journal.JournalEntries(
+		t.Context(),
+		journalstore.EntryFilter{Type: "port", Newest: true, Limit: 1},
+	)
+	if err != nil || len(newest) != 1 || newest[0].Operation != "update" ||
+		!strings.Contains(string(newest[0].Data), `"binding:vif_type": "ovs"`) {
+		t.Errorf(
+			"newest journal entry of a port: got %+v, error %v; want an update with the new VIF type",
+			newest,
+			err,
+		)
 	}
 	if r := fx.heartbeat(network.OVSAgent, "cmp-9"); r != network.AgentAlive {
 		t.Errorf("second heartbeat of an agent: got result %s, want AgentAlive", r)
@@ -49,32 +60,53 @@ func TestBinding_LiveMigration(t *testing.T) {
 	}
 	fx.updateStatus(p.ID, l2OnCmp1)
 	both := fx.createBinding(p, cmp2)
-	if d := cmp.Diff([]string{"cmp-1 ACTIVE ovs", "cmp-2 INACTIVE ovs"}, bindingSummaries(both)); d != "" || both.Status != network.Active {
-		t.Fatalf("create an INACTIVE binding: got the port status %s, want ACTIVE; bindings (-want +got): %s", both.Status, d)
+	if d := cmp.Diff([]string{"cmp-1 ACTIVE ovs", "cmp-2 INACTIVE ovs"}, bindingSummaries(both)); d != "" ||
+		both.Status != network.Active {
+		t.Fatalf(
+			"create an INACTIVE binding: got the port status %s, want ACTIVE; bindings (-want +got): %s",
+			both.Status,
+			d,
+		)
 	}
 
-	// Nova waits for one event about the wiring at the destination. The agent's report about the inactive binding at
-	// the destination does not change the active binding.
+	// Nova waits for one event about the wiring at the destination. The agent's report about the inactive
+	// binding at the destination does not change the active binding.
 	s := fx.updateStatus(p.ID, l2OnCmp2, l2OnCmp2)
 	if s.Status != network.Active || s.IgnoredReports != 1 {
-		t.Errorf("two equal reports of the destination before the move: got %+v, want ACTIVE and one ignored report", s)
+		t.Errorf(
+			"two equal reports of the destination before the move: got %+v, want ACTIVE and one ignored report",
+			s,
+		)
 	}
 	moved, err := fx.Network.ActivateBinding(t.Context(), p.ID, cmp2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff([]string{"cmp-2 ACTIVE ovs", "cmp-1 INACTIVE unbound"}, bindingSummaries(moved)); d != "" || moved.Status != network.Down {
-		t.Fatalf("activate the binding: got the port status %s, want DOWN; bindings (-want +got): %s", moved.Status, d)
+	if d := cmp.Diff([]string{"cmp-2 ACTIVE ovs", "cmp-1 INACTIVE unbound"}, bindingSummaries(moved)); d != "" ||
+		moved.Status != network.Down {
+		t.Fatalf(
+			"activate the binding: got the port status %s, want DOWN; bindings (-want +got): %s",
+			moved.Status,
+			d,
+		)
 	}
-	if s := fx.updateStatus(p.ID, l2LostOn(cmp1), l2OnCmp1); s.IgnoredReports != 3 || s.Status != network.Down {
+	if s := fx.updateStatus(p.ID, l2LostOn(cmp1), l2OnCmp1); s.IgnoredReports != 3 ||
+		s.Status != network.Down {
 		t.Errorf("late reports of the source after the move: got %+v, want DOWN and 3 ignored reports", s)
 	}
 	s = fx.updateStatus(p.ID, l2OnCmp2)
-	if d := cmp.Diff([]string{"network-vif-plugged", "network-vif-unplugged", "network-changed", "network-vif-plugged", // events on the source host
-		"network-vif-plugged",                           // event when the agent on the destination host reports before the move
+	// events on the source host
+	if d := cmp.Diff([]string{"network-vif-plugged", "network-vif-unplugged", "network-changed", "network-vif-plugged",
+		// event when the agent on the destination host reports before the move
+		"network-vif-plugged",
 		"network-vif-unplugged", "network-vif-plugged"}, // events of the move to the destination host
-		eventNames(s)); d != "" || s.Status != network.Active {
-		t.Errorf("wire the port at the destination: got status %s, want ACTIVE; Nova events (-want +got): %s", s.Status, d)
+		eventNames(s)); d != "" ||
+		s.Status != network.Active {
+		t.Errorf(
+			"wire the port at the destination: got status %s, want ACTIVE; Nova events (-want +got): %s",
+			s.Status,
+			d,
+		)
 	}
 	if err := fx.Network.DeleteBinding(t.Context(), p.ID, cmp1); err != nil {
 		t.Fatal(err)
@@ -102,7 +134,12 @@ func TestBinding_InvalidBindingsAreRefused(t *testing.T) {
 		return err
 	}
 	update := func(p network.Port, host string) error {
-		_, err := fx.Network.UpdateBinding(t.Context(), p.ID, host, network.BindingChange{VNIC: ptr("baremetal")})
+		_, err := fx.Network.UpdateBinding(
+			t.Context(),
+			p.ID,
+			host,
+			network.BindingChange{VNIC: ptr("baremetal")},
+		)
 		return err
 	}
 	for name, tc := range map[string]struct {
@@ -150,8 +187,12 @@ func TestBinding_ConcurrentActivationsMoveOnce(t *testing.T) {
 			}
 		})
 		if won.Load() != 1 || lost.Load() != 3 {
-			t.Fatalf("round %d: four concurrent activations of one binding: %d succeeded and %d were refused, want 1 and 3",
-				round, won.Load(), lost.Load())
+			t.Fatalf(
+				"round %d: four concurrent activations of one binding: %d succeeded and %d were refused, want 1 and 3",
+				round,
+				won.Load(),
+				lost.Load(),
+			)
 		}
 	}
 }
@@ -164,16 +205,25 @@ func TestBinding_MoveCanBeReverted(t *testing.T) {
 	fx.createBinding(p, cmp2)
 	for i, host := range []string{cmp2, cmp1} {
 		back, err := fx.Network.ActivateBinding(t.Context(), p.ID, host)
-		if err != nil || back.Host != host || back.VIF != network.VIFOVS || back.Status != network.Down || back.BindingRevision != back.Revision {
-			t.Fatalf("activate binding %d: got %+v, error %v; want the port DOWN on the new host, with VIF type ovs and a new binding revision",
-				i, back, err)
+		if err != nil || back.Host != host || back.VIF != network.VIFOVS || back.Status != network.Down ||
+			back.BindingRevision != back.Revision {
+			t.Fatalf(
+				"activate binding %d: got %+v, error %v; want the port DOWN on the new host, with VIF type ovs and a new binding revision",
+				i,
+				back,
+				err,
+			)
 		}
 	}
 	if s := fx.updateStatus(p.ID, reportFromCmp1(network.L2, "", p.Revision)); s.Status != network.Down {
 		t.Errorf("report on a revision before the moves: got %+v, want DOWN", s)
 	}
-	if after := fx.updatePort(p.ID, network.PortChange{Host: ptr(cmp2)}); len(after.AllBindings()) != 1 || after.Host != cmp2 {
-		t.Errorf("change the host of a port with an INACTIVE binding there: got bindings %v, want one", bindingSummaries(after))
+	if after := fx.updatePort(p.ID, network.PortChange{Host: ptr(cmp2)}); len(after.AllBindings()) != 1 ||
+		after.Host != cmp2 {
+		t.Errorf(
+			"change the host of a port with an INACTIVE binding there: got bindings %v, want one",
+			bindingSummaries(after),
+		)
 	}
 	if err := fx.Network.DeleteBinding(t.Context(), p.ID, cmp2); err != nil {
 		t.Fatal(err)
@@ -183,8 +233,8 @@ func TestBinding_MoveCanBeReverted(t *testing.T) {
 	}
 }
 
-// Nova activates a port's binding at the destination after the server has moved. The activation succeeds even if the
-// agent on the destination host is down.
+// Nova activates a port's binding at the destination after the server has moved. The activation succeeds even
+// if the agent on the destination host is down.
 func TestBinding_MoveToHostWithDownAgent(t *testing.T) {
 	t.Parallel()
 	fx, expireHeartbeats := newAgingFixture(t)
@@ -199,14 +249,27 @@ func TestBinding_MoveToHostWithDownAgent(t *testing.T) {
 	moved, err := fx.Network.ActivateBinding(t.Context(), p.ID, cmp2)
 
 	if err != nil || moved.Host != cmp2 || moved.VIF != network.VIFOVS {
-		t.Fatalf("activate a binding whose agent is down: got %+v, error %v; want the port on cmp-2 with VIF type ovs", moved, err)
+		t.Fatalf(
+			"activate a binding whose agent is down: got %+v, error %v; want the port on cmp-2 with VIF type ovs",
+			moved,
+			err,
+		)
 	}
 	fx.checkPort("after the move", p, network.Down, "L2@cmp-2")
-	if says := fx.readPort(p.ID).StatusView().Sentence(); !strings.Contains(says, "L2 on cmp-2") || !strings.Contains(says, "last heard of at") {
-		t.Error("sentence of a port that waits for a down agent: want L2 on cmp-2 and the last heartbeat, got", says)
+	if says := fx.readPort(p.ID).StatusView().Sentence(); !strings.Contains(says, "L2 on cmp-2") ||
+		!strings.Contains(says, "last heard of at") {
+		t.Error(
+			"sentence of a port that waits for a down agent: want L2 on cmp-2 and the last heartbeat, got",
+			says,
+		)
 	}
-	if _, err := fx.Network.ActivateBinding(t.Context(), p.ID, cmp1); faultKind(err) != network.BindingFailed {
-		t.Errorf("activate an unbound binding on a host without a live agent: got error %v, want BindingFailed", err)
+	if _, err := fx.Network.ActivateBinding(t.Context(), p.ID, cmp1); faultKind(
+		err,
+	) != network.BindingFailed {
+		t.Errorf(
+			"activate an unbound binding on a host without a live agent: got error %v, want BindingFailed",
+			err,
+		)
 	}
 	fx.heartbeat(network.OVSAgent, cmp2)
 	fx.updateStatus(p.ID, l2OnCmp2)
@@ -230,18 +293,32 @@ func TestBinding_ChangesDuringReports(t *testing.T) {
 				}
 			case 1:
 				for n := range 3 {
-					if _, err := fx.Network.UpdateBinding(t.Context(), p.ID, cmp1, network.BindingChange{Profile: []byte(fmt.Sprintf(`{"n":%d}`, n))}); err != nil && faultKind(err) != network.BindingNotFound {
-						t.Errorf("round %d: UpdateBinding during reports and a delete: got error %v, want none or BindingNotFound", round, err)
+					if _, err := fx.Network.UpdateBinding(t.Context(), p.ID, cmp1, network.BindingChange{Profile: []byte(fmt.Sprintf(`{"n":%d}`, n))}); err != nil &&
+						faultKind(err) != network.BindingNotFound {
+						t.Errorf(
+							"round %d: UpdateBinding during reports and a delete: got error %v, want none or BindingNotFound",
+							round,
+							err,
+						)
 					}
 				}
 			default:
 				if err := fx.Network.DeleteBinding(t.Context(), p.ID, cmp1); err != nil {
-					t.Errorf("round %d: DeleteBinding during reports and updates: got error %v, want none", round, err)
+					t.Errorf(
+						"round %d: DeleteBinding during reports and updates: got error %v, want none",
+						round,
+						err,
+					)
 				}
 			}
 		})
-		if after := fx.readPort(p.ID); after.Host != "" || after.VIF != network.VIFUnbound || len(after.Blocks) != 0 {
-			t.Errorf("round %d: delete the binding during reports and updates: got %+v, want the port unbound and without blocks", round, after)
+		if after := fx.readPort(p.ID); after.Host != "" || after.VIF != network.VIFUnbound ||
+			len(after.Blocks) != 0 {
+			t.Errorf(
+				"round %d: delete the binding during reports and updates: got %+v, want the port unbound and without blocks",
+				round,
+				after,
+			)
 		}
 	}
 }

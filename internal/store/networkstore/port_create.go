@@ -13,12 +13,18 @@ import (
 	"berth/internal/store/db"
 )
 
-// CreatePorts creates ports in one transaction. No port gets by chance the address or the MAC that the draft of another port names.
+// CreatePorts creates ports in one transaction. No port gets by chance the address or the MAC that the draft
+// of another port names.
 func (s *Store) CreatePorts(ctx context.Context, drafts []network.PortChange) ([]network.Port, error) {
-	return createAll(ctx, s, drafts, func(ctx context.Context, tx *transaction, c network.PortChange) (network.Port, error) {
-		tx.drafts = drafts
-		return createPort(ctx, tx, c)
-	})
+	return createAll(
+		ctx,
+		s,
+		drafts,
+		func(ctx context.Context, tx *transaction, c network.PortChange) (network.Port, error) {
+			tx.drafts = drafts
+			return createPort(ctx, tx, c)
+		},
+	)
 }
 
 func createPort(ctx context.Context, tx *transaction, c network.PortChange) (network.Port, error) {
@@ -60,9 +66,15 @@ func createPort(ctx context.Context, tx *transaction, c network.PortChange) (net
 	return provisionPort(ctx, tx, p, now)
 }
 
-// secureNewPort returns a new port with its port security and its security groups. secureNewPort returns an error if the project has reached
-// its quota of ports.
-func secureNewPort(ctx context.Context, tx *transaction, p network.Port, c network.PortChange, pc portContext) (network.Port, error) {
+// secureNewPort returns a new port with its port security and its security groups. secureNewPort returns an
+// error if the project has reached its quota of ports.
+func secureNewPort(
+	ctx context.Context,
+	tx *transaction,
+	p network.Port,
+	c network.PortChange,
+	pc portContext,
+) (network.Port, error) {
 	if c.PortSecurity == nil {
 		p.PortSecurity = pc.network.PortSecurity
 	}
@@ -107,7 +119,8 @@ func readPortContext(ctx context.Context, tx *transaction, p network.Port) (pc p
 		QueryRow(func(row pgx.Row) error { return row.Scan(&pc.hasDHCPAgent) })
 	pc.projectContext.queue(batch, p.Project)
 	if p.Host != "" {
-		batch.Queue(`select `+agentsOn("$1"), p.Host).QueryRow(func(row pgx.Row) error { return row.Scan(&pc.agents) })
+		batch.Queue(`select `+agentsOn("$1"), p.Host).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&pc.agents) })
 	}
 	if err = tx.SendBatch(ctx, batch).Close(); db.NoRows(err) {
 		err = networkNotFound(p.Network)
@@ -120,7 +133,12 @@ const macAttempts = 16
 
 // insertPort inserts the row of a new port and returns the time of the database. If the request names no MAC,
 // insertPort gives the port a random MAC.
-func insertPort(ctx context.Context, tx *transaction, p network.Port, c network.PortChange) (_ network.Port, now time.Time, err error) {
+func insertPort(
+	ctx context.Context,
+	tx *transaction,
+	p network.Port,
+	c network.PortChange,
+) (_ network.Port, now time.Time, err error) {
 	given := p.MAC != ""
 	for range macAttempts {
 		if !given {
@@ -167,15 +185,26 @@ func insertPort(ctx context.Context, tx *transaction, p network.Port, c network.
 			return p, now, p.MACInUse()
 		}
 	}
-	return p, now, network.Faultf(network.MACInUse, "Unable to generate a MAC address for network %s.", p.Network)
+	return p, now, network.Faultf(
+		network.MACInUse,
+		"Unable to generate a MAC address for network %s.",
+		p.Network,
+	)
 }
 
-// provisionPort adds the provisioning blocks of a new port, updates the port's status, and writes everything that follows from the creation.
-func provisionPort(ctx context.Context, tx *transaction, before network.Port, now time.Time) (network.Port, error) {
+// provisionPort adds the provisioning blocks of a new port, updates the port's status, and writes everything
+// that follows from the creation.
+func provisionPort(
+	ctx context.Context,
+	tx *transaction,
+	before network.Port,
+	now time.Time,
+) (network.Port, error) {
 	dependencies, err := readDependencies(ctx, tx, before)
 	if err != nil {
 		return before, err
 	}
-	p := before.UpdateBlocks(dependencies, network.BlockTrigger{BindingChanged: true, AddressesChanged: true, Revision: before.Revision}, now).UpdateStatus(now)
+	p := before.UpdateBlocks(dependencies, network.BlockTrigger{BindingChanged: true, AddressesChanged: true, Revision: before.Revision}, now).
+		UpdateStatus(now)
 	return writePort(ctx, tx, before, p, network.PortCause{Event: network.EventCreated})
 }

@@ -38,7 +38,10 @@ func TestPort_FailedCreateLeavesNoRows(t *testing.T) {
 	fx.heartbeat(network.DHCPAgent, net1)
 	before := rowCounts(t, url)
 
-	_, err := fx.Network.CreatePorts(t.Context(), []network.PortChange{fx.portDraft(cmp1), fx.portDraft(cmp1, withFixedIP("10.0.0.7"))})
+	_, err := fx.Network.CreatePorts(
+		t.Context(),
+		[]network.PortChange{fx.portDraft(cmp1), fx.portDraft(cmp1, withFixedIP("10.0.0.7"))},
+	)
 
 	if faultKind(err) != network.InvalidIPForNetwork {
 		t.Errorf("create two ports, one with an invalid address: got error %v, want InvalidIPForNetwork", err)
@@ -48,12 +51,20 @@ func TestPort_FailedCreateLeavesNoRows(t *testing.T) {
 	}
 }
 
-// The note about a new port contains the port's status, so that the port's workflow does not have to read the row first. The
-// status in the note about a new port must equal the status that UpdatePortStatus returns for the port.
+// The note about a new port contains the port's status, so that the port's workflow does not have to read the
+// row first. The status in the note about a new port must equal the status that UpdatePortStatus returns for
+// the port.
 func TestPort_CreateNudgeCarriesStatus(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t, "10.0.0.0/24")
-	ports := map[string]network.Port{"blocked": fx.createPort(cmp1), "active at creation": fx.createPort(cmp1, func(c *network.PortChange) { c.VNIC = ptr("direct-physical") }), "unbound": fx.createPort("")}
+	ports := map[string]network.Port{
+		"blocked": fx.createPort(cmp1),
+		"active at creation": fx.createPort(
+			cmp1,
+			func(c *network.PortChange) { c.VNIC = ptr("direct-physical") },
+		),
+		"unbound": fx.createPort(""),
+	}
 	seen := map[string]*contract.PortStatus{}
 	for _, n := range storetest.ClaimNotes(t, fx.Store) {
 		seen[n.ID] = n.PortStatus

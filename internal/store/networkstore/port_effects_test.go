@@ -30,8 +30,8 @@ func (fx fixture) forgetEffects() {
 	}
 }
 
-// effects lists what has followed from a change of the port: the events for Nova, agents, the webhook and the controller, and the nudge of
-// the port's workflow.
+// effects lists what has followed from a change of the port: the events for Nova, agents, the webhook and the
+// controller, and the nudge of the port's workflow.
 func (fx fixture) effects(port uuid.UUID) []string {
 	fx.t.Helper()
 	found, err := db.QueryAll(fx.t.Context(), fx.DB, pgx.RowTo[string], `
@@ -133,7 +133,10 @@ func created(host string) step {
 
 func createdInBulk(host string) step {
 	return func(fx fixture, _ network.Port) (uuid.UUID, error) {
-		ports, err := fx.Network.CreatePorts(fx.t.Context(), []network.PortChange{fx.portDraft(host), fx.portDraft(host)})
+		ports, err := fx.Network.CreatePorts(
+			fx.t.Context(),
+			[]network.PortChange{fx.portDraft(host), fx.portDraft(host)},
+		)
 		if err != nil {
 			return uuid.Nil, err
 		}
@@ -167,14 +170,24 @@ func addedToTrunk(fx fixture, p network.Port) (uuid.UUID, error) {
 
 func dhcpPortEnsured(host string) step {
 	return func(fx fixture, p network.Port) (uuid.UUID, error) {
-		p, err := fx.Network.EnsureDHCPPort(fx.t.Context(), network.PortChange{Network: &p.Network, Project: ptr("p"), Host: &host,
-			DeviceOwner: ptr(network.DeviceOwnerDHCP), DeviceID: ptr("dhcp-1")}, false)
+		p, err := fx.Network.EnsureDHCPPort(
+			fx.t.Context(),
+			network.PortChange{
+				Network:     &p.Network,
+				Project:     ptr("p"),
+				Host:        &host,
+				DeviceOwner: ptr(network.DeviceOwnerDHCP),
+				DeviceID:    ptr("dhcp-1"),
+			},
+			false,
+		)
 		return p.ID, err
 	}
 }
 
-// What follows from a change of a port must depend on the change, and not on the way on which the change has reached the port. Only the
-// workflow of the port, which makes the changes that signals cause, needs no nudge.
+// What follows from a change of a port must depend on the change, and not on the way on which the change has
+// reached the port. Only the workflow of the port, which makes the changes that signals cause, needs no
+// nudge.
 func TestPortEffects_DependOnTheChangeAlone(t *testing.T) {
 	t.Parallel()
 	active := []step{bySignal(l2OnCmp1, dhcpReady)}

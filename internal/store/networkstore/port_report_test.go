@@ -39,8 +39,12 @@ func TestPort_ConcurrentLastReportsActivateOnce(t *testing.T) {
 		}
 		s := fx.updateStatus(p.ID)
 		if last != 1 || s.Status != network.Active || s.IgnoredReports != 2 {
-			t.Fatalf("round %d: %d of the concurrent reports made the port ACTIVE, want 1; then got %+v, want ACTIVE and 2 ignored reports",
-				round, last, s)
+			t.Fatalf(
+				"round %d: %d of the concurrent reports made the port ACTIVE, want 1; then got %+v, want ACTIVE and 2 ignored reports",
+				round,
+				last,
+				s,
+			)
 		}
 		if d := cmp.Diff([]string{"network-vif-plugged"}, eventNames(s)); d != "" {
 			t.Fatalf("round %d: Nova events after concurrent reports (-want +got): %s", round, d)
@@ -53,8 +57,15 @@ func TestPort_ActiveOnlyAfterLastReport(t *testing.T) {
 	for _, order := range [][]network.Report{{l2OnCmp1, dhcpReady}, {dhcpReady, l2OnCmp1}} {
 		fx := newFixture(t, "10.0.0.0/24")
 		p := fx.createPort(cmp1)
-		if d := cmp.Diff([]string{"DHCP@", "L2@cmp-1"}, blockNames(p.Blocks)); d != "" || p.Status != network.Down || p.Revision != 1 {
-			t.Fatalf("create a port: got status %s and revision %d, want DOWN and 1; blocks (-want +got): %s", p.Status, p.Revision, d)
+		if d := cmp.Diff([]string{"DHCP@", "L2@cmp-1"}, blockNames(p.Blocks)); d != "" ||
+			p.Status != network.Down ||
+			p.Revision != 1 {
+			t.Fatalf(
+				"create a port: got status %s and revision %d, want DOWN and 1; blocks (-want +got): %s",
+				p.Status,
+				p.Revision,
+				d,
+			)
 		}
 
 		first := fx.updateStatus(p.ID, order[0])
@@ -71,7 +82,11 @@ func TestPort_ActiveOnlyAfterLastReport(t *testing.T) {
 			t.Error(d)
 		}
 		if after := fx.readPort(p.ID); after.Revision != 2 || again.IgnoredReports != 2 {
-			t.Errorf("repeat both reports: got revision %d, want 2; got %d ignored reports, want 2", after.Revision, again.IgnoredReports)
+			t.Errorf(
+				"repeat both reports: got revision %d, want 2; got %d ignored reports, want 2",
+				after.Revision,
+				again.IgnoredReports,
+			)
 		}
 		if err := fx.Notifications.DeleteNovaEvents(t.Context(), []int64{again.Events[0].ID}); err != nil {
 			t.Fatal(err)
@@ -87,10 +102,19 @@ func TestPort_IgnoredReportsAreCounted(t *testing.T) {
 	fx := newFixture(t, "10.0.0.0/24")
 	p := fx.createPort(cmp1)
 
-	s := fx.updateStatus(p.ID, l2OnCmp2, network.Report{Entity: "L2"}, network.Report{Entity: network.DHCP, Host: cmp1}, network.Report{Entity: "moon", Host: cmp1})
+	s := fx.updateStatus(
+		p.ID,
+		l2OnCmp2,
+		network.Report{Entity: "L2"},
+		network.Report{Entity: network.DHCP, Host: cmp1},
+		network.Report{Entity: "moon", Host: cmp1},
+	)
 
 	if s.IgnoredReports != 4 || len(s.Waiting) != 2 || s.Status != network.Down {
-		t.Errorf("send four reports for which the port does not wait: got %+v, want them ignored and no other change", s)
+		t.Errorf(
+			"send four reports for which the port does not wait: got %+v, want them ignored and no other change",
+			s,
+		)
 	}
 	if d := cmp.Diff([]bool{false, false, false, false}, s.Accepted); d != "" {
 		t.Error(d)
@@ -107,8 +131,13 @@ func TestPort_ReportsOfThePreviousHostAreIgnored(t *testing.T) {
 	fx.updateStatus(p.ID, l2OnCmp1, dhcpReady)
 
 	moved := fx.updatePort(p.ID, network.PortChange{Host: ptr(cmp2)})
-	if d := cmp.Diff([]string{"L2@cmp-2"}, blockNames(moved.Blocks)); d != "" || moved.Status != network.Down {
-		t.Fatalf("change the host of a port: got status %s, want DOWN; blocks (-want +got): %s", moved.Status, d)
+	if d := cmp.Diff([]string{"L2@cmp-2"}, blockNames(moved.Blocks)); d != "" ||
+		moved.Status != network.Down {
+		t.Fatalf(
+			"change the host of a port: got status %s, want DOWN; blocks (-want +got): %s",
+			moved.Status,
+			d,
+		)
 	}
 	if s := fx.updateStatus(p.ID, l2OnCmp1); s.Status != network.Down || s.IgnoredReports != 1 {
 		t.Errorf("report of the previous host: got %+v, want DOWN and the report ignored", s)
@@ -131,9 +160,17 @@ func TestPort_ReportsOnEarlierBindingToTheSameHostAreIgnored(t *testing.T) {
 	fx.updatePort(first.ID, network.PortChange{Host: ptr(cmp2)})
 	again := fx.updatePort(first.ID, network.PortChange{Host: ptr(cmp1)})
 
-	late := fx.updateStatus(first.ID, reportFromCmp1(network.L2, "", first.Revision), reportFromCmp1(network.L2, network.ReportLost, first.Revision), reportFromCmp1(network.L2, "", again.Revision+1))
+	late := fx.updateStatus(
+		first.ID,
+		reportFromCmp1(network.L2, "", first.Revision),
+		reportFromCmp1(network.L2, network.ReportLost, first.Revision),
+		reportFromCmp1(network.L2, "", again.Revision+1),
+	)
 	if late.Status != network.Down || late.IgnoredReports != 3 || len(late.Waiting) != 1 {
-		t.Errorf("reports about the first binding and about a future revision: got %+v, want DOWN, one block and 3 ignored reports", late)
+		t.Errorf(
+			"reports about the first binding and about a future revision: got %+v, want DOWN, one block and 3 ignored reports",
+			late,
+		)
 	}
 	renamed := fx.updatePort(first.ID, network.PortChange{Name: ptr("web-2")})
 	if s := fx.updateStatus(first.ID, reportFromCmp1(network.L2, "", renamed.Revision)); s.Status != network.Active {
@@ -150,15 +187,25 @@ func TestPort_UnpluggedIsDownUntilWiredAgain(t *testing.T) {
 	p := fx.createPort(cmp1)
 	fx.updateStatus(p.ID, l2OnCmp1, dhcpReady)
 
-	s := fx.updateStatus(p.ID, l2LostOn(cmp1), l2LostOn(cmp1), network.Report{Entity: network.L2, Host: cmp2, Event: network.ReportLost})
-	if s.Status != network.Down || s.IgnoredReports != 2 || !strings.Contains(s.Sentence(), "reported it unplugged") {
-		t.Fatalf("send two equal unplug reports and one of another host: got %+v, want DOWN, 2 ignored reports and a sentence that says so", s)
+	s := fx.updateStatus(
+		p.ID,
+		l2LostOn(cmp1),
+		l2LostOn(cmp1),
+		network.Report{Entity: network.L2, Host: cmp2, Event: network.ReportLost},
+	)
+	if s.Status != network.Down || s.IgnoredReports != 2 ||
+		!strings.Contains(s.Sentence(), "reported it unplugged") {
+		t.Fatalf(
+			"send two equal unplug reports and one of another host: got %+v, want DOWN, 2 ignored reports and a sentence that says so",
+			s,
+		)
 	}
 	if s = fx.updateStatus(p.ID, dhcpReady); s.Status != network.Down || s.IgnoredReports != 3 {
 		t.Errorf("repeat the DHCP report of an unplugged port: got %+v, want DOWN and 3 ignored reports", s)
 	}
 	s = fx.updateStatus(p.ID, l2OnCmp1)
-	if d := cmp.Diff([]string{"network-vif-plugged", "network-vif-unplugged", "network-vif-plugged"}, eventNames(s)); d != "" || s.Status != network.Active {
+	if d := cmp.Diff([]string{"network-vif-plugged", "network-vif-unplugged", "network-vif-plugged"}, eventNames(s)); d != "" ||
+		s.Status != network.Active {
 		t.Errorf("plug the port again: got %+v, want ACTIVE; Nova events (-want +got): %s", s, d)
 	}
 }
@@ -168,10 +215,12 @@ func TestPort_ReportsInOneBatchKeepOrder(t *testing.T) {
 	fx := newFixture(t, "10.0.0.0/24")
 	p := fx.createPort(cmp1)
 	fx.updateStatus(p.ID, l2OnCmp1, dhcpReady)
-	if s := fx.updateStatus(p.ID, l2LostOn(cmp1), l2OnCmp1); s.Status != network.Active || s.IgnoredReports != 0 {
+	if s := fx.updateStatus(p.ID, l2LostOn(cmp1), l2OnCmp1); s.Status != network.Active ||
+		s.IgnoredReports != 0 {
 		t.Errorf("report unplugged, then plugged in one batch: got %+v, want ACTIVE and no ignored report", s)
 	}
-	if s := fx.updateStatus(p.ID, l2OnCmp1, l2LostOn(cmp1)); s.Status != network.Down || s.IgnoredReports != 1 {
+	if s := fx.updateStatus(p.ID, l2OnCmp1, l2LostOn(cmp1)); s.Status != network.Down ||
+		s.IgnoredReports != 1 {
 		t.Errorf("report plugged, then unplugged in one batch: got %+v, want DOWN and one ignored report", s)
 	}
 }
@@ -196,7 +245,8 @@ func TestPort_DistributedActiveOnAnyHost(t *testing.T) {
 		{say(cmp1, network.ReportLost), network.Active, true}, {say(cmp2, network.ReportLost), network.Down, true}, {say(cmp2, network.ReportLost), network.Down, false},
 	} {
 		s := fx.updateStatus(p.ID, step.report)
-		if s.Status != step.want || s.Accepted[0] != step.counts || (s.Status != network.Active) != (s.Reason != "") {
+		if s.Status != step.want || s.Accepted[0] != step.counts ||
+			(s.Status != network.Active) != (s.Reason != "") {
 			t.Errorf("step %d: report %+v: got %+v, want status %s, accepted %t, and a reason unless ACTIVE",
 				i, step.report, s, step.want, step.counts)
 		}

@@ -13,11 +13,16 @@ import (
 	"berth/internal/store/notificationstore"
 )
 
-// UpdatePortStatus applies reports to a port's blocks, updates the port's binding and status, and writes the result under the
-// port's row lock. The row lock serializes concurrent calls to UpdatePortStatus: the second call sees the result of the first
-// call. UpdatePortStatus counts reports that change nothing as ignored. If the list of reports is empty, UpdatePortStatus rechecks
-// the port and corrects its blocks and status. For a deleted port, UpdatePortStatus returns only the port's pending Nova events.
-func (s *Store) UpdatePortStatus(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
+// UpdatePortStatus applies reports to a port's blocks, updates the port's binding and status, and writes the
+// result under the port's row lock. The row lock serializes concurrent calls to UpdatePortStatus: the second
+// call sees the result of the first call. UpdatePortStatus counts reports that change nothing as ignored. If
+// the list of reports is empty, UpdatePortStatus rechecks the port and corrects its blocks and status. For a
+// deleted port, UpdatePortStatus returns only the port's pending Nova events.
+func (s *Store) UpdatePortStatus(
+	ctx context.Context,
+	id uuid.UUID,
+	reports []network.Report,
+) (network.StatusView, error) {
 	view, err := s.updatePortStatusPipelined(ctx, id, reports)
 	if errors.Is(err, errNeedsTx) {
 		view, err = s.updatePortStatusInTx(ctx, id, reports)
@@ -31,9 +36,13 @@ func (s *Store) UpdatePortStatus(ctx context.Context, id uuid.UUID, reports []ne
 // errNeedsTx means that not everything that follows from the change is stored in rows of the port itself.
 var errNeedsTx = errors.New("port change needs a full transaction")
 
-// updatePortStatusPipelined does the same as UpdatePortStatus in two round trips to the database, but only for changes
-// whose effects are stored in rows of the port itself.
-func (s *Store) updatePortStatusPipelined(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
+// updatePortStatusPipelined does the same as UpdatePortStatus in two round trips to the database, but only
+// for changes whose effects are stored in rows of the port itself.
+func (s *Store) updatePortStatusPipelined(
+	ctx context.Context,
+	id uuid.UUID,
+	reports []network.Report,
+) (network.StatusView, error) {
 	var h lockedPort
 	var events []network.NovaEvent
 	var view network.StatusView
@@ -60,12 +69,22 @@ func (s *Store) updatePortStatusPipelined(ctx context.Context, id uuid.UUID, rep
 	return view, err
 }
 
-// updatePortStatusInTx does the same as UpdatePortStatus in a transaction with separate round trips, for every kind of
-// change.
-func (s *Store) updatePortStatusInTx(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
+// updatePortStatusInTx does the same as UpdatePortStatus in a transaction with separate round trips, for
+// every kind of change.
+func (s *Store) updatePortStatusInTx(
+	ctx context.Context,
+	id uuid.UUID,
+	reports []network.Report,
+) (network.StatusView, error) {
 	var view network.StatusView
 	err := s.inTx(ctx, func(tx *transaction) error {
-		_, after, accepted, err := updatePortStatus(ctx, tx, id, reports, network.PortCause{OwnWorkflow: true})
+		_, after, accepted, err := updatePortStatus(
+			ctx,
+			tx,
+			id,
+			reports,
+			network.PortCause{OwnWorkflow: true},
+		)
 		switch {
 		case errors.Is(err, db.ErrNotFound):
 			view = network.StatusView{Deleted: true}
@@ -81,9 +100,13 @@ func (s *Store) updatePortStatusInTx(ctx context.Context, id uuid.UUID, reports 
 	return view, err
 }
 
-// ReportPort applies reports that do not come through the port's workflow, and nudges the port's workflow if the reports
-// changed the port. ReportPort returns db.ErrNotFound if the port does not exist.
-func (s *Store) ReportPort(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
+// ReportPort applies reports that do not come through the port's workflow, and nudges the port's workflow if
+// the reports changed the port. ReportPort returns db.ErrNotFound if the port does not exist.
+func (s *Store) ReportPort(
+	ctx context.Context,
+	id uuid.UUID,
+	reports []network.Report,
+) (network.StatusView, error) {
 	var view network.StatusView
 	err := s.inTx(ctx, func(tx *transaction) error {
 		before, after, accepted, err := updatePortStatus(ctx, tx, id, reports, network.PortCause{})
@@ -100,9 +123,15 @@ func (s *Store) ReportPort(ctx context.Context, id uuid.UUID, reports []network.
 	return view, err
 }
 
-// updatePortStatus applies reports to a port and updates the port's status. If a report is accepted, its entity becomes the entity of the
-// cause.
-func updatePortStatus(ctx context.Context, tx *transaction, id uuid.UUID, reports []network.Report, cause network.PortCause) (
+// updatePortStatus applies reports to a port and updates the port's status. If a report is accepted, its
+// entity becomes the entity of the cause.
+func updatePortStatus(
+	ctx context.Context,
+	tx *transaction,
+	id uuid.UUID,
+	reports []network.Report,
+	cause network.PortCause,
+) (
 	before, after network.Port, accepted []bool, err error) {
 	h, err := lockPort(ctx, tx, id)
 	if err != nil {
@@ -116,10 +145,13 @@ func updatePortStatus(ctx context.Context, tx *transaction, id uuid.UUID, report
 	return h.Port, after, accepted, err
 }
 
-// applyReports returns the port after the reports, a list that says for each report whether it was accepted, and the
-// entity of the last accepted report, or "" if no report was accepted.
-func (h lockedPort) applyReports(reports []network.Report) (after network.Port, accepted []bool, entity string) {
-	after = h.Port.RetryBinding(h.dependencies, h.Revision+1, h.now).UpdateBlocks(h.dependencies, network.BlockTrigger{}, h.now)
+// applyReports returns the port after the reports, a list that says for each report whether it was accepted,
+// and the entity of the last accepted report, or "" if no report was accepted.
+func (h lockedPort) applyReports(
+	reports []network.Report,
+) (after network.Port, accepted []bool, entity string) {
+	after = h.Port.RetryBinding(h.dependencies, h.Revision+1, h.now).
+		UpdateBlocks(h.dependencies, network.BlockTrigger{}, h.now)
 	after, accepted = after.ApplyReports(h.dependencies, reports, h.now)
 	after = after.UpdateStatus(h.now)
 	for i, ok := range accepted {
@@ -141,8 +173,8 @@ func recheckPort(ctx context.Context, tx *transaction, id uuid.UUID) error {
 	return err
 }
 
-// recheckDHCPPorts rechecks every port of a network that waits for DHCP. The caller of recheckDHCPPorts must hold the
-// network's row lock, so that no other transaction adds a port to the network meanwhile.
+// recheckDHCPPorts rechecks every port of a network that waits for DHCP. The caller of recheckDHCPPorts must
+// hold the network's row lock, so that no other transaction adds a port to the network meanwhile.
 func recheckDHCPPorts(ctx context.Context, tx *transaction, id uuid.UUID) error {
 	return recheckPorts(ctx, tx, `
 		select p.id
@@ -152,8 +184,8 @@ func recheckDHCPPorts(ctx context.Context, tx *transaction, id uuid.UUID) error 
 		order by p.id`, id, network.DHCP)
 }
 
-// recheckPorts rechecks the ports that the query returns. The query must order the ports by ID, because transactions that
-// lock several ports in the same order do not deadlock.
+// recheckPorts rechecks the ports that the query returns. The query must order the ports by ID, because
+// transactions that lock several ports in the same order do not deadlock.
 func recheckPorts(ctx context.Context, tx *transaction, query string, args ...any) error {
 	rows, err := tx.Query(ctx, query, args...)
 	if err != nil {

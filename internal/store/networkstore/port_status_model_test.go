@@ -91,7 +91,8 @@ func (m *portModel) applyReport(r network.Report) bool {
 		return counts
 	case r.Host != m.host || m.host == "" || r.Revision != 0 && r.Revision < m.bindingRevision:
 		return false
-	case r.Event == network.ReportBegun && !m.adminUp, r.Event == m.lastL2Event && (r.Event != network.ReportBegun || m.agentIsWiring):
+	case r.Event == network.ReportBegun && !m.adminUp,
+		r.Event == m.lastL2Event && (r.Event != network.ReportBegun || m.agentIsWiring):
 		return false
 	}
 	m.lastL2Event = r.Event
@@ -99,8 +100,8 @@ func (m *portModel) applyReport(r network.Report) bool {
 	return true
 }
 
-// dhcpMinRevision is the oldest revision for which a DHCP report counts. The model does not predict this revision, but
-// reads it from the port's DHCP block in the store.
+// dhcpMinRevision is the oldest revision for which a DHCP report counts. The model does not predict this
+// revision, but reads it from the port's DHCP block in the store.
 func (m *portModel) dhcpMinRevision() int64 {
 	for _, b := range m.readPort(m.port.ID).Blocks {
 		if b.Entity == network.DHCP {
@@ -116,10 +117,20 @@ func (m *portModel) changePort(what string, c network.PortChange) network.Port {
 }
 
 func (m *portModel) randomStep() {
-	hosts, events := []string{cmp1, cmp2}, []string{network.ReportComplete, network.ReportComplete, network.ReportBegun, network.ReportLost}
+	hosts, events := []string{
+		cmp1,
+		cmp2,
+	}, []string{
+		network.ReportComplete,
+		network.ReportComplete,
+		network.ReportBegun,
+		network.ReportLost,
+	}
 	switch m.rand.IntN(10) {
 	case 0, 1, 2, 3:
-		m.sendReport(network.Report{Entity: network.L2, Host: hosts[m.rand.IntN(2)], Event: events[m.rand.IntN(4)]})
+		m.sendReport(
+			network.Report{Entity: network.L2, Host: hosts[m.rand.IntN(2)], Event: events[m.rand.IntN(4)]},
+		)
 	case 4, 5:
 		m.sendReport(network.Report{Entity: network.DHCP, Host: net1})
 	case 6:
@@ -186,8 +197,19 @@ func TestPort_MatchesModelUntilDeleted(t *testing.T) {
 			t.Parallel()
 			seed := rand.Uint64()
 			fx := newFixture(t, "10.0.0.0/16")
-			m := &portModel{fixture: fx, rand: rand.New(rand.NewPCG(seed, 0)), port: fx.createPort(cmp1), history: []string{fmt.Sprint("seed ", seed)},
-				firstRevision: 1, host: cmp1, adminUp: true, bindingRevision: 1, subnetDHCP: true, waitsForDHCP: true, status: network.Down}
+			m := &portModel{
+				fixture:         fx,
+				rand:            rand.New(rand.NewPCG(seed, 0)),
+				port:            fx.createPort(cmp1),
+				history:         []string{fmt.Sprint("seed ", seed)},
+				firstRevision:   1,
+				host:            cmp1,
+				adminUp:         true,
+				bindingRevision: 1,
+				subnetDHCP:      true,
+				waitsForDHCP:    true,
+				status:          network.Down,
+			}
 			for range 40 {
 				m.checkRow()
 				m.randomStep()
@@ -201,11 +223,15 @@ func TestPort_MatchesModelUntilDeleted(t *testing.T) {
 				if s := fx.updateStatus(m.port.ID, r); !s.Deleted {
 					t.Errorf("UpdatePortStatus for a deleted port: got %+v, want it deleted", s)
 				}
-				if _, err := fx.Network.ReportPort(t.Context(), m.port.ID, []network.Report{r}); !errors.Is(err, db.ErrNotFound) {
+				if _, err := fx.Network.ReportPort(t.Context(), m.port.ID, []network.Report{r}); !errors.Is(
+					err,
+					db.ErrNotFound,
+				) {
 					t.Errorf("ReportPort for a deleted port: got error %v, want ErrNotFound", err)
 				}
 			}
-			if blocked, err := fx.Network.Blocked(t.Context(), networkstore.Object{Type: "port", ID: m.port.ID}); blocked || err != nil {
+			if blocked, err := fx.Network.Blocked(t.Context(), networkstore.Object{Type: "port", ID: m.port.ID}); blocked ||
+				err != nil {
 				t.Errorf("blocks of a deleted port: got some or error %v, want none", err)
 			}
 		})

@@ -10,9 +10,14 @@ import (
 	"berth/internal/store/db"
 )
 
-// UpdatePort changes a port, binds the port again if the change concerns the binding, and updates the port's blocks and status.
-// If `expect` is not nil, UpdatePort fails unless the port has the revision `expect`.
-func (s *Store) UpdatePort(ctx context.Context, id uuid.UUID, c network.PortChange, expect *int64) (network.Port, error) {
+// UpdatePort changes a port, binds the port again if the change concerns the binding, and updates the port's
+// blocks and status. If `expect` is not nil, UpdatePort fails unless the port has the revision `expect`.
+func (s *Store) UpdatePort(
+	ctx context.Context,
+	id uuid.UUID,
+	c network.PortChange,
+	expect *int64,
+) (network.Port, error) {
 	var after network.Port
 	err := s.inTx(ctx, func(tx *transaction) (err error) {
 		after, err = updatePort(ctx, tx, id, c, expect)
@@ -21,7 +26,13 @@ func (s *Store) UpdatePort(ctx context.Context, id uuid.UUID, c network.PortChan
 	return after, err
 }
 
-func updatePort(ctx context.Context, tx *transaction, id uuid.UUID, c network.PortChange, expect *int64) (network.Port, error) {
+func updatePort(
+	ctx context.Context,
+	tx *transaction,
+	id uuid.UUID,
+	c network.PortChange,
+	expect *int64,
+) (network.Port, error) {
 	before, err := lockPortAndNetwork(ctx, tx, id)
 	if err != nil {
 		return before.Port, err
@@ -46,7 +57,12 @@ func lockPortAndNetwork(ctx context.Context, tx *transaction, id uuid.UUID) (loc
 	return lockPort(ctx, tx, id)
 }
 
-func changePort(ctx context.Context, tx *transaction, before lockedPort, c network.PortChange) (network.Port, error) {
+func changePort(
+	ctx context.Context,
+	tx *transaction,
+	before lockedPort,
+	c network.PortChange,
+) (network.Port, error) {
 	if db.EqualJSON(c.Profile, before.Profile) {
 		c.Profile = nil
 	}
@@ -69,7 +85,8 @@ func changePort(ctx context.Context, tx *transaction, before lockedPort, c netwo
 	}
 	revision := before.Revision + 1
 	cause := network.BlockTrigger{
-		BindingChanged: p.Host != before.Host || p.VNIC != before.VNIC || !db.EqualJSON(p.Profile, before.Profile) ||
+		BindingChanged: p.Host != before.Host || p.VNIC != before.VNIC ||
+			!db.EqualJSON(p.Profile, before.Profile) ||
 			p.Distributed() != before.Distributed(),
 		AddressesChanged: p.MAC != before.MAC || !slices.Equal(p.Addresses, before.Addresses),
 		BroughtUp:        p.AdminUp && !before.AdminUp,
@@ -78,12 +95,14 @@ func changePort(ctx context.Context, tx *transaction, before lockedPort, c netwo
 	if cause.BindingChanged {
 		p = p.BindToNewHost(dependencies.HostAgents)
 	}
-	p = p.RetryBinding(dependencies, revision, before.now).UpdateBlocks(dependencies, cause, before.now).UpdateStatus(before.now)
+	p = p.RetryBinding(dependencies, revision, before.now).
+		UpdateBlocks(dependencies, cause, before.now).
+		UpdateStatus(before.now)
 	return writePort(ctx, tx, before.Port, p, network.PortCause{Request: true})
 }
 
-// readDependencies reads the agents that a changed port depends on. When readDependencies runs, the port's row still has the
-// values before the change, so readDependencies gets the new values in the parameter p.
+// readDependencies reads the agents that a changed port depends on. When readDependencies runs, the port's
+// row still has the values before the change, so readDependencies gets the new values in the parameter p.
 func readDependencies(ctx context.Context, tx *transaction, p network.Port) (network.PortContext, error) {
 	dependencies := network.PortContext{BlockPolicy: tx.config.Policy}
 	subnets := make([]uuid.UUID, len(p.Addresses))

@@ -16,17 +16,25 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// portWrite is the creation, change or deletion of a port whose row the transaction has locked, with everything that follows from it.
+// portWrite is the creation, change or deletion of a port whose row the transaction has locked, with
+// everything that follows from it.
 type portWrite struct {
 	before, after network.Port
 	event         string // network.EventCreated, network.EventDeleted, or empty for a change
 	effects       network.PortEffects
-	undelivered   bool // whether Nova has not received every event of a deleted port; known when the statements of `queue` have run
+	// whether Nova has not received every event of a deleted port; known when the statements of `queue` have
+	// run
+	undelivered bool
 }
 
 // portWrite returns the write with its effects. Notifications that the configuration disables are no effects.
 func (c Config) portWrite(before, after network.Port, cause network.PortCause) *portWrite {
-	w := &portWrite{before: before, after: after, event: cause.Event, effects: network.EffectsOf(before, after, cause)}
+	w := &portWrite{
+		before:  before,
+		after:   after,
+		event:   cause.Event,
+		effects: network.EffectsOf(before, after, cause),
+	}
 	if !c.NotifyWebhook {
 		w.effects.Provisioning = nil
 	}
@@ -37,13 +45,19 @@ func (c Config) portWrite(before, after network.Port, cause network.PortCause) *
 }
 
 // writePort writes a port and everything that follows from the write, and returns the port.
-func writePort(ctx context.Context, tx *transaction, before, after network.Port, cause network.PortCause) (network.Port, error) {
+func writePort(
+	ctx context.Context,
+	tx *transaction,
+	before, after network.Port,
+	cause network.PortCause,
+) (network.Port, error) {
 	written, err := writePorts(ctx, tx, []*portWrite{tx.config.portWrite(before, after, cause)})
 	return written[0], err
 }
 
-// writePorts writes ports and everything that follows from the writes, and returns the ports. The fields that the database sets (the
-// revision and the time of the update) are read again only for ports whose changes the controller gets.
+// writePorts writes ports and everything that follows from the writes, and returns the ports. The fields that
+// the database sets (the revision and the time of the update) are read again only for ports whose changes the
+// controller gets.
 func writePorts(ctx context.Context, tx *transaction, writes []*portWrite) ([]network.Port, error) {
 	batch := &pgx.Batch{}
 	written := make([]network.Port, len(writes))
@@ -67,9 +81,17 @@ func portWriteError(err error, writes []*portWrite) error {
 	for _, w := range writes {
 		switch deleted := w.event == network.EventDeleted; {
 		case deleted && db.Violates(err, "trunk_parent"):
-			return network.Faultf(network.PortIsParent, "Port %s is currently a parent port for a trunk.", w.before.ID)
+			return network.Faultf(
+				network.PortIsParent,
+				"Port %s is currently a parent port for a trunk.",
+				w.before.ID,
+			)
 		case deleted && db.Violates(err, "subport_member"):
-			return network.Faultf(network.PortIsSubport, "Port %s is currently a subport for a trunk.", w.before.ID)
+			return network.Faultf(
+				network.PortIsSubport,
+				"Port %s is currently a subport for a trunk.",
+				w.before.ID,
+			)
 		case w.before.MAC != w.after.MAC && db.Violates(err, "port_mac"):
 			return w.after.MACInUse()
 		}
@@ -90,7 +112,12 @@ func (w *portWrite) queue(batch *pgx.Batch) {
 		return
 	}
 	if w.event == network.EventCreated && w.before.Status != w.after.Status {
-		batch.Queue(`update port set status = $2 where id = $1 and status = $3`, w.after.ID, w.after.Status, w.before.Status)
+		batch.Queue(
+			`update port set status = $2 where id = $1 and status = $3`,
+			w.after.ID,
+			w.after.Status,
+			w.before.Status,
+		)
 	}
 	if w.effects.IgnoredReports {
 		batch.Queue(`update port set ignored_reports = $2 where id = $1`, w.after.ID, w.after.IgnoredReports)
@@ -102,8 +129,8 @@ func (w *portWrite) queue(batch *pgx.Batch) {
 	queueBindings(batch, w.before, w.after)
 }
 
-// recordEffects records what follows from writes outside of the rows of the ports: notifications, the hosts of subports, journal entries
-// and nudges.
+// recordEffects records what follows from writes outside of the rows of the ports: notifications, the hosts
+// of subports, journal entries and nudges.
 func recordEffects(ctx context.Context, tx *transaction, writes []*portWrite, written []network.Port) error {
 	var notifications []network.AgentNotification
 	var changes []journal.Change
@@ -138,7 +165,12 @@ func recordEffects(ctx context.Context, tx *transaction, writes []*portWrite, wr
 
 // agentNotification returns the notification of agents about the write.
 func (w *portWrite) agentNotification() network.AgentNotification {
-	a := network.AgentNotification{Network: w.before.Network, Resource: network.ResourcePort, Event: w.effects.AgentEvent, ResourceID: w.before.ID}
+	a := network.AgentNotification{
+		Network:    w.before.Network,
+		Resource:   network.ResourcePort,
+		Event:      w.effects.AgentEvent,
+		ResourceID: w.before.ID,
+	}
 	switch w.event {
 	case network.EventCreated:
 	case network.EventDeleted:
@@ -149,8 +181,8 @@ func (w *portWrite) agentNotification() network.AgentNotification {
 	return a
 }
 
-// journalChange returns the change of the journal for the written port. The change of an update names the objects to which the port
-// refers before or after the update.
+// journalChange returns the change of the journal for the written port. The change of an update names the
+// objects to which the port refers before or after the update.
 func (w *portWrite) journalChange(written network.Port) journal.Change {
 	switch w.event {
 	case network.EventCreated:
@@ -162,7 +194,8 @@ func (w *portWrite) journalChange(written network.Port) journal.Change {
 	return referring(mirrorPort(written, journal.Update), &was)
 }
 
-// nudgeWorkflows nudges the workflows of the written ports. The nudge of a new port has the status that its workflow starts with.
+// nudgeWorkflows nudges the workflows of the written ports. The nudge of a new port has the status that its
+// workflow starts with.
 func nudgeWorkflows(ctx context.Context, tx *transaction, writes []*portWrite, written []network.Port) error {
 	var nudges []contract.Nudge
 	for i, w := range writes {
@@ -184,8 +217,8 @@ func nudgeWorkflows(ctx context.Context, tx *transaction, writes []*portWrite, w
 	return outbox.Enqueue(ctx, tx, nudges...)
 }
 
-// queueRevision queues the update of the fields that clients can see. The update requires the revision and the status that were read, and
-// always finds them, because the row stays locked after the read.
+// queueRevision queues the update of the fields that clients can see. The update requires the revision and
+// the status that were read, and always finds them, because the row stays locked after the read.
 func queueRevision(batch *pgx.Batch, before, after network.Port) {
 	batch.Queue(`
 		update port
@@ -251,7 +284,8 @@ func queueBlocks(batch *pgx.Batch, before, after network.Port) {
 	}
 }
 
-// queueBindings queues the statements for the difference between the inactive bindings of `before` and of `after`.
+// queueBindings queues the statements for the difference between the inactive bindings of `before` and of
+// `after`.
 func queueBindings(batch *pgx.Batch, before, after network.Port) {
 	for _, b := range before.Bindings {
 		if !slices.ContainsFunc(after.Bindings, func(o network.Binding) bool { return o.Host == b.Host }) {

@@ -39,8 +39,16 @@ func TestProvisioningNotification_OneForEachEndOfTheLastBlock(t *testing.T) {
 	fx := newNotifyingFixture(t)
 	p := fx.createPort(cmp1)
 	notice := func(entity, status string) network.ProvisioningNotification {
-		return network.ProvisioningNotification{ObjectType: "port", ObjectID: p.ID, Project: p.Project, Status: status, CompletedBy: entity,
-			Host: cmp1, DeviceOwner: p.DeviceOwner, DeviceID: p.DeviceID}
+		return network.ProvisioningNotification{
+			ObjectType:  "port",
+			ObjectID:    p.ID,
+			Project:     p.Project,
+			Status:      status,
+			CompletedBy: entity,
+			Host:        cmp1,
+			DeviceOwner: p.DeviceOwner,
+			DeviceID:    p.DeviceID,
+		}
 	}
 	var want []network.ProvisioningNotification
 	check := func(after string) {
@@ -106,20 +114,32 @@ func TestProvisioningNotification_OfATrunk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := []network.ProvisioningNotification{{ObjectType: "trunk", ObjectID: trunk.ID, Project: trunk.Project, Status: fx.trunkStatus(trunk.ID), CompletedBy: "billing"}}
+	want := []network.ProvisioningNotification{
+		{
+			ObjectType:  "trunk",
+			ObjectID:    trunk.ID,
+			Project:     trunk.Project,
+			Status:      fx.trunkStatus(trunk.ID),
+			CompletedBy: "billing",
+		},
+	}
 	if d := cmp.Diff(want, fx.notices(trunk.ID)); d != "" {
 		t.Errorf("notifications after the last block of a trunk (-want +got): %s", d)
 	}
 }
 
-// The query of notificationstore.Workflows lists an object until its notifications are delivered, and nothing is recorded without a webhook.
+// The query of notificationstore.Workflows lists an object until its notifications are delivered, and nothing
+// is recorded without a webhook.
 func TestWorkflows_ObjectWithProvisioningNotifications(t *testing.T) {
 	t.Parallel()
 	fx := newNotifyingFixture(t)
 	p := fx.createPort(cmp1)
 	fx.updateStatus(p.ID, dhcpReady, l2OnCmp1)
 	id := contract.WebhookID(p.ID.String())
-	if !slices.ContainsFunc(storetest.ClaimNotes(t, fx.Store), func(n contract.Note) bool { return n.ID == id && n.Workflow == contract.Webhook }) {
+	if !slices.ContainsFunc(
+		storetest.ClaimNotes(t, fx.Store),
+		func(n contract.Note) bool { return n.ID == id && n.Workflow == contract.Webhook },
+	) {
 		t.Errorf("notes after the last report: got none for the workflow %s, want one", id)
 	}
 	all, err := fx.Notifications.ProvisioningNotifications(t.Context(), p.ID, 10)
@@ -169,8 +189,18 @@ func TestProvisioningNotification_DoesNotDependOnTheWayOfTheReport(t *testing.T)
 				}
 				var want []network.ProvisioningNotification
 				if i > 0 {
-					want = []network.ProvisioningNotification{{ObjectType: "port", ObjectID: p.ID, Project: p.Project, Status: network.Active,
-						CompletedBy: network.DHCP, Host: cmp1, DeviceOwner: p.DeviceOwner, DeviceID: p.DeviceID}}
+					want = []network.ProvisioningNotification{
+						{
+							ObjectType:  "port",
+							ObjectID:    p.ID,
+							Project:     p.Project,
+							Status:      network.Active,
+							CompletedBy: network.DHCP,
+							Host:        cmp1,
+							DeviceOwner: p.DeviceOwner,
+							DeviceID:    p.DeviceID,
+						},
+					}
 				}
 				if d := cmp.Diff(want, fx.notices(p.ID)); d != "" {
 					t.Errorf("notifications after report %d (-want +got): %s", i+1, d)

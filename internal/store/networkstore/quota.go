@@ -9,12 +9,12 @@ import (
 	"berth/internal/network"
 )
 
-// lockQuotaShared prevents changes of a project's quota by SetQuotaAboveUsage until the transaction ends. The quota that the
-// transaction reads after lockQuotaShared therefore stays valid until the transaction ends.
+// lockQuotaShared prevents changes of a project's quota by SetQuotaAboveUsage until the transaction ends. The
+// quota that the transaction reads after lockQuotaShared therefore stays valid until the transaction ends.
 const lockQuotaShared = `select pg_advisory_xact_lock_shared(hashtextextended('quota of ' || $1::text, 0))`
 
-// checkQuota fails if the project's quota does not allow the given number of new objects of the resource. The name of a resource, for
-// example `port`, is also the name of its table.
+// checkQuota fails if the project's quota does not allow the given number of new objects of the resource. The
+// name of a resource, for example `port`, is also the name of its table.
 func checkQuota(ctx context.Context, tx *transaction, resource, project string, count int) error {
 	var own *int64
 	batch := &pgx.Batch{}
@@ -27,9 +27,16 @@ func checkQuota(ctx context.Context, tx *transaction, resource, project string, 
 	return checkQuotaLimit(ctx, tx, resource, project, count, own)
 }
 
-// checkQuotaLimit does the same as checkQuota for a limit that the caller has already read. An advisory lock serializes creations
-// of the same resource in a project, so that two concurrent creations cannot both use the last unit of the quota.
-func checkQuotaLimit(ctx context.Context, tx *transaction, resource, project string, count int, own *int64) error {
+// checkQuotaLimit does the same as checkQuota for a limit that the caller has already read. An advisory lock
+// serializes creations of the same resource in a project, so that two concurrent creations cannot both use
+// the last unit of the quota.
+func checkQuotaLimit(
+	ctx context.Context,
+	tx *transaction,
+	resource, project string,
+	count int,
+	own *int64,
+) error {
 	limit := tx.config.Quota.Limit(resource)
 	if own != nil {
 		limit = *own
@@ -68,8 +75,8 @@ func (s *Store) Quotas(ctx context.Context) (map[string]network.Quota, error) {
 	return all, err
 }
 
-// projectQuotas returns the quota limits that are set for the projects, without the default limits. If the list of
-// projects is nil, projectQuotas returns the limits of all projects.
+// projectQuotas returns the quota limits that are set for the projects, without the default limits. If the
+// list of projects is nil, projectQuotas returns the limits of all projects.
 func (s *Store) projectQuotas(ctx context.Context, projects []string) (map[string]network.Quota, error) {
 	rows, err := s.db.Query(ctx, `
 		select project, resource, amount
@@ -91,15 +98,15 @@ func (s *Store) projectQuotas(ctx context.Context, projects []string) (map[strin
 	return all, err
 }
 
-// SetQuota sets limits of a project. If the project already has more objects than a new limit allows, SetQuota keeps
-// these objects.
+// SetQuota sets limits of a project. If the project already has more objects than a new limit allows,
+// SetQuota keeps these objects.
 func (s *Store) SetQuota(ctx context.Context, project string, q network.Quota) error {
 	return s.inTx(ctx, func(tx *transaction) error { return setQuota(ctx, tx, project, q) })
 }
 
-// SetQuotaAboveUsage does the same as SetQuota, but fails if the project already has more objects than a new limit allows.
-// SetQuotaAboveUsage waits until the running transactions that create objects of the project have ended; transactions that
-// begin later see the new quota.
+// SetQuotaAboveUsage does the same as SetQuota, but fails if the project already has more objects than a new
+// limit allows. SetQuotaAboveUsage waits until the running transactions that create objects of the project
+// have ended; transactions that begin later see the new quota.
 func (s *Store) SetQuotaAboveUsage(ctx context.Context, project string, q network.Quota) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('quota of ' || $1::text, 0))`, project); err != nil {
@@ -138,7 +145,9 @@ func (s *Store) ResetQuota(ctx context.Context, project string) error {
 	case err != nil:
 		return fmt.Errorf("reset quota: %w", err)
 	case tag.RowsAffected() == 0:
-		return notFound(network.Faultf(network.QuotaNotFound, "Quota for tenant %s could not be found.", project))
+		return notFound(
+			network.Faultf(network.QuotaNotFound, "Quota for tenant %s could not be found.", project),
+		)
 	default:
 		return nil
 	}
@@ -158,12 +167,13 @@ func (s *Store) QuotaUsage(ctx context.Context, project string) (map[string]int6
 func queueUsage(batch *pgx.Batch, project string) map[string]int64 {
 	used := map[string]int64{}
 	for _, resource := range network.QuotaResources() {
-		batch.Queue(`select count(*) from `+resource+` where project = $1`, project).QueryRow(func(row pgx.Row) error {
-			var n int64
-			err := row.Scan(&n)
-			used[resource] = n
-			return err
-		})
+		batch.Queue(`select count(*) from `+resource+` where project = $1`, project).
+			QueryRow(func(row pgx.Row) error {
+				var n int64
+				err := row.Scan(&n)
+				used[resource] = n
+				return err
+			})
 	}
 	return used
 }

@@ -8,7 +8,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// SetQuotaAboveUsage counts ports whose creation is still running, whether or not the project had a limit before.
+// SetQuotaAboveUsage counts ports whose creation is still running, whether or not the project had a limit
+// before.
 func TestQuota_CheckedSetCountsRunningCreates(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]int64{"unlimited": network.Unlimited, "limited": 5} {
@@ -52,12 +53,17 @@ func TestQuota_CheckedSetCountsRunningCreates(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := <-limited; faultKind(err) != network.QuotaTooLow {
-				t.Errorf("set a quota of 0 ports while the first port is created: got error %v, want QuotaTooLow", err)
+				t.Errorf(
+					"set a quota of 0 ports while the first port is created: got error %v, want QuotaTooLow",
+					err,
+				)
 			}
 			if err := fx.Network.SetQuotaAboveUsage(t.Context(), "p", network.Quota{network.QuotaPorts: 1}); err != nil {
 				t.Error(err)
 			}
-			if _, err := fx.Network.CreatePorts(t.Context(), []network.PortChange{fx.portDraft("")}); faultKind(err) != network.QuotaExceeded {
+			if _, err := fx.Network.CreatePorts(t.Context(), []network.PortChange{fx.portDraft("")}); faultKind(
+				err,
+			) != network.QuotaExceeded {
 				t.Errorf("create a port above the quota: got error %v, want QuotaExceeded", err)
 			}
 		})

@@ -18,14 +18,18 @@ const groupSelect = `
 	from security_group`
 
 var groupColumns = db.Tagged("security_group", map[string]db.Column{
-	"id":              {Expr: "security_group.id", Cast: "uuid[]"},
-	"project":         {Expr: "security_group.project", Cast: "text[]"},
-	"name":            {Expr: "security_group.name", Cast: "text[]"},
-	"description":     {Expr: "security_group.description", Cast: "text[]"},
-	"stateful":        {Expr: "security_group.stateful", Cast: "boolean[]"},
-	"revision":        {Expr: "security_group.revision", Cast: "bigint[]"},
-	fieldServingHost:  {Test: "security_group.id in (" + groupsOnHost + ")", Cast: "text[]", Unsorted: true},
-	fieldRemoteOnHost: {Test: "security_group.id in (" + remoteGroupsOnHost + ")", Cast: "text[]", Unsorted: true},
+	"id":             {Expr: "security_group.id", Cast: "uuid[]"},
+	"project":        {Expr: "security_group.project", Cast: "text[]"},
+	"name":           {Expr: "security_group.name", Cast: "text[]"},
+	"description":    {Expr: "security_group.description", Cast: "text[]"},
+	"stateful":       {Expr: "security_group.stateful", Cast: "boolean[]"},
+	"revision":       {Expr: "security_group.revision", Cast: "bigint[]"},
+	fieldServingHost: {Test: "security_group.id in (" + groupsOnHost + ")", Cast: "text[]", Unsorted: true},
+	fieldRemoteOnHost: {
+		Test:     "security_group.id in (" + remoteGroupsOnHost + ")",
+		Cast:     "text[]",
+		Unsorted: true,
+	},
 })
 
 const visibleGroup = `security_group.project = %s`
@@ -62,11 +66,18 @@ func lockGroup(ctx context.Context, tx *transaction, id uuid.UUID) (network.Secu
 }
 
 // CreateSecurityGroups creates groups with their initial rules in one transaction.
-func (s *Store) CreateSecurityGroups(ctx context.Context, drafts []network.SecurityGroupChange) ([]network.SecurityGroup, error) {
+func (s *Store) CreateSecurityGroups(
+	ctx context.Context,
+	drafts []network.SecurityGroupChange,
+) ([]network.SecurityGroup, error) {
 	return createAll(ctx, s, drafts, createGroup)
 }
 
-func createGroup(ctx context.Context, tx *transaction, c network.SecurityGroupChange) (network.SecurityGroup, error) {
+func createGroup(
+	ctx context.Context,
+	tx *transaction,
+	c network.SecurityGroupChange,
+) (network.SecurityGroup, error) {
 	g := network.NewSecurityGroup(uuid.New(), c)
 	if err := checkQuota(ctx, tx, network.QuotaSecurityGroups, g.Project, 1); err != nil {
 		return g, err
@@ -81,9 +92,13 @@ func createGroup(ctx context.Context, tx *transaction, c network.SecurityGroupCh
 	return g, err
 }
 
-// insertGroup inserts a security group with its rules, and writes the journal entries of the group and the rules. The result
-// `created` is false if the group is a default group and the project already has one.
-func insertGroup(ctx context.Context, tx *transaction, g network.SecurityGroup) (_ network.SecurityGroup, created bool, err error) {
+// insertGroup inserts a security group with its rules, and writes the journal entries of the group and the
+// rules. The result `created` is false if the group is a default group and the project already has one.
+func insertGroup(
+	ctx context.Context,
+	tx *transaction,
+	g network.SecurityGroup,
+) (_ network.SecurityGroup, created bool, err error) {
 	tag, err := tx.Exec(ctx, `
 		insert into security_group (id, project, name, description, stateful, tags)
 		values (@id, @project, @name, @description, @stateful, @tags)
@@ -120,17 +135,22 @@ func insertGroup(ctx context.Context, tx *transaction, g network.SecurityGroup) 
 	return g, true, nil
 }
 
-// ensureDefaultGroup creates a project's default security group if the project has none, and returns the ID of the
-// default security group.
+// ensureDefaultGroup creates a project's default security group if the project has none, and returns the ID
+// of the default security group.
 func ensureDefaultGroup(ctx context.Context, tx *transaction, project string) (id uuid.UUID, err error) {
 	name, description := network.DefaultGroup, "Default security group"
-	g := network.NewSecurityGroup(uuid.New(), network.SecurityGroupChange{Project: &project, Name: &name, Description: &description})
+	g := network.NewSecurityGroup(
+		uuid.New(),
+		network.SecurityGroupChange{Project: &project, Name: &name, Description: &description},
+	)
 	if g, created, err := insertGroup(ctx, tx, g); err != nil || created {
 		tx.changed(nil, g)
 		return g.ID, err
 	}
-	// A concurrent transaction has created the default group and has committed, so a new statement sees the group.
-	err = tx.QueryRow(ctx, `select id from security_group where project = $1 and name = 'default' for key share`, project).Scan(&id)
+	// A concurrent transaction has created the default group and has committed, so a new statement sees the
+	// group.
+	err = tx.QueryRow(ctx, `select id from security_group where project = $1 and name = 'default' for key share`, project).
+		Scan(&id)
 	if db.NoRows(err) {
 		return id, fmt.Errorf("%w: the default security group of %s is being deleted", db.ErrRetry, project)
 	}
@@ -140,7 +160,8 @@ func ensureDefaultGroup(ctx context.Context, tx *transaction, project string) (i
 // EnsureDefaultGroup creates a project's default security group if the project has none.
 func (s *Store) EnsureDefaultGroup(ctx context.Context, project string) error {
 	var exists bool
-	if err := s.db.QueryRow(ctx, `select exists (select from security_group where project = $1 and name = 'default')`, project).Scan(&exists); err != nil || exists {
+	if err := s.db.QueryRow(ctx, `select exists (select from security_group where project = $1 and name = 'default')`, project).Scan(&exists); err != nil ||
+		exists {
 		return err
 	}
 	return s.inTx(ctx, func(tx *transaction) error {
@@ -151,8 +172,10 @@ func (s *Store) EnsureDefaultGroup(ctx context.Context, project string) error {
 
 // projectContext is the state of a project that the creation of a port depends on.
 type projectContext struct {
-	defaultGroup *uuid.UUID // ID of the default security group, whose row is locked until the transaction ends; nil if the group does not exist
-	portLimit    *int64     // the project's own port quota; nil means the default
+	// ID of the default security group, whose row is locked until the transaction ends; nil if the group does
+	// not exist
+	defaultGroup *uuid.UUID
+	portLimit    *int64 // the project's own port quota; nil means the default
 }
 
 func (t *projectContext) queue(batch *pgx.Batch, project string) {
@@ -163,9 +186,14 @@ func (t *projectContext) queue(batch *pgx.Batch, project string) {
 		QueryRow(func(row pgx.Row) error { return row.Scan(&t.defaultGroup, &t.portLimit) })
 }
 
-// addDefaultGroup adds the default security group of the port's project to a port. If the parameter `group` is nil,
-// addDefaultGroup creates the default group.
-func addDefaultGroup(ctx context.Context, tx *transaction, p network.Port, group *uuid.UUID) (network.Port, error) {
+// addDefaultGroup adds the default security group of the port's project to a port. If the parameter `group`
+// is nil, addDefaultGroup creates the default group.
+func addDefaultGroup(
+	ctx context.Context,
+	tx *transaction,
+	p network.Port,
+	group *uuid.UUID,
+) (network.Port, error) {
 	if group == nil {
 		id, err := ensureDefaultGroup(ctx, tx, p.Project)
 		if err != nil {
@@ -177,14 +205,24 @@ func addDefaultGroup(ctx context.Context, tx *transaction, p network.Port, group
 	return p, nil
 }
 
-// applySecurityGroups sets the port's security groups to the groups that the change names. applySecurityGroups locks the
-// rows of these groups, so that no other transaction deletes them before this transaction ends.
-func applySecurityGroups(ctx context.Context, tx *transaction, p network.Port, c network.PortChange) (network.Port, error) {
+// applySecurityGroups sets the port's security groups to the groups that the change names.
+// applySecurityGroups locks the rows of these groups, so that no other transaction deletes them before this
+// transaction ends.
+func applySecurityGroups(
+	ctx context.Context,
+	tx *transaction,
+	p network.Port,
+	c network.PortChange,
+) (network.Port, error) {
 	p, err := p.WithSecurityGroups(c)
 	if err != nil || c.SecurityGroups == nil || len(p.SecurityGroups) == 0 {
 		return p, err
 	}
-	rows, err := tx.Query(ctx, `select id, stateful from security_group where id = any($1) order by id for key share`, p.SecurityGroups)
+	rows, err := tx.Query(
+		ctx,
+		`select id, stateful from security_group where id = any($1) order by id for key share`,
+		p.SecurityGroups,
+	)
 	if err != nil {
 		return p, fmt.Errorf("find security groups: %w", err)
 	}
@@ -202,15 +240,23 @@ func applySecurityGroups(ctx context.Context, tx *transaction, p network.Port, c
 			return p, groupNotFound(id)
 		}
 		if stateful[id] != stateful[p.SecurityGroups[0]] {
-			return p, network.Faultf(network.GroupConflict, "Error Cannot apply both stateful and stateless security groups on the same port at the same time while attempting the operation.")
+			return p, network.Faultf(
+				network.GroupConflict,
+				"Error Cannot apply both stateful and stateless security groups on the same port at the same time while attempting the operation.",
+			)
 		}
 	}
 	return p, nil
 }
 
-// UpdateSecurityGroup changes a security group. If `expect` is not nil, UpdateSecurityGroup fails unless the group has
-// the revision `expect`.
-func (s *Store) UpdateSecurityGroup(ctx context.Context, id uuid.UUID, c network.SecurityGroupChange, expect *int64) (network.SecurityGroup, error) {
+// UpdateSecurityGroup changes a security group. If `expect` is not nil, UpdateSecurityGroup fails unless the
+// group has the revision `expect`.
+func (s *Store) UpdateSecurityGroup(
+	ctx context.Context,
+	id uuid.UUID,
+	c network.SecurityGroupChange,
+	expect *int64,
+) (network.SecurityGroup, error) {
 	var after network.SecurityGroup
 	err := s.inTx(ctx, func(tx *transaction) error {
 		before, err := lockGroup(ctx, tx, id)
@@ -225,7 +271,10 @@ func (s *Store) UpdateSecurityGroup(ctx context.Context, id uuid.UUID, c network
 		case equal(before, after):
 			return nil
 		case before.Name == network.DefaultGroup && after.Name != before.Name:
-			return network.Faultf(network.CannotUpdateDefaultGroup, "Updating default security group not allowed.")
+			return network.Faultf(
+				network.CannotUpdateDefaultGroup,
+				"Updating default security group not allowed.",
+			)
 		case before.Stateful != after.Stateful:
 			if err := checkGroupUnused(ctx, tx, id); err != nil {
 				return err
@@ -256,8 +305,8 @@ func (s *Store) UpdateSecurityGroup(ctx context.Context, id uuid.UUID, c network
 	return after, err
 }
 
-// bumpGroupRevision increments the revision of a security group whose row is locked. A change of one of the group's
-// rules also increments the group's revision.
+// bumpGroupRevision increments the revision of a security group whose row is locked. A change of one of the
+// group's rules also increments the group's revision.
 func bumpGroupRevision(ctx context.Context, tx *transaction, id uuid.UUID) (network.SecurityGroup, error) {
 	if _, err := tx.Exec(ctx, `update security_group set revision = revision + 1, updated_at = now() where id = $1`, id); err != nil {
 		return network.SecurityGroup{}, fmt.Errorf("update security group: %w", err)
@@ -277,8 +326,9 @@ func checkGroupUnused(ctx context.Context, tx *transaction, id uuid.UUID) error 
 	return nil
 }
 
-// DeleteSecurityGroup deletes a security group that no port uses, together with the group's rules and with the rules of
-// other groups that refer to the deleted group, and increments the revisions of these other groups.
+// DeleteSecurityGroup deletes a security group that no port uses, together with the group's rules and with
+// the rules of other groups that refer to the deleted group, and increments the revisions of these other
+// groups.
 func (s *Store) DeleteSecurityGroup(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		const referring = `select group_id from security_group_rule where remote_group = $1`
@@ -295,7 +345,13 @@ func (s *Store) DeleteSecurityGroup(ctx context.Context, id uuid.UUID, expect *i
 		if err := checkGroupUnused(ctx, tx, id); err != nil {
 			return err
 		}
-		others, err := db.QueryAll(ctx, tx, pgx.RowTo[uuid.UUID], referring+` and group_id <> $1 group by group_id order by group_id`, id)
+		others, err := db.QueryAll(
+			ctx,
+			tx,
+			pgx.RowTo[uuid.UUID],
+			referring+` and group_id <> $1 group by group_id order by group_id`,
+			id,
+		)
 		if err == nil {
 			_, err = tx.Exec(ctx, `delete from security_group where id = $1`, id)
 		}

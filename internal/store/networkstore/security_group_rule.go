@@ -18,23 +18,27 @@ const ruleSelect = `
 	from security_group_rule`
 
 var ruleColumns = map[string]db.Column{
-	"id":             {Expr: "security_group_rule.id", Cast: "uuid[]"},
-	"group":          {Expr: "security_group_rule.group_id", Cast: "uuid[]"},
-	"project":        {Expr: "security_group_rule.project", Cast: "text[]"},
-	"description":    {Expr: "security_group_rule.description", Cast: "text[]"},
-	"direction":      {Expr: "security_group_rule.direction", Cast: "text[]"},
-	"ethertype":      {Expr: "security_group_rule.ethertype", Cast: "text[]"},
-	"protocol":       {Expr: "security_group_rule.protocol", Cast: "text[]"},
-	"port_min":       {Expr: "security_group_rule.port_min", Cast: "bigint[]", Unsorted: true},
-	"port_max":       {Expr: "security_group_rule.port_max", Cast: "bigint[]", Unsorted: true},
-	"remote_ip":      {Expr: "security_group_rule.remote_ip", Cast: "text[]"},
-	"remote_group":   {Expr: "security_group_rule.remote_group", Cast: "uuid[]", Unsorted: true},
-	"revision":       {Expr: "security_group_rule.revision", Cast: "bigint[]"},
-	fieldServingHost: {Test: "security_group_rule.group_id in (" + groupsOnHost + ")", Cast: "text[]", Unsorted: true},
+	"id":           {Expr: "security_group_rule.id", Cast: "uuid[]"},
+	"group":        {Expr: "security_group_rule.group_id", Cast: "uuid[]"},
+	"project":      {Expr: "security_group_rule.project", Cast: "text[]"},
+	"description":  {Expr: "security_group_rule.description", Cast: "text[]"},
+	"direction":    {Expr: "security_group_rule.direction", Cast: "text[]"},
+	"ethertype":    {Expr: "security_group_rule.ethertype", Cast: "text[]"},
+	"protocol":     {Expr: "security_group_rule.protocol", Cast: "text[]"},
+	"port_min":     {Expr: "security_group_rule.port_min", Cast: "bigint[]", Unsorted: true},
+	"port_max":     {Expr: "security_group_rule.port_max", Cast: "bigint[]", Unsorted: true},
+	"remote_ip":    {Expr: "security_group_rule.remote_ip", Cast: "text[]"},
+	"remote_group": {Expr: "security_group_rule.remote_group", Cast: "uuid[]", Unsorted: true},
+	"revision":     {Expr: "security_group_rule.revision", Cast: "bigint[]"},
+	fieldServingHost: {
+		Test:     "security_group_rule.group_id in (" + groupsOnHost + ")",
+		Cast:     "text[]",
+		Unsorted: true,
+	},
 }
 
-// visibleRule is the SQL condition for the security group rules that a project may see: rules of the project, and rules
-// of security groups of the project.
+// visibleRule is the SQL condition for the security group rules that a project may see: rules of the project,
+// and rules of security groups of the project.
 const visibleRule = `(security_group_rule.project = %[1]s or exists (select from security_group g where g.id = security_group_rule.group_id and g.project = %[1]s))`
 
 // SecurityRules lists security group rules.
@@ -57,12 +61,15 @@ func ruleByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Security
 }
 
 // CreateSecurityRules adds rules to groups in one transaction.
-func (s *Store) CreateSecurityRules(ctx context.Context, drafts []network.SecurityRuleChange) ([]network.SecurityRule, error) {
+func (s *Store) CreateSecurityRules(
+	ctx context.Context,
+	drafts []network.SecurityRuleChange,
+) ([]network.SecurityRule, error) {
 	return createAll(ctx, s, drafts, createRule, recordGroupsOf)
 }
 
-// recordGroupsOf writes one journal entry for each security group that gets new rules. The entry contains the revision that the
-// security group has after all its new rules were inserted.
+// recordGroupsOf writes one journal entry for each security group that gets new rules. The entry contains the
+// revision that the security group has after all its new rules were inserted.
 func recordGroupsOf(ctx context.Context, tx *transaction, rules []network.SecurityRule) error {
 	var groups []uuid.UUID
 	for _, r := range rules {
@@ -73,7 +80,11 @@ func recordGroupsOf(ctx context.Context, tx *transaction, rules []network.Securi
 	return recordGroups(ctx, tx, lockGroup, groups...)
 }
 
-func createRule(ctx context.Context, tx *transaction, c network.SecurityRuleChange) (network.SecurityRule, error) {
+func createRule(
+	ctx context.Context,
+	tx *transaction,
+	c network.SecurityRuleChange,
+) (network.SecurityRule, error) {
 	r, err := network.NewSecurityRule(uuid.New(), c)
 	if err != nil {
 		return r, err
@@ -97,25 +108,55 @@ func createRule(ctx context.Context, tx *transaction, c network.SecurityRuleChan
 	return r, err
 }
 
-// insertRule inserts a rule of a locked group. insertRule returns a fault if the group already has an equal rule.
+// insertRule inserts a rule of a locked group. insertRule returns a fault if the group already has an equal
+// rule.
 func insertRule(ctx context.Context, tx *transaction, r network.SecurityRule) error {
 	remote := ""
 	if r.RemoteIP.IsValid() {
 		remote = r.RemoteIP.String()
 	}
-	equal, err := db.QueryAll(ctx, tx, pgx.RowTo[uuid.UUID], `
+	equal, err := db.QueryAll(
+		ctx,
+		tx,
+		pgx.RowTo[uuid.UUID],
+		`
 		select id from security_group_rule
 		where group_id = $1 and direction = $2 and ethertype = $3 and protocol = any($4)
 			and port_min is not distinct from $5 and port_max is not distinct from $6 and remote_ip = any($7) and remote_group is not distinct from $8`,
-		r.Group, r.Direction, r.EtherType, r.EqualProtocols(), r.PortMin, r.PortMax, r.EqualRemoteIPs(), r.RemoteGroup)
+		r.Group,
+		r.Direction,
+		r.EtherType,
+		r.EqualProtocols(),
+		r.PortMin,
+		r.PortMax,
+		r.EqualRemoteIPs(),
+		r.RemoteGroup,
+	)
 	if err == nil && len(equal) > 0 {
-		return network.Faultf(network.RuleExists, "Security group rule already exists. Rule id is %s.", equal[0])
+		return network.Faultf(
+			network.RuleExists,
+			"Security group rule already exists. Rule id is %s.",
+			equal[0],
+		)
 	}
 	if err == nil {
-		_, err = tx.Exec(ctx, `
+		_, err = tx.Exec(
+			ctx,
+			`
 			insert into security_group_rule (id, group_id, project, description, direction, ethertype, protocol, port_min, port_max, remote_ip, remote_group)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-			r.ID, r.Group, r.Project, r.Description, r.Direction, r.EtherType, r.Protocol, r.PortMin, r.PortMax, remote, r.RemoteGroup)
+			r.ID,
+			r.Group,
+			r.Project,
+			r.Description,
+			r.Direction,
+			r.EtherType,
+			r.Protocol,
+			r.PortMin,
+			r.PortMax,
+			remote,
+			r.RemoteGroup,
+		)
 	}
 	switch {
 	case db.Violates(err, "security_group_rule_remote_group_fkey"):
@@ -127,9 +168,14 @@ func insertRule(ctx context.Context, tx *transaction, r network.SecurityRule) er
 	}
 }
 
-// UpdateSecurityRule changes the description of a rule. If `expect` is not nil, UpdateSecurityRule fails unless the
-// rule has the revision `expect`.
-func (s *Store) UpdateSecurityRule(ctx context.Context, id uuid.UUID, c network.SecurityRuleChange, expect *int64) (network.SecurityRule, error) {
+// UpdateSecurityRule changes the description of a rule. If `expect` is not nil, UpdateSecurityRule fails
+// unless the rule has the revision `expect`.
+func (s *Store) UpdateSecurityRule(
+	ctx context.Context,
+	id uuid.UUID,
+	c network.SecurityRuleChange,
+	expect *int64,
+) (network.SecurityRule, error) {
 	var after network.SecurityRule
 	err := s.changeRule(ctx, id, expect, func(tx *transaction, r network.SecurityRule) error {
 		after = r
@@ -166,8 +212,14 @@ func (s *Store) DeleteSecurityRule(ctx context.Context, id uuid.UUID, expect *in
 	})
 }
 
-// recordGroups writes the journal entries of locked groups whose rules changed. The function `read` returns a group in its new state.
-func recordGroups(ctx context.Context, tx *transaction, read func(context.Context, *transaction, uuid.UUID) (network.SecurityGroup, error), groups ...uuid.UUID) error {
+// recordGroups writes the journal entries of locked groups whose rules changed. The function `read` returns a
+// group in its new state.
+func recordGroups(
+	ctx context.Context,
+	tx *transaction,
+	read func(context.Context, *transaction, uuid.UUID) (network.SecurityGroup, error),
+	groups ...uuid.UUID,
+) error {
 	for _, id := range groups {
 		g, err := read(ctx, tx, id)
 		if err != nil {
@@ -180,8 +232,14 @@ func recordGroups(ctx context.Context, tx *transaction, read func(context.Contex
 	return nil
 }
 
-// changeRule changes a security group rule while the transaction holds the row lock of the rule's security group.
-func (s *Store) changeRule(ctx context.Context, id uuid.UUID, expect *int64, change func(*transaction, network.SecurityRule) error) error {
+// changeRule changes a security group rule while the transaction holds the row lock of the rule's security
+// group.
+func (s *Store) changeRule(
+	ctx context.Context,
+	id uuid.UUID,
+	expect *int64,
+	change func(*transaction, network.SecurityRule) error,
+) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		r, err := ruleByID(ctx, tx, id)
 		if err != nil {

@@ -14,21 +14,31 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// The deletion of a group also deletes the rules of other groups that name it as their remote group. These other groups change: their
-// revisions grow, and the controller and the agents hear of the change. A group that no deleted rule belongs to does not change.
+// The deletion of a group also deletes the rules of other groups that name it as their remote group. These
+// other groups change: their revisions grow, and the controller and the agents hear of the change. A group
+// that no deleted rule belongs to does not change.
 func TestSecurityGroup_DeletionChangesTheGroupsThatReferToIt(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	s.Network = networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
 	names := []string{"gone", "one rule", "two rules", "no rule"}
 	groups, err := s.Network.CreateSecurityGroups(t.Context(), []network.SecurityGroupChange{
-		{Project: ptr("p"), Name: &names[0]}, {Project: ptr("p"), Name: &names[1]}, {Project: ptr("p"), Name: &names[2]}, {Project: ptr("p"), Name: &names[3]}})
+		{
+			Project: ptr("p"),
+			Name:    &names[0],
+		}, {Project: ptr("p"), Name: &names[1]}, {Project: ptr("p"), Name: &names[2]}, {Project: ptr("p"), Name: &names[3]}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	gone := groups[0].ID
 	rule := func(in uuid.UUID, kind string) network.SecurityRuleChange {
-		return network.SecurityRuleChange{Project: ptr("p"), Group: &in, Direction: ptr(network.Ingress), EtherType: &kind, RemoteGroup: &gone}
+		return network.SecurityRuleChange{
+			Project:     ptr("p"),
+			Group:       &in,
+			Direction:   ptr(network.Ingress),
+			EtherType:   &kind,
+			RemoteGroup: &gone,
+		}
 	}
 	if _, err := s.Network.CreateSecurityRules(t.Context(), []network.SecurityRuleChange{rule(groups[1].ID, network.IPv4), rule(groups[2].ID, network.IPv4),
 		rule(groups[2].ID, network.IPv6), rule(gone, network.IPv4)}); err != nil {
@@ -52,7 +62,11 @@ func TestSecurityGroup_DeletionChangesTheGroupsThatReferToIt(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	want := map[string]int64{"one rule": before["one rule"] + 1, "two rules": before["two rules"] + 1, "no rule": before["no rule"]}
+	want := map[string]int64{
+		"one rule":  before["one rule"] + 1,
+		"two rules": before["two rules"] + 1,
+		"no rule":   before["no rule"],
+	}
 	if d := cmp.Diff(want, revisions()); d != "" {
 		t.Errorf("revisions of the groups after the deletion (-want +got):\n%s", d)
 	}
@@ -82,13 +96,24 @@ func TestSecurityGroup_GroupsThatReferToEachOtherAreDeletedConcurrently(t *testi
 	t.Parallel()
 	s := storetest.New(t)
 	for range 5 {
-		groups, err := s.Network.CreateSecurityGroups(t.Context(), []network.SecurityGroupChange{{Project: ptr("p"), Name: ptr("web")}, {Project: ptr("p"), Name: ptr("db")}})
+		groups, err := s.Network.CreateSecurityGroups(
+			t.Context(),
+			[]network.SecurityGroupChange{
+				{Project: ptr("p"), Name: ptr("web")},
+				{Project: ptr("p"), Name: ptr("db")},
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range groups {
-			if _, err := s.Network.CreateSecurityRules(t.Context(), []network.SecurityRuleChange{{Project: ptr("p"), Group: &groups[i].ID, Direction: ptr(network.Ingress),
-				EtherType: ptr(network.IPv4), RemoteGroup: &groups[1-i].ID}}); err != nil {
+			if _, err := s.Network.CreateSecurityRules(t.Context(), []network.SecurityRuleChange{{
+				Project:     ptr("p"),
+				Group:       &groups[i].ID,
+				Direction:   ptr(network.Ingress),
+				EtherType:   ptr(network.IPv4),
+				RemoteGroup: &groups[1-i].ID,
+			}}); err != nil {
 				t.Fatal(err)
 			}
 		}

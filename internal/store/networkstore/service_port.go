@@ -13,12 +13,12 @@ import (
 	"berth/internal/store/db"
 )
 
-// No client requests service ports and SLAAC addresses. Therefore they do not prevent the deletion of a network or subnet,
-// but are deleted with it. When a SLAAC subnet is created, the existing ports of the network, except router interfaces, get
-// addresses in the new subnet.
+// No client requests service ports and SLAAC addresses. Therefore they do not prevent the deletion of a
+// network or subnet, but are deleted with it. When a SLAAC subnet is created, the existing ports of the
+// network, except router interfaces, get addresses in the new subnet.
 
-// deleteServicePorts deletes the service ports of a locked network (DHCP and router ports that Neutron may delete).
-// deleteServicePorts returns an error if the network has ports that are not service ports.
+// deleteServicePorts deletes the service ports of a locked network (DHCP and router ports that Neutron may
+// delete). deleteServicePorts returns an error if the network has ports that are not service ports.
 func deleteServicePorts(ctx context.Context, tx *transaction, n uuid.UUID) error {
 	ports, used, err := removablePorts(ctx, tx, `
 		select id, device_owner = any($2)
@@ -29,7 +29,11 @@ func deleteServicePorts(ctx context.Context, tx *transaction, n uuid.UUID) error
 		return err
 	}
 	if used {
-		return network.Faultf(network.NetworkInUse, "Unable to complete operation on network %s. There are one or more ports still in use on the network.", n)
+		return network.Faultf(
+			network.NetworkInUse,
+			"Unable to complete operation on network %s. There are one or more ports still in use on the network.",
+			n,
+		)
 	}
 	for _, id := range ports {
 		p, err := lockPort(ctx, tx, id)
@@ -43,9 +47,9 @@ func deleteServicePorts(ctx context.Context, tx *transaction, n uuid.UUID) error
 	return nil
 }
 
-// releaseSubnetAddresses releases the addresses of a locked subnet that belong to service ports, and SLAAC addresses.
-// releaseSubnetAddresses returns an error if the subnet has any other address: one that is not a SLAAC address, or one
-// of a router port or another `network:` port that is not a service port.
+// releaseSubnetAddresses releases the addresses of a locked subnet that belong to service ports, and SLAAC
+// addresses. releaseSubnetAddresses returns an error if the subnet has any other address: one that is not a
+// SLAAC address, or one of a router port or another `network:` port that is not a service port.
 func releaseSubnetAddresses(ctx context.Context, tx *transaction, s network.Subnet) error {
 	ports, used, err := removablePorts(ctx, tx, `
 		select distinct p.id, p.device_owner = any($2) or $3 and p.device_owner not like 'network:%'
@@ -57,19 +61,29 @@ func releaseSubnetAddresses(ctx context.Context, tx *transaction, s network.Subn
 		return err
 	}
 	if used {
-		return network.Faultf(network.SubnetInUse, "Unable to complete operation on subnet %s: One or more ports have an IP allocation from this subnet.", s.ID)
+		return network.Faultf(
+			network.SubnetInUse,
+			"Unable to complete operation on subnet %s: One or more ports have an IP allocation from this subnet.",
+			s.ID,
+		)
 	}
 	for _, id := range ports {
-		if err := releaseAddresses(ctx, tx, id, s.ID); err != nil && !errors.Is(err, db.ErrNotFound) { // a concurrent request may have deleted the port
+		if err := releaseAddresses(ctx, tx, id, s.ID); err != nil &&
+			!errors.Is(err, db.ErrNotFound) { // a concurrent request may have deleted the port
 			return err
 		}
 	}
 	return nil
 }
 
-// removablePorts returns the IDs of the ports that the query returns. The result `used` is true if the query marks at
-// least one port as not removable.
-func removablePorts(ctx context.Context, tx *transaction, sql string, args ...any) (ports []uuid.UUID, used bool, err error) {
+// removablePorts returns the IDs of the ports that the query returns. The result `used` is true if the query
+// marks at least one port as not removable.
+func removablePorts(
+	ctx context.Context,
+	tx *transaction,
+	sql string,
+	args ...any,
+) (ports []uuid.UUID, used bool, err error) {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, false, fmt.Errorf("find ports: %w", err)
@@ -92,12 +106,15 @@ func releaseAddresses(ctx context.Context, tx *transaction, port, subnet uuid.UU
 	if _, err := tx.Exec(ctx, `delete from port_address where port_id = $1 and subnet_id = $2`, port, subnet); err != nil {
 		return fmt.Errorf("release addresses: %w", err)
 	}
-	remaining := slices.DeleteFunc(slices.Clone(h.Addresses), func(a network.Address) bool { return a.Subnet == subnet })
+	remaining := slices.DeleteFunc(
+		slices.Clone(h.Addresses),
+		func(a network.Address) bool { return a.Subnet == subnet },
+	)
 	return setAddresses(ctx, tx, h, remaining)
 }
 
-// setAddresses sets the address list of a locked port. setAddresses does not allocate the addresses of the list, because the
-// caller has allocated them. setAddresses adds no provisioning blocks to the port.
+// setAddresses sets the address list of a locked port. setAddresses does not allocate the addresses of the
+// list, because the caller has allocated them. setAddresses adds no provisioning blocks to the port.
 func setAddresses(ctx context.Context, tx *transaction, h lockedPort, addresses []network.Address) error {
 	p := h.Port
 	p.Addresses = addresses
@@ -132,7 +149,13 @@ func assignSLAAC(ctx context.Context, tx *transaction, s network.Subnet) error {
 		if err != nil {
 			return err
 		}
-		got, err := allocateAddresses(ctx, tx, h.Port, len(h.Addresses), []network.AddressRequest{{IP: network.EUI64(s.CIDR, h.MAC), Subnets: []network.Subnet{s}}})
+		got, err := allocateAddresses(
+			ctx,
+			tx,
+			h.Port,
+			len(h.Addresses),
+			[]network.AddressRequest{{IP: network.EUI64(s.CIDR, h.MAC), Subnets: []network.Subnet{s}}},
+		)
 		if err != nil {
 			return err
 		}

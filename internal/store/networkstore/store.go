@@ -1,5 +1,5 @@
-// Package networkstore stores networks, subnets, addresses, ports with their bindings and provisioning blocks, agents,
-// trunks, security groups, quotas and tunnel endpoints in PostgreSQL.
+// Package networkstore stores networks, subnets, addresses, ports with their bindings and provisioning
+// blocks, agents, trunks, security groups, quotas and tunnel endpoints in PostgreSQL.
 package networkstore
 
 import (
@@ -19,15 +19,18 @@ type Store struct {
 
 // Config holds the operator's settings for networks. The zero value of Config contains the default settings.
 type Config struct {
-	Policy           network.BlockPolicy // time limits of provisioning blocks
-	Quota            network.Quota       // default limits of projects
-	VLANs            network.VLANRanges  // VLANs for networks whose request names no segmentation ID
-	PhysicalMTU      int                 // MTU of physical networks in bytes; 0: 1500
-	NoDHCP           bool                // another system serves DHCP: networks get no DHCP agent, and ports do not wait for a DHCP agent
-	DefaultZones     []string            // availability zones of networks whose requests name none; empty: any zone
-	DisableNewAgents bool                // new agents stay disabled until an operator enables them
-	NotifyAgents     bool                // changes are enqueued as notifications for agents
-	NotifyWebhook    bool                // a notification is enqueued when nothing blocks a port or a trunk any more
+	Policy      network.BlockPolicy // time limits of provisioning blocks
+	Quota       network.Quota       // default limits of projects
+	VLANs       network.VLANRanges  // VLANs for networks whose request names no segmentation ID
+	PhysicalMTU int                 // MTU of physical networks in bytes; 0: 1500
+	// another system serves DHCP: networks get no DHCP agent, and ports do not wait for a DHCP agent
+	NoDHCP bool
+	// availability zones of networks whose requests name none; empty: any zone
+	DefaultZones     []string
+	DisableNewAgents bool // new agents stay disabled until an operator enables them
+	NotifyAgents     bool // changes are enqueued as notifications for agents
+	// a notification is enqueued when nothing blocks a port or a trunk any more
+	NotifyWebhook bool
 }
 
 // New returns a store that uses the database.
@@ -37,7 +40,8 @@ func New(d *db.DB, c Config) *Store { return &Store{d, c} }
 type transaction struct {
 	db.Tx
 	config Config
-	// The requests of the transaction. No port gets an address at random, and no network a segment, that one of them names.
+	// The requests of the transaction. No port gets an address at random, and no network a segment, that one
+	// of them names.
 	drafts        []network.PortChange
 	networkDrafts []network.NetworkChange
 }
@@ -46,14 +50,15 @@ func (s *Store) inTx(ctx context.Context, f func(*transaction) error) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error { return f(&transaction{Tx: tx, config: s.config}) })
 }
 
-// inPreparedTx does the same as inTx on a connection that plans each SQL statement only once. Each statement that f runs
-// needs an index for its condition, because PostgreSQL does not plan the statement again when a table grows.
+// inPreparedTx does the same as inTx on a connection that plans each SQL statement only once. Each statement
+// that f runs needs an index for its condition, because PostgreSQL does not plan the statement again when a
+// table grows.
 func (s *Store) inPreparedTx(ctx context.Context, f func(*transaction) error) error {
 	return s.db.InPreparedTx(ctx, func(tx db.Tx) error { return f(&transaction{Tx: tx, config: s.config}) })
 }
 
-// Workflows lists, for each workflow type of this package, the SQL query for the rows that must have a workflow of this
-// type.
+// Workflows lists, for each workflow type of this package, the SQL query for the rows that must have a
+// workflow of this type.
 var Workflows = []outbox.Source{
 	{Workflow: contract.Port, Rows: `
 		select 'port/' || id, coalesce(nullif('port ' || name, 'port '), 'port ' || id),

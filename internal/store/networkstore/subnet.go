@@ -32,11 +32,15 @@ var subnetColumns = db.Tagged("subnet", map[string]db.Column{
 	"subnetpool":     {Expr: "text ''", Cast: "text[]"},
 	"revision":       {Expr: "subnet.revision", Cast: "bigint[]"},
 	fieldServingHost: {Test: "subnet.network_id in (" + networksOnHost + ")", Cast: "text[]", Unsorted: true},
-	"shared":         {Test: "exists (select from network n where n.id = subnet.network_id and n.shared = any(%s))", Cast: "boolean[]", Unsorted: true},
+	"shared": {
+		Test:     "exists (select from network n where n.id = subnet.network_id and n.shared = any(%s))",
+		Cast:     "boolean[]",
+		Unsorted: true,
+	},
 })
 
-// visibleSubnet is the SQL condition for the subnets that a project may see: subnets of the project, and subnets of
-// shared networks.
+// visibleSubnet is the SQL condition for the subnets that a project may see: subnets of the project, and
+// subnets of shared networks.
 const visibleSubnet = `(subnet.project = %s or exists (select from network n where n.id = subnet.network_id and n.shared))`
 
 func scanSubnet(row pgx.CollectableRow) (network.Subnet, error) {
@@ -104,8 +108,12 @@ func createSubnet(ctx context.Context, tx *transaction, c network.SubnetChange) 
 		return s, err
 	}
 	if at := slices.IndexFunc(siblings, func(o network.Subnet) bool { return o.CIDR.Overlaps(s.CIDR) }); at >= 0 {
-		return s, network.Faultf(network.InvalidInput,
-			"Invalid input for operation: Requested subnet with cidr: %s for network: %s overlaps with another subnet.", s.CIDR, s.Network)
+		return s, network.Faultf(
+			network.InvalidInput,
+			"Invalid input for operation: Requested subnet with cidr: %s for network: %s overlaps with another subnet.",
+			s.CIDR,
+			s.Network,
+		)
 	}
 	if _, err := tx.Exec(ctx, `
 		insert into subnet (id, network_id, project, name, description, cidr, gateway, dhcp, pools, dns, routes, ra_mode, address_mode, service_types)
@@ -159,9 +167,14 @@ func lockSubnet(ctx context.Context, tx *transaction, id uuid.UUID) (network.Sub
 	return subnetByID(ctx, tx, id)
 }
 
-// UpdateSubnet changes a subnet. If the change disables DHCP, ports no longer wait for DHCP because of their addresses in
-// this subnet.
-func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.SubnetChange, expect *int64) (network.Subnet, error) {
+// UpdateSubnet changes a subnet. If the change disables DHCP, ports no longer wait for DHCP because of their
+// addresses in this subnet.
+func (s *Store) UpdateSubnet(
+	ctx context.Context,
+	id uuid.UUID,
+	c network.SubnetChange,
+	expect *int64,
+) (network.Subnet, error) {
 	var after network.Subnet
 	err := s.inTx(ctx, func(tx *transaction) error {
 		before, err := lockSubnet(ctx, tx, id)
@@ -228,12 +241,17 @@ func checkNoRouterOnGateway(ctx context.Context, tx *transaction, s network.Subn
 	case err != nil:
 		return fmt.Errorf("find router ports: %w", err)
 	default:
-		return network.Faultf(network.GatewayInUse, "Current gateway ip %s already in use by port %s. Unable to update.", s.Gateway, router)
+		return network.Faultf(
+			network.GatewayInUse,
+			"Current gateway ip %s already in use by port %s. Unable to update.",
+			s.Gateway,
+			router,
+		)
 	}
 }
 
-// applyDHCPChange assigns the network to a DHCP agent if a change enables DHCP on a subnet, and rechecks the ports of
-// the network if a change disables DHCP on a subnet.
+// applyDHCPChange assigns the network to a DHCP agent if a change enables DHCP on a subnet, and rechecks the
+// ports of the network if a change disables DHCP on a subnet.
 func applyDHCPChange(ctx context.Context, tx *transaction, before, after network.Subnet) error {
 	switch {
 	case after.DHCP && !before.DHCP:
@@ -245,8 +263,8 @@ func applyDHCPChange(ctx context.Context, tx *transaction, before, after network
 	}
 }
 
-// DeleteSubnet deletes a subnet. DeleteSubnet fails if a port has an address in the subnet, unless the port is a service port or
-// the address is a SLAAC address (see releaseSubnetAddresses).
+// DeleteSubnet deletes a subnet. DeleteSubnet fails if a port has an address in the subnet, unless the port
+// is a service port or the address is a SLAAC address (see releaseSubnetAddresses).
 func (s *Store) DeleteSubnet(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		n, err := lockSubnet(ctx, tx, id)

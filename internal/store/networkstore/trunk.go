@@ -14,9 +14,9 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// A transaction that changes a trunk or its subports holds the row lock of the parent port, so that the subports always
-// have the host of the parent port. After the row of the parent port, the transaction locks the rows of the subports,
-// in the order of their IDs.
+// A transaction that changes a trunk or its subports holds the row lock of the parent port, so that the
+// subports always have the host of the parent port. After the row of the parent port, the transaction locks
+// the rows of the subports, in the order of their IDs.
 
 func trunkByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Trunk, error) {
 	missing := notFound(network.NotFound(network.TrunkNotFound, "Trunk", id))
@@ -52,7 +52,11 @@ func createTrunk(ctx context.Context, tx *transaction, c network.TrunkChange) (n
 		return t, err
 	}
 	if parent.Bound() {
-		return t, network.Faultf(network.ParentInUse, "Port %s is currently in use and is not eligible for use as a parent port.", t.Port)
+		return t, network.Faultf(
+			network.ParentInUse,
+			"Port %s is currently in use and is not eligible for use as a parent port.",
+			t.Port,
+		)
 	}
 	if err := checkNotOnTrunk(ctx, tx, []uuid.UUID{t.Port}); err != nil {
 		return t, err
@@ -79,7 +83,12 @@ func createTrunk(ctx context.Context, tx *transaction, c network.TrunkChange) (n
 }
 
 // recordTrunk reads a trunk and writes the journal entry of a change of the trunk.
-func recordTrunk(ctx context.Context, tx *transaction, id uuid.UUID, op journal.Operation) (network.Trunk, error) {
+func recordTrunk(
+	ctx context.Context,
+	tx *transaction,
+	id uuid.UUID,
+	op journal.Operation,
+) (network.Trunk, error) {
 	t, err := trunkByID(ctx, tx, id)
 	if err != nil {
 		return t, err
@@ -105,7 +114,11 @@ func checkNotOnTrunk(ctx context.Context, tx *transaction, ports []uuid.UUID) er
 	}
 	switch {
 	case parent != nil:
-		return network.Faultf(network.ParentInUse, "Port %s is currently in use and is not eligible for use as a parent port.", *parent)
+		return network.Faultf(
+			network.ParentInUse,
+			"Port %s is currently in use and is not eligible for use as a parent port.",
+			*parent,
+		)
 	case subport != nil:
 		return network.Faultf(network.TrunkPortInUse, "Port %s is in use by another trunk.", *subport)
 	default:
@@ -114,7 +127,13 @@ func checkNotOnTrunk(ctx context.Context, tx *transaction, ports []uuid.UUID) er
 }
 
 // addSubports adds ports to a trunk and binds these ports to the host of the trunk's parent port.
-func addSubports(ctx context.Context, tx *transaction, t network.Trunk, parent network.Port, subports []network.Subport) error {
+func addSubports(
+	ctx context.Context,
+	tx *transaction,
+	t network.Trunk,
+	parent network.Port,
+	subports []network.Subport,
+) error {
 	ids := make([]uuid.UUID, len(subports))
 	for i, s := range subports {
 		ids[i] = s.Port
@@ -134,7 +153,13 @@ func addSubports(ctx context.Context, tx *transaction, t network.Trunk, parent n
 	}
 	for _, m := range members {
 		if m.DeviceID != "" { // a host alone is no use: the port gets the host of the parent
-			return network.Faultf(network.PortInUse, "Unable to complete operation on port %s for network %s. Port already has an attached device %s.", m.ID, m.Network, m.DeviceID)
+			return network.Faultf(
+				network.PortInUse,
+				"Unable to complete operation on port %s for network %s. Port already has an attached device %s.",
+				m.ID,
+				m.Network,
+				m.DeviceID,
+			)
 		}
 		if err := bindSubport(ctx, tx, m, parent.SubportHost(), network.DeviceOwnerSubport); err != nil {
 			return err
@@ -150,9 +175,16 @@ func addSubports(ctx context.Context, tx *transaction, t network.Trunk, parent n
 	return nil
 }
 
-// resolveSegmentation returns the subports with explicit segmentation. A subport with the segmentation type "inherit" gets
-// the segmentation type and ID of the network of the subport.
-func resolveSegmentation(ctx context.Context, tx *transaction, t network.Trunk, parent network.Port, subports []network.Subport, members []lockedPort) ([]network.Subport, error) {
+// resolveSegmentation returns the subports with explicit segmentation. A subport with the segmentation type
+// "inherit" gets the segmentation type and ID of the network of the subport.
+func resolveSegmentation(
+	ctx context.Context,
+	tx *transaction,
+	t network.Trunk,
+	parent network.Port,
+	subports []network.Subport,
+	members []lockedPort,
+) ([]network.Subport, error) {
 	networkOf := map[uuid.UUID]uuid.UUID{}
 	ids := []uuid.UUID{parent.Network}
 	for _, m := range members {
@@ -180,8 +212,8 @@ func resolveSegmentation(ctx context.Context, tx *transaction, t network.Trunk, 
 	return resolved, nil
 }
 
-// lockAllPorts locks several ports in the order of the ports' IDs. lockAllPorts returns an error if a port does not
-// exist.
+// lockAllPorts locks several ports in the order of the ports' IDs. lockAllPorts returns an error if a port
+// does not exist.
 func lockAllPorts(ctx context.Context, tx *transaction, ids []uuid.UUID) ([]lockedPort, error) {
 	all, err := lockExistingPorts(ctx, tx, ids)
 	if err != nil {
@@ -195,15 +227,15 @@ func lockAllPorts(ctx context.Context, tx *transaction, ids []uuid.UUID) ([]lock
 	return all, nil
 }
 
-// bindSubport binds a locked port to the host, or unbinds the port if `host` is empty, and sets the port's device
-// owner.
+// bindSubport binds a locked port to the host, or unbinds the port if `host` is empty, and sets the port's
+// device owner.
 func bindSubport(ctx context.Context, tx *transaction, h lockedPort, host, owner string) error {
 	_, err := changePort(ctx, tx, h, network.PortChange{Host: &host, DeviceOwner: &owner})
 	return err
 }
 
-// moveSubports binds the subports of a trunk to the host of the trunk's parent port, or unbinds the subports if the
-// parent port has no host.
+// moveSubports binds the subports of a trunk to the host of the trunk's parent port, or unbinds the subports
+// if the parent port has no host.
 func moveSubports(ctx context.Context, tx *transaction, parent network.Port) error {
 	rows, err := tx.Query(ctx, `
 		select s.port_id
@@ -220,8 +252,8 @@ func moveSubports(ctx context.Context, tx *transaction, parent network.Port) err
 	return bindPortsTo(ctx, tx, ids, parent.SubportHost(), network.DeviceOwnerSubport)
 }
 
-// bindPortsTo binds the ports to the host, or unbinds the ports if `host` is empty, and sets the device owner of the
-// ports.
+// bindPortsTo binds the ports to the host, or unbinds the ports if `host` is empty, and sets the device owner
+// of the ports.
 func bindPortsTo(ctx context.Context, tx *transaction, ports []uuid.UUID, host, owner string) error {
 	members, err := lockAllPorts(ctx, tx, ports)
 	if err != nil {
@@ -235,35 +267,55 @@ func bindPortsTo(ctx context.Context, tx *transaction, ports []uuid.UUID, host, 
 	return nil
 }
 
-// UpdateTrunk changes a trunk. If `expect` is not nil, UpdateTrunk fails unless the trunk has the revision `expect`.
-func (s *Store) UpdateTrunk(ctx context.Context, id uuid.UUID, c network.TrunkChange, expect *int64) (network.Trunk, error) {
-	return s.changeTrunk(ctx, id, expect, func(tx *transaction, t network.Trunk, _ network.Port) (bool, error) {
-		after := t.With(c)
-		if equal(t, after) {
-			return false, nil
-		}
-		_, err := tx.Exec(ctx, `
+// UpdateTrunk changes a trunk. If `expect` is not nil, UpdateTrunk fails unless the trunk has the revision
+// `expect`.
+func (s *Store) UpdateTrunk(
+	ctx context.Context,
+	id uuid.UUID,
+	c network.TrunkChange,
+	expect *int64,
+) (network.Trunk, error) {
+	return s.changeTrunk(
+		ctx,
+		id,
+		expect,
+		func(tx *transaction, t network.Trunk, _ network.Port) (bool, error) {
+			after := t.With(c)
+			if equal(t, after) {
+				return false, nil
+			}
+			_, err := tx.Exec(ctx, `
 			update trunk
 			set name = @name, description = @description, admin_up = @admin_up, tags = @tags
 			where id = @id`, pgx.StrictNamedArgs{
-			"id":          id,
-			"name":        after.Name,
-			"description": after.Description,
-			"admin_up":    after.AdminUp,
-			"tags":        after.Tags,
-		})
-		return true, err
-	})
+				"id":          id,
+				"name":        after.Name,
+				"description": after.Description,
+				"admin_up":    after.AdminUp,
+				"tags":        after.Tags,
+			})
+			return true, err
+		},
+	)
 }
 
 // AddSubports adds subports to a trunk and binds the subports to the host of the trunk's parent port.
-func (s *Store) AddSubports(ctx context.Context, id uuid.UUID, subports []network.Subport) (network.Trunk, error) {
-	return s.changeTrunk(ctx, id, nil, func(tx *transaction, t network.Trunk, parent network.Port) (bool, error) {
-		if err := t.CheckEnabled(); err != nil {
-			return false, err
-		}
-		return len(subports) > 0, addSubports(ctx, tx, t, parent, subports)
-	})
+func (s *Store) AddSubports(
+	ctx context.Context,
+	id uuid.UUID,
+	subports []network.Subport,
+) (network.Trunk, error) {
+	return s.changeTrunk(
+		ctx,
+		id,
+		nil,
+		func(tx *transaction, t network.Trunk, parent network.Port) (bool, error) {
+			if err := t.CheckEnabled(); err != nil {
+				return false, err
+			}
+			return len(subports) > 0, addSubports(ctx, tx, t, parent, subports)
+		},
+	)
 }
 
 // RemoveSubports removes subports from a trunk and unbinds the removed ports.
@@ -284,10 +336,14 @@ func removeSubports(ctx context.Context, tx *transaction, ports []uuid.UUID) err
 	return bindPortsTo(ctx, tx, ports, "", "")
 }
 
-// changeTrunk changes a trunk while the transaction holds the row lock of the parent port, and increments the trunk's
-// revision if the trunk changed.
-func (s *Store) changeTrunk(ctx context.Context, id uuid.UUID, expect *int64,
-	change func(tx *transaction, t network.Trunk, parent network.Port) (changed bool, err error)) (network.Trunk, error) {
+// changeTrunk changes a trunk while the transaction holds the row lock of the parent port, and increments the
+// trunk's revision if the trunk changed.
+func (s *Store) changeTrunk(
+	ctx context.Context,
+	id uuid.UUID,
+	expect *int64,
+	change func(tx *transaction, t network.Trunk, parent network.Port) (changed bool, err error),
+) (network.Trunk, error) {
 	var after network.Trunk
 	err := s.inTx(ctx, func(tx *transaction) error {
 		t, parent, err := lockTrunk(ctx, tx, id)
@@ -311,8 +367,8 @@ func (s *Store) changeTrunk(ctx context.Context, id uuid.UUID, expect *int64,
 	return after, err
 }
 
-// DeleteTrunk deletes an enabled trunk whose parent port is not bound. DeleteTrunk does not delete the parent port and the
-// subports.
+// DeleteTrunk deletes an enabled trunk whose parent port is not bound. DeleteTrunk does not delete the parent
+// port and the subports.
 func (s *Store) DeleteTrunk(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		t, parent, err := lockTrunk(ctx, tx, id)

@@ -43,8 +43,21 @@ func scanTrunk(row pgx.CollectableRow) (network.Trunk, error) {
 		network.Subport
 		network.TrunkPort
 	}
-	err := row.Scan(&t.ID, &t.Project, &t.Name, &t.Description, &t.AdminUp, &t.Port, &t.Tags, &t.Revision, &t.CreatedAt, &t.UpdatedAt,
-		&blocked, &parent, &subports)
+	err := row.Scan(
+		&t.ID,
+		&t.Project,
+		&t.Name,
+		&t.Description,
+		&t.AdminUp,
+		&t.Port,
+		&t.Tags,
+		&t.Revision,
+		&t.CreatedAt,
+		&t.UpdatedAt,
+		&blocked,
+		&parent,
+		&subports,
+	)
 	members := make([]network.TrunkPort, len(subports))
 	for i, s := range subports {
 		t.Subports, members[i] = append(t.Subports, s.Subport), s.TrunkPort
@@ -53,11 +66,12 @@ func scanTrunk(row pgx.CollectableRow) (network.Trunk, error) {
 	return t, err
 }
 
-// trunkPageSize is the maximum number of trunks that one query of Trunks reads if the request filters trunks by status.
+// trunkPageSize is the maximum number of trunks that one query of Trunks reads if the request filters trunks
+// by status.
 const trunkPageSize = 1000
 
-// Trunks lists trunks. The database has no column for the status of a trunk, so Trunks applies a filter by status after it has
-// read the trunks.
+// Trunks lists trunks. The database has no column for the status of a trunk, so Trunks applies a filter by
+// status after it has read the trunks.
 func (s *Store) Trunks(ctx context.Context, q db.Listing) ([]network.Trunk, error) {
 	at := slices.IndexFunc(q.Where, func(c db.Condition) bool { return c.Field == "status" })
 	if at < 0 {
@@ -100,7 +114,10 @@ func (s *Store) trunks(ctx context.Context, q db.Listing) ([]network.Trunk, erro
 }
 
 // TrunksOfPorts returns the trunks whose parent is one of the ports, by parent port.
-func (s *Store) TrunksOfPorts(ctx context.Context, ports []uuid.UUID) (map[uuid.UUID]*network.TrunkDetails, error) {
+func (s *Store) TrunksOfPorts(
+	ctx context.Context,
+	ports []uuid.UUID,
+) (map[uuid.UUID]*network.TrunkDetails, error) {
 	rows, err := s.db.Query(ctx, `
 		select t.port_id, t.id, (select coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('mac_address', p.mac) order by s.segmentation_id, s.port_id), '[]')
 			from subport s

@@ -92,7 +92,8 @@ func TestTrunk_ChangesAreJournaled(t *testing.T) {
 	if _, err := fx.Network.UpdateTrunk(t.Context(), trunk.ID, network.TrunkChange{Name: ptr("t"), Tags: &[]string{"a"}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fx.Network.UpdateTrunk(t.Context(), trunk.ID, network.TrunkChange{Name: ptr("t")}, nil); err != nil { // changes nothing
+	// changes nothing
+	if _, err := fx.Network.UpdateTrunk(t.Context(), trunk.ID, network.TrunkChange{Name: ptr("t")}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := fx.Network.DeleteTrunk(t.Context(), trunk.ID, nil); err != nil {

@@ -10,11 +10,16 @@ import (
 	"berth/internal/store/db"
 )
 
-// SyncTunnel stores a tunnel endpoint and lists all endpoints of the same tunnel type. If the host of the new endpoint
-// already has an endpoint with another address, SyncTunnel deletes the old endpoint. If another host has an endpoint with
-// the address of the new endpoint, SyncTunnel assigns the address to the host of the new endpoint; with `ownerOnly`, SyncTunnel instead
-// changes nothing and returns db.ErrConflict, unless the other host has no agent any more.
-func (s *Store) SyncTunnel(ctx context.Context, end network.TunnelEndpoint, ownerOnly bool) ([]network.TunnelEndpoint, error) {
+// SyncTunnel stores a tunnel endpoint and lists all endpoints of the same tunnel type. If the host of the new
+// endpoint already has an endpoint with another address, SyncTunnel deletes the old endpoint. If another host
+// has an endpoint with the address of the new endpoint, SyncTunnel assigns the address to the host of the new
+// endpoint; with `ownerOnly`, SyncTunnel instead changes nothing and returns db.ErrConflict, unless the other
+// host has no agent any more.
+func (s *Store) SyncTunnel(
+	ctx context.Context,
+	end network.TunnelEndpoint,
+	ownerOnly bool,
+) ([]network.TunnelEndpoint, error) {
 	var all []network.TunnelEndpoint
 	err := s.inTx(ctx, func(tx *transaction) error {
 		replaced, err := db.QueryAll(ctx, tx, pgx.RowToStructByName[network.TunnelEndpoint], `
@@ -34,16 +39,38 @@ func (s *Store) SyncTunnel(ctx context.Context, end network.TunnelEndpoint, owne
 			return fmt.Errorf("store tunnel endpoint of %s: %w", end.Host, err)
 		}
 		if owner != end.Host {
-			return fmt.Errorf("%w: the address %s is the tunnel endpoint of the host %s, whose agents still exist", db.ErrConflict, end.IP, owner)
+			return fmt.Errorf(
+				"%w: the address %s is the tunnel endpoint of the host %s, whose agents still exist",
+				db.ErrConflict,
+				end.IP,
+				owner,
+			)
 		}
 		if all, err = tunnelEnds(ctx, tx, end.Type); err != nil {
 			return err
 		}
 		var notifications []network.AgentNotification
 		for _, old := range replaced {
-			notifications = append(notifications, network.AgentNotification{Resource: network.ResourceTunnel, Event: network.EventDeleted, Data: encoded(old)})
+			notifications = append(
+				notifications,
+				network.AgentNotification{
+					Resource: network.ResourceTunnel,
+					Event:    network.EventDeleted,
+					Data:     encoded(old),
+				},
+			)
 		}
-		return enqueueNotifications(ctx, tx, append(notifications, network.AgentNotification{Resource: network.ResourceTunnel, Event: network.EventUpdated, Data: encoded(end)})...)
+		return enqueueNotifications(
+			ctx,
+			tx,
+			append(
+				notifications,
+				network.AgentNotification{
+					Resource: network.ResourceTunnel,
+					Event:    network.EventUpdated,
+					Data:     encoded(end),
+				},
+			)...)
 	})
 	return all, err
 }
