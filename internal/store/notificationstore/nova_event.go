@@ -20,9 +20,10 @@ const novaEventSelect = `
 	where port_id = $1
 	order by id`
 
-// QueueNovaEvent queues the statement that records an event for Nova. The statement merges the undelivered network-changed
-// events of one port into one event, because Nova reads the current port when it gets the event. The merged event gets a
-// new ID, so that a delivery in progress, which deletes the old ID, does not delete the merged event.
+// QueueNovaEvent queues the statement that records an event for Nova. The statement merges the undelivered
+// network-changed events of one port into one event, because Nova reads the current port when it gets the
+// event. The merged event gets a new ID, so that a delivery in progress, which deletes the old ID, does not
+// delete the merged event.
 func QueueNovaEvent(batch *pgx.Batch, port uuid.UUID, e network.NovaEvent) {
 	batch.Queue(`
 		insert into nova_event (port_id, server, name, status, tag)
@@ -31,8 +32,8 @@ func QueueNovaEvent(batch *pgx.Batch, port uuid.UUID, e network.NovaEvent) {
 		set id = default, claimed_until = null`, port, e.Server, e.Name, e.Status, e.Tag)
 }
 
-// QueueNovaEventsRead queues the query for the undelivered Nova events of a port, oldest first. When the batch runs, the
-// events are stored in `into`.
+// QueueNovaEventsRead queues the query for the undelivered Nova events of a port, oldest first. When the
+// batch runs, the events are stored in `into`.
 func QueueNovaEventsRead(batch *pgx.Batch, port uuid.UUID, into *[]network.NovaEvent) {
 	batch.Queue(novaEventSelect, port).Query(func(rows pgx.Rows) (err error) {
 		*into, err = pgx.CollectRows(rows, pgx.RowToStructByName[network.NovaEvent])
@@ -54,22 +55,37 @@ func NovaEvents(ctx context.Context, q db.Querier, port uuid.UUID) ([]network.No
 	return events, nil
 }
 
-// ClaimNovaEvents lists the undelivered Nova events of a port, oldest first. If none of the listed events is claimed, ClaimNovaEvents
-// claims all of them for the duration `claim`; otherwise it claims none.
-func (s *Store) ClaimNovaEvents(ctx context.Context, port uuid.UUID, claim time.Duration) (events []network.NovaEvent, err error) {
+// ClaimNovaEvents lists the undelivered Nova events of a port, oldest first. If none of the listed events is
+// claimed, ClaimNovaEvents claims all of them for the duration `claim`; otherwise it claims none.
+func (s *Store) ClaimNovaEvents(
+	ctx context.Context,
+	port uuid.UUID,
+	claim time.Duration,
+) (events []network.NovaEvent, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
-		events, err = db.QueryAll(ctx, tx, pgx.RowToStructByName[network.NovaEvent], novaEventSelect+` for update`, port)
+		events, err = db.QueryAll(
+			ctx,
+			tx,
+			pgx.RowToStructByName[network.NovaEvent],
+			novaEventSelect+` for update`,
+			port,
+		)
 		if err != nil || slices.ContainsFunc(events, func(e network.NovaEvent) bool { return e.Claimed }) {
 			return err
 		}
-		_, err = tx.Exec(ctx, `update nova_event set claimed_until = clock_timestamp() + $2::interval where port_id = $1`, port, claim)
+		_, err = tx.Exec(
+			ctx,
+			`update nova_event set claimed_until = clock_timestamp() + $2::interval where port_id = $1`,
+			port,
+			claim,
+		)
 		return err
 	})
 	return events, err
 }
 
-// LatePorts lists at most `limit` ports that have unclaimed Nova events older than `age`, and whose workflow has a note that
-// Temporal has not accepted yet. The port with the oldest event comes first.
+// LatePorts lists at most `limit` ports that have unclaimed Nova events older than `age`, and whose workflow
+// has a note that Temporal has not accepted yet. The port with the oldest event comes first.
 func (s *Store) LatePorts(ctx context.Context, age time.Duration, limit int) ([]uuid.UUID, error) {
 	ports, err := db.QueryAll(ctx, s.db, pgx.RowTo[uuid.UUID], `
 		select port_id
@@ -85,7 +101,8 @@ func (s *Store) LatePorts(ctx context.Context, age time.Duration, limit int) ([]
 	return ports, nil
 }
 
-// DeleteNovaEvents deletes Nova events that were delivered. DeleteNovaEvents ignores events that do not exist.
+// DeleteNovaEvents deletes Nova events that were delivered. DeleteNovaEvents ignores events that do not
+// exist.
 func (s *Store) DeleteNovaEvents(ctx context.Context, ids []int64) error {
 	if _, err := s.db.Exec(ctx, `delete from nova_event where id = any($1)`, ids); err != nil {
 		return fmt.Errorf("delete Nova events: %w", err)

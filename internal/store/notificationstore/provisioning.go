@@ -22,18 +22,30 @@ type ProvisioningNotification struct {
 	Notification network.ProvisioningNotification
 }
 
-// AppendProvisioning records a provisioning notification in the caller's transaction, and enqueues a note for the workflow that sends it to
-// the webhook.
+// AppendProvisioning records a provisioning notification in the caller's transaction, and enqueues a note for
+// the workflow that sends it to the webhook.
 func AppendProvisioning(ctx context.Context, tx db.Tx, n network.ProvisioningNotification) error {
 	if _, err := tx.Exec(ctx, `insert into provisioning_notification (object_id, notification) values ($1, $2)`, n.ObjectID, n); err != nil {
 		return fmt.Errorf("record provisioning notification: %w", err)
 	}
-	return outbox.Enqueue(ctx, tx, contract.Nudge{Workflow: contract.Webhook, ID: contract.WebhookID(n.ObjectID.String()),
-		Summary: "webhooks of " + n.ObjectType + " " + n.ObjectID.String(), Attributes: contract.Attributes{Project: n.Project, Resource: "webhook"}})
+	return outbox.Enqueue(
+		ctx,
+		tx,
+		contract.Nudge{
+			Workflow:   contract.Webhook,
+			ID:         contract.WebhookID(n.ObjectID.String()),
+			Summary:    "webhooks of " + n.ObjectType + " " + n.ObjectID.String(),
+			Attributes: contract.Attributes{Project: n.Project, Resource: "webhook"},
+		},
+	)
 }
 
 // ProvisioningNotifications lists at most `limit` undelivered notifications of a port or trunk, oldest first.
-func (s *Store) ProvisioningNotifications(ctx context.Context, object uuid.UUID, limit int) ([]ProvisioningNotification, error) {
+func (s *Store) ProvisioningNotifications(
+	ctx context.Context,
+	object uuid.UUID,
+	limit int,
+) ([]ProvisioningNotification, error) {
 	all, err := db.QueryAll(ctx, s.db, pgx.RowToStructByName[ProvisioningNotification], `
 		select id, message_id, at, notification
 		from provisioning_notification
@@ -46,8 +58,8 @@ func (s *Store) ProvisioningNotifications(ctx context.Context, object uuid.UUID,
 	return all, nil
 }
 
-// DeleteProvisioningNotifications deletes the notifications with the given IDs, after their delivery. DeleteProvisioningNotifications ignores
-// IDs of notifications that do not exist.
+// DeleteProvisioningNotifications deletes the notifications with the given IDs, after their delivery.
+// DeleteProvisioningNotifications ignores IDs of notifications that do not exist.
 func (s *Store) DeleteProvisioningNotifications(ctx context.Context, ids []int64) error {
 	if _, err := s.db.Exec(ctx, `delete from provisioning_notification where id = any($1)`, ids); err != nil {
 		return fmt.Errorf("delete provisioning notifications: %w", err)

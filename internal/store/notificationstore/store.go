@@ -1,7 +1,7 @@
-// Package notificationstore stores the notifications to Neutron's agents, the events for Nova, and the provisioning
-// notifications for the webhook. The package also stores which of them are unsent and which of these a process is sending
-// now. The package keeps sent notifications to agents for some time so that they can be sent again, because RabbitMQ or an
-// agent may lose them.
+// Package notificationstore stores the notifications to Neutron's agents, the events for Nova, and the
+// provisioning notifications for the webhook. The package also stores which of them are unsent and which of
+// these a process is sending now. The package keeps sent notifications to agents for some time so that they
+// can be sent again, because RabbitMQ or an agent may lose them.
 package notificationstore
 
 import (
@@ -20,8 +20,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// retention is how long sent notifications are kept. An agent that was disconnected for longer does not receive the notifications that it
-// missed.
+// retention is how long sent notifications are kept. An agent that was disconnected for longer does not
+// receive the notifications that it missed.
 const retention = time.Hour
 
 // Store reads and writes notifications.
@@ -42,7 +42,8 @@ var Workflows = []outbox.Source{
 		from provisioning_notification`},
 }
 
-// Append records notifications in the caller's transaction, and enqueues notes for the workflows that publish them.
+// Append records notifications in the caller's transaction, and enqueues notes for the workflows that publish
+// them.
 func Append(ctx context.Context, tx db.Tx, all ...network.AgentNotification) error {
 	if len(all) == 0 {
 		return nil
@@ -69,8 +70,12 @@ func Append(ctx context.Context, tx db.Tx, all ...network.AgentNotification) err
 
 // nudge returns the nudge for the workflow that publishes a network's notifications.
 func nudge(id uuid.UUID) contract.Nudge {
-	return contract.Nudge{Workflow: contract.AgentNotifications, ID: contract.AgentNotificationsID(id.String()), Summary: "agent notifications about network " + id.String(),
-		Attributes: contract.Attributes{Resource: "agent-notification"}}
+	return contract.Nudge{
+		Workflow:   contract.AgentNotifications,
+		ID:         contract.AgentNotificationsID(id.String()),
+		Summary:    "agent notifications about network " + id.String(),
+		Attributes: contract.Attributes{Resource: "agent-notification"},
+	}
 }
 
 const unsentSelect = `
@@ -86,7 +91,13 @@ func (s *Store) Unsent(ctx context.Context, id uuid.UUID, limit int) ([]network.
 	return unsent(ctx, s.db, unsentSelect, id, limit)
 }
 
-func unsent(ctx context.Context, q db.Querier, sql string, id uuid.UUID, limit int) ([]network.AgentNotification, error) {
+func unsent(
+	ctx context.Context,
+	q db.Querier,
+	sql string,
+	id uuid.UUID,
+	limit int,
+) ([]network.AgentNotification, error) {
 	all, err := db.QueryAll(ctx, q, pgx.RowToStructByName[network.AgentNotification], sql, id, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list notifications of network %s: %w", id, err)
@@ -94,26 +105,38 @@ func unsent(ctx context.Context, q db.Querier, sql string, id uuid.UUID, limit i
 	return all, nil
 }
 
-// Claim lists at most `limit` unsent notifications of a network, oldest first. If none of the listed notifications is claimed, Claim claims
-// all of them for the duration `claim`; otherwise it claims none.
-func (s *Store) Claim(ctx context.Context, id uuid.UUID, claim time.Duration, limit int) (all []network.AgentNotification, err error) {
+// Claim lists at most `limit` unsent notifications of a network, oldest first. If none of the listed
+// notifications is claimed, Claim claims all of them for the duration `claim`; otherwise it claims none.
+func (s *Store) Claim(
+	ctx context.Context,
+	id uuid.UUID,
+	claim time.Duration,
+	limit int,
+) (all []network.AgentNotification, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
 		all, err = unsent(ctx, tx, unsentSelect+` for update`, id, limit)
-		if err != nil || slices.ContainsFunc(all, func(a network.AgentNotification) bool { return a.Claimed }) {
+		if err != nil ||
+			slices.ContainsFunc(all, func(a network.AgentNotification) bool { return a.Claimed }) {
 			return err
 		}
 		ids := make([]int64, len(all))
 		for i, a := range all {
 			ids[i] = a.ID
 		}
-		_, err = tx.Exec(ctx, `update agent_notification set claimed_until = clock_timestamp() + $2::interval where id = any($1)`, ids, claim)
+		_, err = tx.Exec(
+			ctx,
+			`update agent_notification set claimed_until = clock_timestamp() + $2::interval where id = any($1)`,
+			ids,
+			claim,
+		)
 		return err
 	})
 	return all, err
 }
 
-// LateNetworks lists at most `limit` networks that have unsent, unclaimed notifications older than `age`, and whose workflow has a note
-// that Temporal has not accepted yet. The network with the oldest notification comes first.
+// LateNetworks lists at most `limit` networks that have unsent, unclaimed notifications older than `age`, and
+// whose workflow has a note that Temporal has not accepted yet. The network with the oldest notification
+// comes first.
 func (s *Store) LateNetworks(ctx context.Context, age time.Duration, limit int) ([]uuid.UUID, error) {
 	all, err := db.QueryAll(ctx, s.db, pgx.RowTo[uuid.UUID], `
 		select network_id
@@ -129,7 +152,8 @@ func (s *Store) LateNetworks(ctx context.Context, age time.Duration, limit int) 
 	return all, nil
 }
 
-// MarkSent marks notifications as sent. Sent notifications are kept for `retention`, so that they can be replayed.
+// MarkSent marks notifications as sent. Sent notifications are kept for `retention`, so that they can be
+// replayed.
 func (s *Store) MarkSent(ctx context.Context, ids []int64) error {
 	if _, err := s.db.Exec(ctx, `update agent_notification set sent_at = clock_timestamp() where id = any($1)`, ids); err != nil {
 		return fmt.Errorf("mark notifications sent: %w", err)
@@ -137,8 +161,9 @@ func (s *Store) MarkSent(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// Replay marks the notifications that were sent during the last `within` as unsent, because notifications may be lost when the broker or an
-// agent's connection fails. Sending a notification again is safe, because each notification contains the current state of its object.
+// Replay marks the notifications that were sent during the last `within` as unsent, because notifications may
+// be lost when the broker or an agent's connection fails. Sending a notification again is safe, because each
+// notification contains the current state of its object.
 func (s *Store) Replay(ctx context.Context, within time.Duration) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error { return Replay(ctx, tx, within) })
 }
