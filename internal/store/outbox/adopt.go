@@ -12,10 +12,10 @@ import (
 	"berth/internal/store/db"
 )
 
-// Adopt binds the database to the Temporal namespace with the given ID. If the database was bound to another namespace, Adopt
-// enqueues a note for every row that must have a workflow, because a new or restored Temporal server lacks workflow executions.
-// Adopt returns the number of notes that it has enqueued. If several processes call Adopt at the same time, only one of the
-// processes enqueues the notes.
+// Adopt binds the database to the Temporal namespace with the given ID. If the database was bound to another
+// namespace, Adopt enqueues a note for every row that must have a workflow, because a new or restored
+// Temporal server lacks workflow executions. Adopt returns the number of notes that it has enqueued. If
+// several processes call Adopt at the same time, only one of the processes enqueues the notes.
 func (s *Store) Adopt(ctx context.Context, namespace string) (int64, error) {
 	var notes int64
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -47,8 +47,8 @@ func (s *Store) Adopt(ctx context.Context, namespace string) (int64, error) {
 	return notes, nil
 }
 
-// unlessBoundElsewhere is the SQL condition that the database is bound to the Temporal namespace with the ID $3 or to
-// none.
+// unlessBoundElsewhere is the SQL condition that the database is bound to the Temporal namespace with the ID
+// $3 or to none.
 const unlessBoundElsewhere = `not exists (select from temporal_namespace where id <> $3)`
 
 // Namespace is the Temporal namespace to which the database is bound.
@@ -60,7 +60,13 @@ type Namespace struct {
 
 // BoundNamespace returns the Temporal namespace to which the database is bound.
 func (s *Store) BoundNamespace(ctx context.Context) (Namespace, error) {
-	n, err := db.QueryOne(ctx, s.db, pgx.RowToStructByPos[Namespace], nil, `select id, name, adopted_at from temporal_namespace`)
+	n, err := db.QueryOne(
+		ctx,
+		s.db,
+		pgx.RowToStructByPos[Namespace],
+		nil,
+		`select id, name, adopted_at from temporal_namespace`,
+	)
 	if err != nil {
 		return Namespace{}, fmt.Errorf("read the Temporal namespace that the database is bound to: %w", err)
 	}
@@ -73,8 +79,9 @@ func (s *Store) IsBoundTo(ctx context.Context, namespace string) (bool, error) {
 	return err == nil && n.ID == namespace, err
 }
 
-// RestartWorkflows enqueues a note, which starts the workflow if it does not run, for each of the workflow IDs that
-// belongs to a row, and returns the number of enqueued notes. RestartWorkflows ignores other workflow IDs.
+// RestartWorkflows enqueues a note, which starts the workflow if it does not run, for each of the workflow
+// IDs that belongs to a row, and returns the number of enqueued notes. RestartWorkflows ignores other
+// workflow IDs.
 func (s *Store) RestartWorkflows(ctx context.Context, workflowIDs []string) (int64, error) {
 	var notes int64
 	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {
@@ -122,9 +129,13 @@ func (s *Store) NameNamespace(ctx context.Context, namespace, name string) error
 // WasBoundToName reports whether the namespace to which the database was bound last has the given name.
 func (s *Store) WasBoundToName(ctx context.Context, name string) (bool, error) {
 	var known bool
-	err := s.db.QueryRow(ctx, `select exists (select from temporal_namespace where name = $1)`, name).Scan(&known)
+	err := s.db.QueryRow(ctx, `select exists (select from temporal_namespace where name = $1)`, name).
+		Scan(&known)
 	if err != nil {
-		return false, fmt.Errorf("read the name of the Temporal namespace that the database is bound to: %w", err)
+		return false, fmt.Errorf(
+			"read the name of the Temporal namespace that the database is bound to: %w",
+			err,
+		)
 	}
 	return known, nil
 }

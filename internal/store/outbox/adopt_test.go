@@ -18,11 +18,19 @@ func TestAdopt_NewNamespaceGetsANoteForEveryRow(t *testing.T) {
 		t.Fatalf("adopt a namespace with an empty database: got %d notes, error %v; want 0", n, err)
 	}
 	project, name := "p", "blue"
-	nets, err := s.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: &project, Name: &name}})
+	nets, err := s.Network.CreateNetworks(
+		t.Context(),
+		[]network.NetworkChange{{Project: &project, Name: &name}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Network.CreatePorts(t.Context(), []network.PortChange{{Network: &nets[0].ID, Project: &project, Name: &name, SecurityGroups: &[]uuid.UUID{}}}); err != nil {
+	if _, err := s.Network.CreatePorts(t.Context(), []network.PortChange{{
+		Network:        &nets[0].ID,
+		Project:        &project,
+		Name:           &name,
+		SecurityGroups: &[]uuid.UUID{},
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	for notes := claimFor(t, s, "first"); len(notes) > 0; notes = claimFor(t, s, "first") {
@@ -44,7 +52,10 @@ func TestAdopt_NewNamespaceGetsANoteForEveryRow(t *testing.T) {
 	for _, n := range claimFor(t, s, "second") {
 		got[n.Workflow]++
 		if n.NotRunning {
-			t.Errorf("note for %s: got NotRunning true, want false, because the workflow may be running", n.ID)
+			t.Errorf(
+				"note for %s: got NotRunning true, want false, because the workflow may be running",
+				n.ID,
+			)
 		}
 	}
 	if d := cmp.Diff(map[string]int{"JournalEntry": 2, "Port": 1}, got); d != "" {
@@ -73,11 +84,20 @@ func TestNotes_AreClaimedOnlyForTheBoundNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if notes := claimFor(t, s, "second"); len(taken) != 1 || len(notes) != 2 {
-		t.Errorf("notes claimed for the first namespace: %+v, want one; notes claimed for the second namespace: %+v, want both", taken, notes)
+		t.Errorf(
+			"notes claimed for the first namespace: %+v, want one; notes claimed for the second namespace: %+v, want both",
+			taken,
+			notes,
+		)
 	}
 	for namespace, want := range map[string]bool{"first": false, "second": true} {
 		if got, err := s.Outbox.IsBoundTo(t.Context(), namespace); err != nil || got != want {
-			t.Errorf("database is bound to the namespace %q: got %t, error %v; want only the second namespace", namespace, got, err)
+			t.Errorf(
+				"database is bound to the namespace %q: got %t, error %v; want only the second namespace",
+				namespace,
+				got,
+				err,
+			)
 		}
 	}
 }
@@ -93,7 +113,10 @@ func TestRestartWorkflows_OnlyForExistingRows(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	n, err := s.Outbox.RestartWorkflows(t.Context(), []string{"journal/2", "journal/99", "port/not-a-uuid", "nonsense"})
+	n, err := s.Outbox.RestartWorkflows(
+		t.Context(),
+		[]string{"journal/2", "journal/99", "port/not-a-uuid", "nonsense"},
+	)
 
 	if err != nil || n != 1 {
 		t.Errorf("restart four workflows, one of which has a row: got %d notes, error %v; want 1", n, err)

@@ -14,10 +14,11 @@ import (
 	"berth/internal/tracing"
 )
 
-// Enqueue writes a note for each nudge (the request that a workflow run and read its row again), in the caller's transaction. If
-// a note of the same workflow already waits, Enqueue merges the nudge into the waiting note. The merged note becomes due at the
-// earlier of the two times. The note names the request and the trace of the context. If a relay has already tried to deliver the note, Enqueue clears its NotRunning (the column
-// `fresh`), because the workflow may be running by now.
+// Enqueue writes a note for each nudge (the request that a workflow run and read its row again), in the
+// caller's transaction. If a note of the same workflow already waits, Enqueue merges the nudge into the
+// waiting note. The merged note becomes due at the earlier of the two times. The note names the request and
+// the trace of the context. If a relay has already tried to deliver the note, Enqueue clears its NotRunning
+// (the column `fresh`), because the workflow may be running by now.
 func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 	if len(nudges) == 0 {
 		return nil
@@ -31,7 +32,8 @@ func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 			return fmt.Errorf("encode the note for %s: %w", n.ID, err)
 		}
 		now = now || n.Delay <= 0
-		batch.Queue(`
+		batch.Queue(
+			`
 			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, seen, restart, priority, traceparent, request_id, global_request_id)
 			values ($1, $2, $3, $4, $5, now() + $6::interval, $7, $8, $9, nullif($10, ''), nullif($11, ''), nullif($12, ''))
 			on conflict (workflow_id) do update
@@ -43,8 +45,19 @@ func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 				traceparent = coalesce(excluded.traceparent, note.traceparent),
 				request_id = coalesce(excluded.request_id, note.request_id),
 				global_request_id = case when excluded.request_id is null then note.global_request_id else excluded.global_request_id end`,
-			n.ID, n.Workflow, n.NotRunning, n.Summary, attributes, n.Delay, n.PortStatus, n.Restart, priority(n.Workflow),
-			traceparent, request.ID, request.Global)
+			n.ID,
+			n.Workflow,
+			n.NotRunning,
+			n.Summary,
+			attributes,
+			n.Delay,
+			n.PortStatus,
+			n.Restart,
+			priority(n.Workflow),
+			traceparent,
+			request.ID,
+			request.Global,
+		)
 	}
 	if now {
 		tx.NotifyRelays()
@@ -55,10 +68,10 @@ func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 	return nil
 }
 
-// EnqueueLast enqueues the last nudge of a workflow in the transaction that deletes the row of its object. If no relay has tried to
-// deliver the first note of the workflow, the workflow cannot be running. EnqueueLast then deletes this note instead, because the
-// workflow would only find that its row is deleted. If `hasWork` is true, the workflow still has work after the deletion, and
-// EnqueueLast does the same as Enqueue.
+// EnqueueLast enqueues the last nudge of a workflow in the transaction that deletes the row of its object. If
+// no relay has tried to deliver the first note of the workflow, the workflow cannot be running. EnqueueLast
+// then deletes this note instead, because the workflow would only find that its row is deleted. If `hasWork`
+// is true, the workflow still has work after the deletion, and EnqueueLast does the same as Enqueue.
 func EnqueueLast(ctx context.Context, tx db.Tx, n contract.Nudge, hasWork bool) error {
 	if !hasWork {
 		tag, err := tx.Exec(ctx, `delete from note where workflow_id = $1 and fresh and attempts = 0`, n.ID)
@@ -72,16 +85,28 @@ func EnqueueLast(ctx context.Context, tx db.Tx, n contract.Nudge, hasWork bool) 
 	return Enqueue(ctx, tx, n)
 }
 
-// Claim returns up to `limit` due notes and hides them from other relays for the duration `claim`. Claim takes urgent notes first,
-// then normal notes, then bulk notes. Claim returns no notes if the database is bound to another Temporal namespace than the given
-// namespace. If a relay dies, the relay's claim expires, and another relay can claim and deliver the notes.
-func (s *Store) Claim(ctx context.Context, namespace string, limit int, claim time.Duration) ([]contract.Note, error) {
+// Claim returns up to `limit` due notes and hides them from other relays for the duration `claim`. Claim
+// takes urgent notes first, then normal notes, then bulk notes. Claim returns no notes if the database is
+// bound to another Temporal namespace than the given namespace. If a relay dies, the relay's claim expires,
+// and another relay can claim and deliver the notes.
+func (s *Store) Claim(
+	ctx context.Context,
+	namespace string,
+	limit int,
+	claim time.Duration,
+) ([]contract.Note, error) {
 	return s.ClaimShares(ctx, namespace, limit, Shares{}, claim)
 }
 
-// ClaimShares does the same as Claim, but in addition to the urgent notes claims at least as many normal and bulk notes as `least` says, if
-// so many are due.
-func (s *Store) ClaimShares(ctx context.Context, namespace string, limit int, least Shares, claim time.Duration) ([]contract.Note, error) {
+// ClaimShares does the same as Claim, but in addition to the urgent notes claims at least as many normal and
+// bulk notes as `least` says, if so many are due.
+func (s *Store) ClaimShares(
+	ctx context.Context,
+	namespace string,
+	limit int,
+	least Shares,
+	claim time.Duration,
+) ([]contract.Note, error) {
 	rows, err := s.db.Query(ctx, `
 		with urgent as materialized (`+selectDue(urgent, "$1::bigint")+`),
 		normal as materialized (`+selectDue(normal, "greatest($1 - (select count(*) from urgent), $4)")+`),
@@ -97,12 +122,15 @@ func (s *Store) ClaimShares(ctx context.Context, namespace string, limit int, le
 	if err != nil {
 		return nil, fmt.Errorf("claim notes: %w", err)
 	}
-	slices.SortStableFunc(notes, func(a, b contract.Note) int { return priority(a.Workflow) - priority(b.Workflow) })
+	slices.SortStableFunc(
+		notes,
+		func(a, b contract.Note) int { return priority(a.Workflow) - priority(b.Workflow) },
+	)
 	return notes, nil
 }
 
-// selectDue returns the SQL that locks at most `limit` due notes of a priority and selects their workflow IDs; `limit`
-// is an SQL expression.
+// selectDue returns the SQL that locks at most `limit` due notes of a priority and selects their workflow
+// IDs; `limit` is an SQL expression.
 func selectDue(priority int, limit string) string {
 	return fmt.Sprintf(`
 			select workflow_id
@@ -120,14 +148,27 @@ const noteColumns = `workflow_id, workflow, fresh, restart, summary, attributes,
 // ScanNote reads a claimed note.
 func ScanNote(row pgx.CollectableRow) (contract.Note, error) {
 	var n contract.Note
-	err := row.Scan(&n.ID, &n.Workflow, &n.NotRunning, &n.Restart, &n.Summary, &n.Attributes, &n.PortStatus, &n.Version, &n.Attempts, &n.Refusals,
-		&n.Origin.Traceparent, &n.Origin.RequestID, &n.Origin.GlobalRequestID)
+	err := row.Scan(
+		&n.ID,
+		&n.Workflow,
+		&n.NotRunning,
+		&n.Restart,
+		&n.Summary,
+		&n.Attributes,
+		&n.PortStatus,
+		&n.Version,
+		&n.Attempts,
+		&n.Refusals,
+		&n.Origin.Traceparent,
+		&n.Origin.RequestID,
+		&n.Origin.GlobalRequestID,
+	)
 	return n, err
 }
 
-// Settle deletes notes that were delivered to the given namespace. If a newer nudge was merged into a note during the
-// delivery, Settle does not delete this note, but makes it due now. Settle deletes no notes if the database was bound
-// to another namespace during the delivery.
+// Settle deletes notes that were delivered to the given namespace. If a newer nudge was merged into a note
+// during the delivery, Settle does not delete this note, but makes it due now. Settle deletes no notes if the
+// database was bound to another namespace during the delivery.
 func (s *Store) Settle(ctx context.Context, namespace string, delivered []contract.Note) error {
 	ids, versions := make([]string, len(delivered)), make([]int64, len(delivered))
 	for i, n := range delivered {
@@ -167,8 +208,8 @@ type Backlog struct {
 	Oldest time.Duration // age of the oldest due note
 }
 
-// Backlog counts the notes that are due. Notes that are set aside do not count: Temporal refuses them for reasons of their own, so
-// they say nothing about the delivery of other notes.
+// Backlog counts the notes that are due. Notes that are set aside do not count: Temporal refuses them for
+// reasons of their own, so they say nothing about the delivery of other notes.
 func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 	var b Backlog
 	err := s.db.QueryRow(ctx, `
@@ -195,8 +236,8 @@ func (s *Store) NextDue(ctx context.Context) (wait time.Duration, ok bool, err e
 	return max(*next, 0), true, nil
 }
 
-// Listen calls `wake` at its start and whenever notes that are due immediately are enqueued, until ctx ends or the
-// connection is lost.
+// Listen calls `wake` at its start and whenever notes that are due immediately are enqueued, until ctx ends
+// or the connection is lost.
 func (s *Store) Listen(ctx context.Context, wake func()) error {
 	pooled, err := s.db.Acquire(ctx)
 	if err != nil {

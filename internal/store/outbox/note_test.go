@@ -32,7 +32,12 @@ func claimFor(t *testing.T, s *store.Store, namespace string) []contract.Note {
 func TestNote_SeveralNudgesMakeOneNote(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	n := contract.Nudge{Workflow: contract.Port, ID: "port/1", NotRunning: true, Summary: "p"}
+	n := contract.Nudge{
+		Workflow:   contract.Port,
+		ID:         "port/1",
+		NotRunning: true,
+		Summary:    "p",
+	}
 
 	enqueue(t, s, n)
 	n.NotRunning = false
@@ -62,7 +67,10 @@ func TestNote_NudgeDuringDeliveryStaysDue(t *testing.T) {
 
 	again := storetest.ClaimNotes(t, s)
 	if len(again) != 1 || again[0].NotRunning || again[0].Version != 2 {
-		t.Errorf("claim notes after a nudge during the delivery: got %+v, want one note of version 2 without NotRunning", again)
+		t.Errorf(
+			"claim notes after a nudge during the delivery: got %+v, want one note of version 2 without NotRunning",
+			again,
+		)
 	}
 	if err := s.Outbox.Settle(t.Context(), "", again); err != nil {
 		t.Fatal(err)
@@ -75,7 +83,16 @@ func TestNote_NudgeDuringDeliveryStaysDue(t *testing.T) {
 func TestNote_EarlierDueTimeOfALaterNudgeWins(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	enqueue(t, s, contract.Nudge{Workflow: contract.JournalEntry, ID: "journal/1", NotRunning: true, Delay: time.Hour})
+	enqueue(
+		t,
+		s,
+		contract.Nudge{
+			Workflow:   contract.JournalEntry,
+			ID:         "journal/1",
+			NotRunning: true,
+			Delay:      time.Hour,
+		},
+	)
 	if early := storetest.ClaimNotes(t, s); len(early) != 0 {
 		t.Fatalf("claim notes before they are due: got %v, want none", early)
 	}
@@ -90,7 +107,12 @@ func TestNote_EarlierDueTimeOfALaterNudgeWins(t *testing.T) {
 func TestNote_PortStatusIsDroppedByASecondNudge(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	n := contract.Nudge{Workflow: contract.Port, ID: "port/1", NotRunning: true, PortStatus: &contract.PortStatus{Status: "DOWN"}}
+	n := contract.Nudge{
+		Workflow:   contract.Port,
+		ID:         "port/1",
+		NotRunning: true,
+		PortStatus: &contract.PortStatus{Status: "DOWN"},
+	}
 	joined := n
 	joined.ID = "port/2"
 
@@ -141,7 +163,11 @@ func TestNote_IsDueSinceTheSameTimeUntilItIsDelivered(t *testing.T) {
 		t.Errorf("after a failed attempt (-want +got):\n%s", d)
 	}
 
-	enqueue(t, s, contract.Nudge{Workflow: contract.Port, ID: "port/1"}) // the delivered note stays, because this nudge is newer
+	enqueue(
+		t,
+		s,
+		contract.Nudge{Workflow: contract.Port, ID: "port/1"},
+	) // the delivered note stays, because this nudge is newer
 	if err := s.Outbox.Settle(t.Context(), "", notes); err != nil {
 		t.Fatal(err)
 	}

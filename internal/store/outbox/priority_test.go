@@ -45,8 +45,8 @@ func TestClaim_UrgentNotesComeFirst(t *testing.T) {
 	}
 }
 
-// When thousands of notes wait, a claim must not read all of them, because every relay claims several times in a
-// second.
+// When thousands of notes wait, a claim must not read all of them, because every relay claims several times
+// in a second.
 func TestClaim_ReadsOnlyTheNotesThatItClaims(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -73,7 +73,8 @@ func TestClaim_ReadsOnlyTheNotesThatItClaims(t *testing.T) {
 	}
 	plan := strings.Join(lines, "\n")
 
-	if !strings.Contains(plan, "note_claim") || strings.Contains(plan, "Sort") || strings.Contains(plan, "Seq Scan on note") {
+	if !strings.Contains(plan, "note_claim") || strings.Contains(plan, "Sort") ||
+		strings.Contains(plan, "Seq Scan on note") {
 		t.Errorf("plan of the claim with 100,000 notes: want an index scan without a sort, got:\n%s", plan)
 	}
 	if notes, err := s.Outbox.Claim(t.Context(), "", 16, time.Minute); err != nil || len(notes) != 16 {
@@ -103,18 +104,26 @@ func TestRefuse_NoteIsSetAsideUntilItIsDelivered(t *testing.T) {
 		t.Fatalf("claim the note after the next nudge: got %+v, want the note with one refusal", again)
 	}
 	if count, err := s.Outbox.CountSetAside(t.Context()); err != nil || count != 1 {
-		t.Errorf("count the notes that are set aside before the delivery: got %d, error %v; want 1", count, err)
+		t.Errorf(
+			"count the notes that are set aside before the delivery: got %d, error %v; want 1",
+			count,
+			err,
+		)
 	}
 	if err := s.Outbox.Settle(t.Context(), "", again); err != nil {
 		t.Fatal(err)
 	}
 	if count, err := s.Outbox.CountSetAside(t.Context()); err != nil || count != 0 {
-		t.Errorf("count the notes that are set aside after the delivery: got %d, error %v; want 0", count, err)
+		t.Errorf(
+			"count the notes that are set aside after the delivery: got %d, error %v; want 0",
+			count,
+			err,
+		)
 	}
 }
 
-// If a nudge is merged into a note while Temporal refuses the note, the change behind the nudge may have removed the
-// reason for the refusal.
+// If a nudge is merged into a note while Temporal refuses the note, the change behind the nudge may have
+// removed the reason for the refusal.
 func TestRefuse_NudgeDuringTheRefusalMakesTheNoteDueSoon(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

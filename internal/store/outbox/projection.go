@@ -10,8 +10,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// Names of the projections. A projection is data that is derived from rows. Executions and search attributes are in Temporal, and are
-// derived from the rows that must have a workflow. The usage of inventories is derived from the allocations.
+// Names of the projections. A projection is data that is derived from rows. Executions and search attributes
+// are in Temporal, and are derived from the rows that must have a workflow. The usage of inventories is
+// derived from the allocations.
 const (
 	Executions       = "executions"
 	SearchAttributes = "search attributes"
@@ -25,8 +26,9 @@ type Projection struct {
 	Compared   int64      // number of rows that were compared
 	Unattended int64      // rows without an open execution; the workflow of each such row was restarted
 	Orphans    int64      // open executions without a row; each such execution was nudged
-	Different  int64      // open executions whose search attributes differ from the row, or inventories with a wrong usage
-	Examples   []string   // workflow IDs or inventories of some differences
+	// open executions whose search attributes differ from the row, or inventories with a wrong usage
+	Different int64
+	Examples  []string // workflow IDs or inventories of some differences
 }
 
 // SaveComparison stores the result of a comparison that has just ended.
@@ -44,7 +46,8 @@ func (s *Store) SaveComparison(ctx context.Context, p Projection) error {
 	return nil
 }
 
-// Projections returns the result of the last comparison of each projection that is in Temporal or in the database.
+// Projections returns the result of the last comparison of each projection that is in Temporal or in the
+// database.
 func (s *Store) Projections(ctx context.Context) ([]Projection, error) {
 	found, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[Projection], `
 		select n.name, p.compared_at, coalesce(p.compared, 0), coalesce(p.unattended, 0), coalesce(p.orphans, 0), coalesce(p.different, 0),
@@ -58,7 +61,8 @@ func (s *Store) Projections(ctx context.Context) ([]Projection, error) {
 	return found, nil
 }
 
-// lateRows returns the SQL that selects, for each row with a due step, the workflow ID and the time since which the step is due.
+// lateRows returns the SQL that selects, for each row with a due step, the workflow ID and the time since
+// which the step is due.
 func (s *Store) lateRows() string {
 	sql := `select null::text, null::timestamptz where false`
 	for _, of := range s.sources {
@@ -72,16 +76,23 @@ func (s *Store) lateRows() string {
 // Late returns how late the most overdue step of all rows is; 0: no step is overdue.
 func (s *Store) Late(ctx context.Context) (time.Duration, error) {
 	var late time.Duration
-	err := s.db.QueryRow(ctx, `select coalesce(now() - min(r.since), interval '0') from `+s.lateRows()).Scan(&late)
+	err := s.db.QueryRow(ctx, `select coalesce(now() - min(r.since), interval '0') from `+s.lateRows()).
+		Scan(&late)
 	if err != nil {
 		return 0, fmt.Errorf("read how overdue the steps of the rows are: %w", err)
 	}
 	return late, nil
 }
 
-// LateRows returns the workflow IDs of at most `limit` rows for which a step is overdue for longer than `late`,
-// the most overdue row first. The result does not contain rows whose note waits, nor the IDs in `except`.
-func (s *Store) LateRows(ctx context.Context, late time.Duration, except []string, limit int) ([]string, error) {
+// LateRows returns the workflow IDs of at most `limit` rows for which a step is overdue for longer than
+// `late`, the most overdue row first. The result does not contain rows whose note waits, nor the IDs in
+// `except`.
+func (s *Store) LateRows(
+	ctx context.Context,
+	late time.Duration,
+	except []string,
+	limit int,
+) ([]string, error) {
 	ids, err := db.QueryAll(ctx, s.db, pgx.RowTo[string], `
 		select r.id
 		from `+s.lateRows()+`

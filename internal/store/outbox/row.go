@@ -22,12 +22,13 @@ func (s *Store) CountRows(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	err := s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		for _, of := range s.sources {
-			batch.Queue(`select count(*) from (` + of.Rows + `) as r (id, summary, attributes)`).QueryRow(func(row pgx.Row) error {
-				n := 0
-				err := row.Scan(&n)
-				counts[of.Workflow] += n
-				return err
-			})
+			batch.Queue(`select count(*) from (` + of.Rows + `) as r (id, summary, attributes)`).
+				QueryRow(func(row pgx.Row) error {
+					n := 0
+					err := row.Scan(&n)
+					counts[of.Workflow] += n
+					return err
+				})
 		}
 	})
 	if err != nil {
@@ -36,17 +37,24 @@ func (s *Store) CountRows(ctx context.Context) (map[string]int, error) {
 	return counts, nil
 }
 
-// Rows returns, by workflow ID, the rows that must have a workflow of one of the given types and whose workflow ID has the prefix.
+// Rows returns, by workflow ID, the rows that must have a workflow of one of the given types and whose
+// workflow ID has the prefix.
 func (s *Store) Rows(ctx context.Context, workflows []string, prefix string) (map[string]Row, error) {
 	return s.rows(ctx, workflows, `starts_with(r.id, $1)`, prefix)
 }
 
-// RowsByWorkflowID returns, by workflow ID, the rows with the given workflow IDs. The result contains no workflow ID without a row.
+// RowsByWorkflowID returns, by workflow ID, the rows with the given workflow IDs. The result contains no
+// workflow ID without a row.
 func (s *Store) RowsByWorkflowID(ctx context.Context, ids []string) (map[string]Row, error) {
 	return s.rows(ctx, contract.EntityWorkflows, `r.id = any($1)`, db.OrEmpty(ids))
 }
 
-func (s *Store) rows(ctx context.Context, workflows []string, condition string, arg any) (map[string]Row, error) {
+func (s *Store) rows(
+	ctx context.Context,
+	workflows []string,
+	condition string,
+	arg any,
+) (map[string]Row, error) {
 	found := map[string]Row{}
 	for _, of := range s.sources {
 		if !slices.Contains(workflows, of.Workflow) {

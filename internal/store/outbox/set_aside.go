@@ -10,11 +10,17 @@ import (
 	"berth/internal/contract"
 )
 
-// Refuse records that Temporal has refused a note for a reason that concerns only this note, increments the note's number of
-// refusals, and postpones the note. If setAside is true, the note is set aside: it no longer counts in Backlog until it is delivered.
-// If a nudge was merged into the note during the delivery, Refuse postpones the note for at most one second, because Temporal may
-// accept the changed note.
-func (s *Store) Refuse(ctx context.Context, n contract.Note, setAside bool, after time.Duration, reason string) error {
+// Refuse records that Temporal has refused a note for a reason that concerns only this note, increments the
+// note's number of refusals, and postpones the note. If setAside is true, the note is set aside: it no longer
+// counts in Backlog until it is delivered. If a nudge was merged into the note during the delivery, Refuse
+// postpones the note for at most one second, because Temporal may accept the changed note.
+func (s *Store) Refuse(
+	ctx context.Context,
+	n contract.Note,
+	setAside bool,
+	after time.Duration,
+	reason string,
+) error {
 	const soon = time.Second
 	_, err := s.db.Exec(ctx, `
 		update note
@@ -38,8 +44,8 @@ type NoteState struct {
 	SetAsideAt *time.Time // nil: the note is not set aside
 }
 
-// Notes lists at most `limit` undelivered notes, oldest first. If setAside points to true, Notes lists only the notes that are set
-// aside; if it points to false, only the notes that are not set aside.
+// Notes lists at most `limit` undelivered notes, oldest first. If setAside points to true, Notes lists only
+// the notes that are set aside; if it points to false, only the notes that are not set aside.
 func (s *Store) Notes(ctx context.Context, setAside *bool, limit int) ([]NoteState, error) {
 	rows, err := s.db.Query(ctx, `
 		select workflow_id, workflow, attempts, last_error, created_at, due_at, set_aside_at
@@ -65,8 +71,8 @@ func (s *Store) CountSetAside(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
-// RetrySetAside makes notes that are set aside due now: those with the workflow IDs in `only`, or all of them if `only`
-// is nil. RetrySetAside returns the number of these notes.
+// RetrySetAside makes notes that are set aside due now: those with the workflow IDs in `only`, or all of them
+// if `only` is nil. RetrySetAside returns the number of these notes.
 func (s *Store) RetrySetAside(ctx context.Context, only []string) (int64, error) {
 	tag, err := s.db.ExecInTx(ctx, `
 		update note

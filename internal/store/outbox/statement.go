@@ -1,18 +1,18 @@
 package outbox
 
-// The functions of this file return SQL for stores that change notes and rows of their own tables in one statement. The
-// arguments of these functions are SQL, too: the name of a table, the name of a common table expression, or an SQL
-// expression.
+// The functions of this file return SQL for stores that change notes and rows of their own tables in one
+// statement. The arguments of these functions are SQL, too: the name of a table, the name of a common table
+// expression, or an SQL expression.
 
-// SelectEnqueue returns the SQL that enqueues a note for each row of the select `rows`, which returns workflow ID,
-// summary and attributes. Each note becomes due after the delay, or earlier if a note of the same workflow already
-// waits and is due earlier.
+// SelectEnqueue returns the SQL that enqueues a note for each row of the select `rows`, which returns
+// workflow ID, summary and attributes. Each note becomes due after the delay, or earlier if a note of the
+// same workflow already waits and is due earlier.
 func SelectEnqueue(rows, workflow, delay string) string {
 	return insertSelected(rows, workflow, delay) + `least(note.due_at, excluded.due_at)`
 }
 
-// SelectPostpone does the same as SelectEnqueue, except that a note that already waits does not keep an earlier due
-// time, but becomes due after the delay.
+// SelectPostpone does the same as SelectEnqueue, except that a note that already waits does not keep an
+// earlier due time, but becomes due after the delay.
 func SelectPostpone(rows, workflow, delay string) string {
 	return insertSelected(rows, workflow, delay) + `excluded.due_at`
 }
@@ -26,9 +26,10 @@ func insertSelected(rows, workflow, delay string) string {
 		set version = note.version + 1, fresh = note.fresh and note.attempts = 0, due_at = `
 }
 
-// SelectEnqueueClaimed does the same as SelectEnqueue, but the statement also claims the notes for the duration `claim`,
-// because the caller of SelectEnqueueClaimed delivers the notes itself. The statement of SelectEnqueueClaimed returns the
-// notes in the form that ScanNote reads. A note that already waits gets the attributes that the select returns.
+// SelectEnqueueClaimed does the same as SelectEnqueue, but the statement also claims the notes for the
+// duration `claim`, because the caller of SelectEnqueueClaimed delivers the notes itself. The statement of
+// SelectEnqueueClaimed returns the notes in the form that ScanNote reads. A note that already waits gets the
+// attributes that the select returns.
 func SelectEnqueueClaimed(rows, workflow, claim string) string {
 	return `
 		insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, first_due_at, attempts, priority)
@@ -40,9 +41,10 @@ func SelectEnqueueClaimed(rows, workflow, claim string) string {
 		returning ` + noteColumns
 }
 
-// DeleteDelivered returns the SQL that deletes, for each row of the table `from`, the note of the row's workflow. The caller
-// knows that this workflow is running. The statement of DeleteDelivered does not delete a note into which another nudge was
-// merged, unless the SQL condition `ended` says that the workflow has nothing left to do.
+// DeleteDelivered returns the SQL that deletes, for each row of the table `from`, the note of the row's
+// workflow. The caller knows that this workflow is running. The statement of DeleteDelivered does not delete
+// a note into which another nudge was merged, unless the SQL condition `ended` says that the workflow has
+// nothing left to do.
 func DeleteDelivered(from, workflowID, ended string) string {
 	return `
 		delete from note n
@@ -50,9 +52,9 @@ func DeleteDelivered(from, workflowID, ended string) string {
 		where n.workflow_id = ` + workflowID + ` and (` + ended + ` or n.version = 1)`
 }
 
-// MakeDueNow returns the SQL that makes due now, for each row of the table `from` that meets the condition, the note of the
-// row's workflow. A note that a relay has claimed is not changed. The caller of MakeDueNow may append a returning clause to
-// the SQL.
+// MakeDueNow returns the SQL that makes due now, for each row of the table `from` that meets the condition,
+// the note of the row's workflow. A note that a relay has claimed is not changed. The caller of MakeDueNow
+// may append a returning clause to the SQL.
 func MakeDueNow(from, workflowID, condition string) string {
 	return `
 		update note n

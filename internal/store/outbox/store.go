@@ -1,6 +1,6 @@
-// Package outbox stores notes: rows that name a workflow which must run and read its row again. A transaction that changes a
-// row also enqueues a note. A relay claims the notes that are due, delivers them to Temporal, and then deletes the delivered
-// notes.
+// Package outbox stores notes: rows that name a workflow which must run and read its row again. A transaction
+// that changes a row also enqueues a note. A relay claims the notes that are due, delivers them to Temporal,
+// and then deletes the delivered notes.
 package outbox
 
 import (
@@ -9,8 +9,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// ClaimDuration is how long a relay claims notes. If the process of a relay dies, another relay delivers the claimed
-// notes after ClaimDuration.
+// ClaimDuration is how long a relay claims notes. If the process of a relay dies, another relay delivers the
+// claimed notes after ClaimDuration.
 const ClaimDuration = 8 * time.Second
 
 // Store reads and writes notes, for the relays that deliver them and for operators.
@@ -23,8 +23,8 @@ type Store struct {
 type Source struct {
 	Workflow string // workflow type
 	Rows     string // SQL: a select of workflow ID, summary and attributes
-	// Due is SQL that selects, for each row with a due step, the workflow ID and the time since which the step is due. Due is empty if the
-	// steps of these rows do not depend on the time.
+	// Due is SQL that selects, for each row with a due step, the workflow ID and the time since which the
+	// step is due. Due is empty if the steps of these rows do not depend on the time.
 	Due string
 }
 
