@@ -24,8 +24,10 @@ var OverdueKinds = []string{"port", "trunk", "agent", "lease", "entry", "run", "
 
 // OverdueObject is an object whose time has passed.
 type OverdueObject struct {
-	Kind   string
-	Object string    // what `starter why` accepts, for example port/ID; for an agent its type and host; for a note its workflow ID
+	Kind string
+	// what `starter why` accepts, for example port/ID; for an agent its type and host; for a note its
+	// workflow ID
+	Object string
 	Reason string    // for what the object waits
 	DueAt  time.Time // when the object should have made progress, at the latest
 	Count  int64     // overdue objects of the kind, at most MaxCounted
@@ -35,8 +37,9 @@ type OverdueObject struct {
 // MaxWorst is the maximum number of objects of each kind that Overdue returns.
 const MaxWorst = 5
 
-// overdueSQL reads, for each kind, at most $1 objects that are overdue. Deadlines belong to blocks, so a port is overdue if one of its blocks is.
-// While the journal is paused, its entries and runs wait because an administrator has decided so, and are not overdue.
+// overdueSQL reads, for each kind, at most $1 objects that are overdue. Deadlines belong to blocks, so a port
+// is overdue if one of its blocks is. While the journal is paused, its entries and runs wait because an
+// administrator has decided so, and are not overdue.
 var overdueSQL = `
 	select object_type as kind, object_type || '/' || object_id as object,
 		'it waits for ' || string_agg(entity || case host when '' then '' else ' on ' || host end, ' and ' order by entity) as reason, min(deadline) as due_at
@@ -72,10 +75,14 @@ var overdueSQL = `
 	where set_aside_at is null and coalesce(first_due_at, due_at) < now() - $6::interval
 	limit $1)`
 
-// Overdue returns the objects of each kind that are overdue for the longest time, the worst of each kind first, and how many objects of the
-// kind are overdue.
+// Overdue returns the objects of each kind that are overdue for the longest time, the worst of each kind
+// first, and how many objects of the kind are overdue.
 func (s *Store) Overdue(ctx context.Context) ([]OverdueObject, error) {
-	all, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[OverdueObject], `
+	all, err := db.QueryAll(
+		ctx,
+		s.db,
+		pgx.RowToStructByPos[OverdueObject],
+		`
 		select kind, object, reason, due_at, total, now() - due_at
 		from (
 			select kind, object, reason, due_at, count(*) over (partition by kind) as total,
@@ -84,7 +91,15 @@ func (s *Store) Overdue(ctx context.Context) ([]OverdueObject, error) {
 		) as ranked
 		where rank <= $7
 		order by array_position($8::text[], kind), rank`,
-		MaxCounted, network.AgentDownTime, leaseGrace, entryGrace, runGrace, noteGrace, MaxWorst, OverdueKinds)
+		MaxCounted,
+		network.AgentDownTime,
+		leaseGrace,
+		entryGrace,
+		runGrace,
+		noteGrace,
+		MaxWorst,
+		OverdueKinds,
+	)
 	if err != nil {
 		return nil, fmt.Errorf("list what is overdue: %w", err)
 	}

@@ -12,7 +12,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// overdueRows inserts overdue objects of each kind, and beside each of them an object of the kind that is not overdue.
+// overdueRows inserts overdue objects of each kind, and beside each of them an object of the kind that is not
+// overdue.
 const overdueRows = `
 	set local session_replication_role = replica;
 	insert into block (object_id, entity, host, since, deadline, object_type)
@@ -66,7 +67,10 @@ func TestOverdue_NamesTheWorstObjectsOfEachKind(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, o := range found {
-			rows = append(rows, row{o.Kind, o.Object, o.Reason, int(o.For.Truncate(time.Minute) / time.Minute), o.Count})
+			rows = append(
+				rows,
+				row{o.Kind, o.Object, o.Reason, int(o.For.Truncate(time.Minute) / time.Minute), o.Count},
+			)
 		}
 		return rows
 	}
@@ -77,7 +81,10 @@ func TestOverdue_NamesTheWorstObjectsOfEachKind(t *testing.T) {
 		{"trunk", "trunk/" + idOf("7"), "it waits for DHCP on cmp-1 and L2 on cmp-1", 70, 1},
 		{"agent", "DHCP agent on net-1", "it sends no heartbeat", 8, 1},
 		{"lease", "lease/" + idOf("late"), "start_lease", 10, 1}}
-	journal := []row{{"entry", "journal/1", "connection refused", 10, 1}, {"run", "odl/full-sync", "controller unavailable", 10, 1}}
+	journal := []row{
+		{"entry", "journal/1", "connection refused", 10, 1},
+		{"run", "odl/full-sync", "controller unavailable", 10, 1},
+	}
 	notes := []row{{"note", "port/x", "deadline exceeded", 10, 2}, {"note", "port/w", "", 9, 2}}
 	if d := cmp.Diff(slices.Concat(blocked, journal, notes), read()); d != "" {
 		t.Errorf("what is overdue (-want +got):\n%s", d)

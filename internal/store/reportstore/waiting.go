@@ -16,7 +16,8 @@ type Party string
 
 // The kinds of parties.
 const (
-	Agent         Party = "agent"         // the agents of an entity, on one host or on any host that serves a network
+	// the agents of an entity, on one host or on any host that serves a network
+	Agent         Party = "agent"
 	Host          Party = "host"          // a host on which no agent can bind the port
 	Controller    Party = "controller"    // OpenDaylight
 	EarlierEntry  Party = "entry"         // an earlier journal entry
@@ -26,7 +27,8 @@ const (
 	RabbitMQ      Party = "rabbitmq"      // RabbitMQ, which has not got a notification for the agents yet
 	Webhook       Party = "webhook"       // the webhook
 	Temporal      Party = "temporal"      // Temporal, which has not got a note of the outbox yet
-	Worker        Party = "worker"        // a worker that takes the overdue step of a lease, or the lease that holds the host
+	// a worker that takes the overdue step of a lease, or the lease that holds the host
+	Worker Party = "worker"
 )
 
 // WaitingGroup is a number of objects that wait for the same party.
@@ -37,7 +39,8 @@ type WaitingGroup struct {
 	Objects string // kind of the waiting objects: port, trunk, journal entry, lease, …
 	Count   int64
 	Oldest  *time.Time // since when the first of the objects waits
-	AtLeast bool       // more objects may wait, because the report counts at most MaxCounted objects from each table
+	// more objects may wait, because the report counts at most MaxCounted objects from each table
+	AtLeast bool
 }
 
 // MaxCounted is the maximum number of waiting objects that Waiting counts in each table.
@@ -46,8 +49,8 @@ const MaxCounted = 5000
 // MaxGroups is the maximum number of groups that Waiting returns.
 const MaxGroups = 200
 
-// waitingSQL counts the waiting objects of each table. Each subquery reads at most $1 rows: a table that contains only waiting objects in
-// any order, all other tables with a partial index on the waiting rows.
+// waitingSQL counts the waiting objects of each table. Each subquery reads at most $1 rows: a table that
+// contains only waiting objects in any order, all other tables with a partial index on the waiting rows.
 var waitingSQL = `
 	select 'agent', entity, host, object_type, count(*), min(since)
 	from (select entity, host, object_type, since from block limit $1) s

@@ -35,9 +35,10 @@ type WaitingQuery struct {
 // maxExamined is the maximum number of rows that one page examines.
 const maxExamined = 5000
 
-// waitingObjectSQL has, for each party whose waiting objects have pages of their own, the query for one page. Each query reads at most $4
-// rows in the order of a key that begins after $3, and returns those that wait for the party ($1 and $2 are its name and host) together
-// with the key. The condition of a port whose binding failed needs the host, because an index leads from the host to these ports.
+// waitingObjectSQL has, for each party whose waiting objects have pages of their own, the query for one page.
+// Each query reads at most $4 rows in the order of a key that begins after $3, and returns those that wait
+// for the party ($1 and $2 are its name and host) together with the key. The condition of a port whose
+// binding failed needs the host, because an index leads from the host to these ports.
 var waitingObjectSQL = map[Party]string{
 	Agent: `
 		select s.object_id, s.object_type, s.object_id, coalesce(p.name, t.name, ''), coalesce(p.status, ''), s.since, s.deadline, ''
@@ -76,17 +77,22 @@ var waitingObjectSQL = map[Party]string{
 		order by l.id`,
 }
 
-// lastBlockSQL is the key of the last object whose blocks one page examines. The page examines all blocks of this object.
+// lastBlockSQL is the key of the last object whose blocks one page examines. The page examines all blocks of
+// this object.
 const lastBlockSQL = `coalesce(
 	(select object_id from block where object_id > $3 order by object_id offset $4 - 1 limit 1), 'ffffffff-ffff-ffff-ffff-ffffffffffff')`
 
 // HasPages reports whether the objects that wait for the party have pages of their own.
 func HasPages(p Party) bool { return waitingObjectSQL[p] != "" }
 
-// WaitingObjects returns one page of the objects that wait for a party, and the value of WaitingQuery.After for the next page, or uuid.Nil
-// if the page is the last. A page may be shorter than its limit although it is not the last, because each page examines a limited number of
-// rows. WaitingObjects returns db.ErrNotFound if the objects that wait for the party have no pages.
-func (s *Store) WaitingObjects(ctx context.Context, q WaitingQuery) (page []WaitingObject, next uuid.UUID, err error) {
+// WaitingObjects returns one page of the objects that wait for a party, and the value of WaitingQuery.After
+// for the next page, or uuid.Nil if the page is the last. A page may be shorter than its limit although it is
+// not the last, because each page examines a limited number of rows. WaitingObjects returns db.ErrNotFound if
+// the objects that wait for the party have no pages.
+func (s *Store) WaitingObjects(
+	ctx context.Context,
+	q WaitingQuery,
+) (page []WaitingObject, next uuid.UUID, err error) {
 	sql := waitingObjectSQL[q.Party]
 	if sql == "" {
 		return nil, next, fmt.Errorf("%w: waiting objects of party %q", db.ErrNotFound, q.Party)
@@ -110,8 +116,8 @@ func (s *Store) WaitingObjects(ctx context.Context, q WaitingQuery) (page []Wait
 	return page, next, err
 }
 
-// lastExaminedBlock returns the key of the last object that a page which begins after the given key examines, or uuid.Nil if the page
-// examines all objects that are left.
+// lastExaminedBlock returns the key of the last object that a page which begins after the given key examines,
+// or uuid.Nil if the page examines all objects that are left.
 func (s *Store) lastExaminedBlock(ctx context.Context, after uuid.UUID) (last uuid.UUID, err error) {
 	last, err = db.QueryOne(ctx, s.db, pgx.RowTo[uuid.UUID], nil, `
 		select object_id from block where object_id > $1 order by object_id offset $2 limit 1`, after, maxExamined-1)

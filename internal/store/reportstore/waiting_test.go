@@ -47,11 +47,24 @@ func TestWaiting_GroupsObjectsByTheirParty(t *testing.T) {
 	for i, g := range groups {
 		got[strings.Join([]string{string(g.Party), g.Name, g.Host, g.Objects}, "/")] = g.Count
 		if g.Oldest == nil || g.AtLeast || i == 0 && g.Name != "L2" {
-			t.Errorf("group %d: got %+v, want since when the first object waits, an exact count, and the longest wait first", i, g)
+			t.Errorf(
+				"group %d: got %+v, want since when the first object waits, an exact count, and the longest wait first",
+				i,
+				g,
+			)
 		}
 	}
-	want := map[string]int64{"agent/L2/cmp-1/port": 120, "agent/DHCP//port": 3, "controller///journal entry": 2, "entry///journal entry": 1,
-		"administrator///journal entry": 1, "temporal///note": 1, "nova///event": 2, "rabbitmq///notification": 1, "webhook///notification": 1}
+	want := map[string]int64{
+		"agent/L2/cmp-1/port":           120,
+		"agent/DHCP//port":              3,
+		"controller///journal entry":    2,
+		"entry///journal entry":         1,
+		"administrator///journal entry": 1,
+		"temporal///note":               1,
+		"nova///event":                  2,
+		"rabbitmq///notification":       1,
+		"webhook///notification":        1,
+	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("what waits (-want +got):\n%s", d)
 	}
@@ -62,7 +75,13 @@ func TestWaitingObjects_PagesHaveEachObjectOnce(t *testing.T) {
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
 	storetest.ExecScript(t, url, waitingRows)
-	for party, want := range map[reportstore.Party]int{reportstore.Agent: 120, reportstore.Nova: 1, reportstore.Host: 0, reportstore.Service: 0, reportstore.Worker: 0} {
+	for party, want := range map[reportstore.Party]int{
+		reportstore.Agent:   120,
+		reportstore.Nova:    1,
+		reportstore.Host:    0,
+		reportstore.Service: 0,
+		reportstore.Worker:  0,
+	} {
 		q := reportstore.WaitingQuery{Party: party, Limit: 50}
 		if party == reportstore.Agent {
 			q.Name, q.Host = "L2", "cmp-1"
@@ -71,7 +90,13 @@ func TestWaitingObjects_PagesHaveEachObjectOnce(t *testing.T) {
 		for {
 			page, next, err := s.Report.WaitingObjects(t.Context(), q)
 			if err != nil || len(page) > q.Limit {
-				t.Fatalf("page %d of what waits for %s: got %d objects, error %v", pages, party, len(page), err)
+				t.Fatalf(
+					"page %d of what waits for %s: got %d objects, error %v",
+					pages,
+					party,
+					len(page),
+					err,
+				)
 			}
 			for _, o := range page {
 				seen[o.ID]++
@@ -85,12 +110,16 @@ func TestWaitingObjects_PagesHaveEachObjectOnce(t *testing.T) {
 			t.Errorf("what waits for %s: got %d objects on %d pages, want %d", party, len(seen), pages, want)
 		}
 	}
-	if _, _, err := s.Report.WaitingObjects(t.Context(), reportstore.WaitingQuery{Party: "nobody", Limit: 1}); !errors.Is(err, db.ErrNotFound) {
+	if _, _, err := s.Report.WaitingObjects(t.Context(), reportstore.WaitingQuery{Party: "nobody", Limit: 1}); !errors.Is(
+		err,
+		db.ErrNotFound,
+	) {
 		t.Errorf("what waits for an unknown party: got the error %v, want db.ErrNotFound", err)
 	}
 }
 
-// manyRows inserts, into each large table, rows that wait for no party, and more waiting rows than a report counts.
+// manyRows inserts, into each large table, rows that wait for no party, and more waiting rows than a report
+// counts.
 const manyRows = `
 	insert into journal_entry (object_type, object_id, operation, data, parents, project, name, state, finished_at)
 	select 'port', i::text, 'create', '{}', '{}', 'p', '', 'completed', now() from generate_series(1, 30000) i;
@@ -108,7 +137,11 @@ func TestWaiting_ReadsABoundedNumberOfRows(t *testing.T) {
 	storetest.ExecScript(t, url, `set local session_replication_role = replica;`+manyRows)
 	read := rowsRead(t, url, reportstore.WaitingSQL, reportstore.MaxCounted)
 	if limit := reportstore.MaxCounted + 100; read > limit {
-		t.Errorf("the report of what waits reads %d rows, want at most %d: 5000 blocks, and no row of other tables that does not wait", read, limit)
+		t.Errorf(
+			"the report of what waits reads %d rows, want at most %d: 5000 blocks, and no row of other tables that does not wait",
+			read,
+			limit,
+		)
 	}
 	for party, sql := range reportstore.WaitingObjectSQL {
 		if read := rowsRead(t, url, sql+" limit 51", "L2", "cmp-7", uuid.Nil, 5000); read > 2*5000+200 {
@@ -117,7 +150,11 @@ func TestWaiting_ReadsABoundedNumberOfRows(t *testing.T) {
 	}
 	groups, err := s.Report.Waiting(t.Context())
 	if err != nil || len(groups) == 0 || len(groups) > 200 || !groups[0].AtLeast {
-		t.Errorf("more than 5000 waiting objects of 300 parties: got %d groups, error %v; want at most 200, each with at least its count", len(groups), err)
+		t.Errorf(
+			"more than 5000 waiting objects of 300 parties: got %d groups, error %v; want at most 200, each with at least its count",
+			len(groups),
+			err,
+		)
 	}
 }
 
