@@ -1,9 +1,9 @@
 package storetest
 
-// generationGuard is SQL for the template of every test database. The triggers of generationGuard reject a transaction of berth
-// that changes the generation of a consumer or provider but writes no row for this change into the table generation_change. The
-// triggers check the state at the commit, so a consumer or provider that is created and deleted in the same transaction needs
-// no row in generation_change.
+// generationGuard is SQL for the template of every test database. The triggers of generationGuard reject a
+// transaction of berth that changes the generation of a consumer or provider but writes no row for this
+// change into the table generation_change. The triggers check the state at the commit, so a consumer or
+// provider that is created and deleted in the same transaction needs no row in generation_change.
 const generationGuard = `
 create function check_generation() returns trigger language plpgsql as $$
 declare

@@ -12,7 +12,12 @@ import (
 )
 
 // AddProvider creates a provider with inventories.
-func AddProvider(t testing.TB, s *store.Store, p inventory.ProviderDraft, inventories map[string]inventory.Inventory) {
+func AddProvider(
+	t testing.TB,
+	s *store.Store,
+	p inventory.ProviderDraft,
+	inventories map[string]inventory.Inventory,
+) {
 	t.Helper()
 	err := s.DB.InTx(t.Context(), func(tx db.Tx) error {
 		if err := inventorystore.AddProvider(t.Context(), tx, p); err != nil {
@@ -59,18 +64,30 @@ func Allocate(t testing.TB, s *store.Store, w inventory.ConsumerWrite) {
 	}
 }
 
-// VCPUs returns a write that replaces the allocations of a consumer by the given number of VCPUs of one provider.
+// VCPUs returns a write that replaces the allocations of a consumer by the given number of VCPUs of one
+// provider.
 func VCPUs(consumer, provider string, amount int64, expect inventory.Expectation) inventory.ConsumerWrite {
-	return inventory.ConsumerWrite{Consumer: consumer, Project: "p", User: "u", Expect: expect,
-		Allocations: inventory.Allocations{provider: {"VCPU": amount}}}
+	return inventory.ConsumerWrite{
+		Consumer:    consumer,
+		Project:     "p",
+		User:        "u",
+		Expect:      expect,
+		Allocations: inventory.Allocations{provider: {"VCPU": amount}},
+	}
 }
 
 // NoAllocations returns a write that removes all allocations of a consumer.
 func NoAllocations(consumer string, expect inventory.Expectation) inventory.ConsumerWrite {
-	return inventory.ConsumerWrite{Consumer: consumer, Project: "p", User: "u", Expect: expect}
+	return inventory.ConsumerWrite{
+		Consumer: consumer,
+		Project:  "p",
+		User:     "u",
+		Expect:   expect,
+	}
 }
 
-// CountWrongUsage is a SQL query that counts the inventories whose usage is not the sum of the allocations from them.
+// CountWrongUsage is a SQL query that counts the inventories whose usage is not the sum of the allocations
+// from them.
 const CountWrongUsage = `
 	select count(*)
 	from inventory i

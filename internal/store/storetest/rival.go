@@ -6,8 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Rival is a second writer in a test about concurrent transactions: the test runs the transaction of the second writer
-// statement by statement.
+// Rival is a second writer in a test about concurrent transactions: the test runs the transaction of the
+// second writer statement by statement.
 type Rival struct {
 	T  *testing.T
 	DB *pgx.Conn
@@ -16,8 +16,9 @@ type Rival struct {
 // NewRival connects a second writer to the database with the given URL.
 func NewRival(t *testing.T, url string) Rival { return Rival{T: t, DB: Connect(t, url)} }
 
-// RunAgainst runs the statement `first` in an open transaction of the second writer, then calls `f`. When `f` waits for a lock
-// of the second writer, the second writer runs the statements `then` and commits. RunAgainst returns the error of `f`.
+// RunAgainst runs the statement `first` in an open transaction of the second writer, then calls `f`. When `f`
+// waits for a lock of the second writer, the second writer runs the statements `then` and commits. RunAgainst
+// returns the error of `f`.
 func (r Rival) RunAgainst(f func() error, first string, then ...string) error {
 	r.T.Helper()
 	watch := Connect(r.T, r.DB.Config().ConnString())
@@ -28,7 +29,10 @@ func (r Rival) RunAgainst(f func() error, first string, then ...string) error {
 	for waiting := false; !waiting; {
 		select {
 		case err := <-done:
-			r.T.Errorf("f returned error %v without waiting for a lock of the second writer's transaction, want it to wait", err)
+			r.T.Errorf(
+				"f returned error %v without waiting for a lock of the second writer's transaction, want it to wait",
+				err,
+			)
 			r.Do(`rollback`)
 			return err
 		default:
@@ -50,8 +54,8 @@ func (r Rival) Do(sql string) {
 	}
 }
 
-// AwaitWaiter blocks until a session of the test's database waits for a lock. In most tests, the second writer holds
-// this lock.
+// AwaitWaiter blocks until a session of the test's database waits for a lock. In most tests, the second
+// writer holds this lock.
 func (r Rival) AwaitWaiter() {
 	r.T.Helper()
 	watch := Connect(r.T, r.DB.Config().ConnString())

@@ -1,5 +1,6 @@
-// Package storetest gives every test its own database on a real PostgreSQL server. The database of a test is a clone of a
-// template database, which each test process migrates once. A package that uses storetest needs this function:
+// Package storetest gives every test its own database on a real PostgreSQL server. The database of a test is
+// a clone of a template database, which each test process migrates once. A package that uses storetest needs
+// this function:
 //
 //	func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 package storetest
@@ -28,8 +29,8 @@ import (
 	"berth/internal/store/leasestore"
 )
 
-// ServerVariable names the environment variable with the URL of a PostgreSQL server that all packages of a test run use.
-// If BERTH_TEST_DATABASE_URL is not set, Main starts a PostgreSQL server for each package.
+// ServerVariable names the environment variable with the URL of a PostgreSQL server that all packages of a
+// test run use. If BERTH_TEST_DATABASE_URL is not set, Main starts a PostgreSQL server for each package.
 const ServerVariable = "BERTH_TEST_DATABASE_URL"
 
 var postgres struct {
@@ -40,8 +41,8 @@ var postgres struct {
 	err      error
 }
 
-// Main runs the tests of a package. The tests use the PostgreSQL server that BERTH_TEST_DATABASE_URL names, or a server
-// that Main starts and stops.
+// Main runs the tests of a package. The tests use the PostgreSQL server that BERTH_TEST_DATABASE_URL names,
+// or a server that Main starts and stops.
 func Main(m *testing.M) int {
 	if postgres.url = os.Getenv(ServerVariable); postgres.url != "" {
 		return m.Run()
@@ -52,7 +53,10 @@ func Main(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	p, err := devstack.StartPostgres(context.Background(), devstack.PostgresOptions{Dir: filepath.Join(dir, "postgres"), Unsafe: true})
+	p, err := devstack.StartPostgres(
+		context.Background(),
+		devstack.PostgresOptions{Dir: filepath.Join(dir, "postgres"), Unsafe: true},
+	)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "storetest:", err)
 		return 1
@@ -72,7 +76,10 @@ func New(t testing.TB) *store.Store {
 func Config() store.Config {
 	return store.Config{
 		Journal: journalstore.Config{ClaimDuration: time.Hour},
-		Lease:   leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, BatchTime: time.Hour},
+		Lease: leasestore.Config{
+			Limits:    lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead},
+			BatchTime: time.Hour,
+		},
 	}
 }
 
@@ -97,8 +104,8 @@ func ClaimNotes(t testing.TB, s *store.Store) []contract.Note {
 	return notes
 }
 
-// URL creates a migrated database for a test, returns the URL of the database, and drops the database when the test
-// ends.
+// URL creates a migrated database for a test, returns the URL of the database, and drops the database when
+// the test ends.
 func URL(t testing.TB) string {
 	t.Helper()
 	if postgres.url == "" {
@@ -120,7 +127,8 @@ func URL(t testing.TB) string {
 	return databaseURL(name)
 }
 
-// Exec runs SQL on the database with the given URL. Tests use Exec to create faults and states that no store method creates.
+// Exec runs SQL on the database with the given URL. Tests use Exec to create faults and states that no store
+// method creates.
 func Exec(t testing.TB, url, sql string, args ...any) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
@@ -133,7 +141,8 @@ func Exec(t testing.TB, url, sql string, args ...any) {
 	}
 }
 
-// ExecScript runs several SQL statements, separated by semicolons, on the database with the given URL, in one transaction.
+// ExecScript runs several SQL statements, separated by semicolons, on the database with the given URL, in one
+// transaction.
 func ExecScript(t testing.TB, url, script string) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
@@ -146,8 +155,8 @@ func ExecScript(t testing.TB, url, script string) {
 	}
 }
 
-// Connect opens a connection to the database with the given URL. When the test ends, the connection of Connect is
-// closed.
+// Connect opens a connection to the database with the given URL. When the test ends, the connection of
+// Connect is closed.
 func Connect(t testing.TB, url string) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
@@ -173,8 +182,9 @@ func createTemplate(ctx context.Context) (name string, err error) {
 	return name, execOn(ctx, name, generationGuard)
 }
 
-// databaseURL returns the URL of a database of the server. The URL sets the time limits of connections, statements and locks to values that
-// a test does not reach, because the machine that runs the tests may be slow.
+// databaseURL returns the URL of a database of the server. The URL sets the time limits of connections,
+// statements and locks to values that a test does not reach, because the machine that runs the tests may be
+// slow.
 func databaseURL(database string) string {
 	u, err := url.Parse(postgres.url)
 	if err != nil {
@@ -190,13 +200,14 @@ func databaseURL(database string) string {
 	return u.String()
 }
 
-// execAsSuperuser runs one SQL statement as superuser, outside of a transaction. execAsSuperuser retries while another
-// connection to the template database is closing, because PostgreSQL clones a database only if no other session is connected to
-// it.
+// execAsSuperuser runs one SQL statement as superuser, outside of a transaction. execAsSuperuser retries
+// while another connection to the template database is closing, because PostgreSQL clones a database only if
+// no other session is connected to it.
 func execAsSuperuser(ctx context.Context, sql string) error {
 	for deadline := time.Now().Add(time.Minute); ; {
 		_, err := postgres.admins.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
-		if err == nil || time.Now().After(deadline) || !strings.Contains(err.Error(), "being accessed by other users") {
+		if err == nil || time.Now().After(deadline) ||
+			!strings.Contains(err.Error(), "being accessed by other users") {
 			return err
 		}
 		time.Sleep(20 * time.Millisecond)

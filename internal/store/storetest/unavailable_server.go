@@ -18,8 +18,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// Server is a PostgreSQL server that only one test uses, so that the test can make the server unavailable. Server has one migrated
-// database. The owner of the database is a role without special rights, because PostgreSQL's connection limits do not apply to superusers.
+// Server is a PostgreSQL server that only one test uses, so that the test can make the server unavailable.
+// Server has one migrated database. The owner of the database is a role without special rights, because
+// PostgreSQL's connection limits do not apply to superusers.
 type Server struct {
 	t        testing.TB
 	URL      string // URL of the database for its owner
@@ -27,8 +28,8 @@ type Server struct {
 	postgres *devstack.Postgres
 }
 
-// Outage makes a Server unavailable. The test calls Begin and later End. Begin ends every session of the database's owner, except in the
-// outage in which the server hangs.
+// Outage makes a Server unavailable. The test calls Begin and later End. Begin ends every session of the
+// database's owner, except in the outage in which the server hangs.
 type Outage struct {
 	Name       string
 	Reason     db.Reason
@@ -49,7 +50,9 @@ func NewServer(t testing.TB) *Server {
 	s := &Server{t: t, dir: filepath.Join(dir, "postgres")}
 	s.start(0)
 	t.Cleanup(func() {
-		s.signalAll(syscall.SIGCONT) // a process that has received SIGSTOP would not handle the signal of Stop
+		s.signalAll(
+			syscall.SIGCONT,
+		) // a process that has received SIGSTOP would not handle the signal of Stop
 		s.postgres.Stop()
 	})
 	Exec(t, s.postgres.URL, `create role `+owner+` login password '`+owner+`'`)
@@ -66,7 +69,10 @@ func NewServer(t testing.TB) *Server {
 // start starts the server on the given port; 0 means a free port.
 func (s *Server) start(port int) {
 	s.t.Helper()
-	p, err := devstack.StartPostgres(context.WithoutCancel(s.t.Context()), devstack.PostgresOptions{Dir: s.dir, Port: port, Unsafe: true})
+	p, err := devstack.StartPostgres(
+		context.WithoutCancel(s.t.Context()),
+		devstack.PostgresOptions{Dir: s.dir, Port: port, Unsafe: true},
+	)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -85,19 +91,50 @@ func (s *Server) parse() *url.URL {
 // Outages returns one Outage for each reason why a server is unavailable.
 func (s *Server) Outages() []Outage {
 	return []Outage{
-		{Name: "the server hangs", Reason: db.NoAnswer, Begin: func() { s.signalAll(syscall.SIGSTOP) }, End: func() { s.signalAll(syscall.SIGCONT) }},
-		s.setting("the database is read-only (25006)", db.ReadOnly, `alter database berth set default_transaction_read_only = on`,
-			`alter database berth reset default_transaction_read_only`),
-		s.setting("no connection is left (53300)", db.NoConnection, `alter role `+owner+` connection limit 0`, `alter role `+owner+` connection limit -1`),
-		s.setting("the database accepts no connections (55000)", db.Unreachable, `alter database berth allow_connections off`,
-			`alter database berth allow_connections on`),
-		{Name: "the server shuts down (57P03)", Reason: db.ShuttingDown, Begin: func() {
-			admin := Connect(s.t, s.administration()) // the server waits until this session ends, and accepts no other session
-			s.signalMain(syscall.SIGTERM)
-			s.awaitRefusal()
-			s.endSessions(admin)
-		}, End: s.restart},
-		{Name: "the server is down", Reason: db.Unreachable, Begin: func() { s.postgres.Stop() }, End: s.restart},
+		{
+			Name:   "the server hangs",
+			Reason: db.NoAnswer,
+			Begin:  func() { s.signalAll(syscall.SIGSTOP) },
+			End:    func() { s.signalAll(syscall.SIGCONT) },
+		},
+		s.setting(
+			"the database is read-only (25006)",
+			db.ReadOnly,
+			`alter database berth set default_transaction_read_only = on`,
+			`alter database berth reset default_transaction_read_only`,
+		),
+		s.setting(
+			"no connection is left (53300)",
+			db.NoConnection,
+			`alter role `+owner+` connection limit 0`,
+			`alter role `+owner+` connection limit -1`,
+		),
+		s.setting(
+			"the database accepts no connections (55000)",
+			db.Unreachable,
+			`alter database berth allow_connections off`,
+			`alter database berth allow_connections on`,
+		),
+		{
+			Name:   "the server shuts down (57P03)",
+			Reason: db.ShuttingDown,
+			Begin: func() {
+				admin := Connect(
+					s.t,
+					s.administration(),
+				) // the server waits until this session ends, and accepts no other session
+				s.signalMain(syscall.SIGTERM)
+				s.awaitRefusal()
+				s.endSessions(admin)
+			},
+			End: s.restart,
+		},
+		{
+			Name:   "the server is down",
+			Reason: db.Unreachable,
+			Begin:  func() { s.postgres.Stop() },
+			End:    s.restart,
+		},
 	}
 }
 
@@ -110,11 +147,18 @@ func (s *Server) setting(name string, reason db.Reason, begin, end string) Outag
 			s.EndSessions() // a running session would keep its old settings
 		}
 	}
-	return Outage{Name: name, Reason: reason, Reads: reason == db.ReadOnly, Begin: change(begin), End: change(end)}
+	return Outage{
+		Name:   name,
+		Reason: reason,
+		Reads:  reason == db.ReadOnly,
+		Begin:  change(begin),
+		End:    change(end),
+	}
 }
 
-// endSessions ends all sessions of the database's owner, including those that the server began to open before the call. The server does not
-// list a session in pg_stat_activity until it is open. endSessions therefore waits until each process of the server has ended or is listed.
+// endSessions ends all sessions of the database's owner, including those that the server began to open before
+// the call. The server does not list a session in pg_stat_activity until it is open. endSessions therefore
+// waits until each process of the server has ended or is listed.
 func (s *Server) endSessions(admin *pgx.Conn) {
 	s.t.Helper()
 	for remaining := s.processes(); len(remaining) > 0; {
@@ -122,7 +166,11 @@ func (s *Server) endSessions(admin *pgx.Conn) {
 			s.t.Fatal(err)
 		}
 		running := s.processes()
-		rows, err := admin.Query(s.t.Context(), `select pid from pg_stat_activity, pg_sleep(0.005) where usename is distinct from $1`, owner)
+		rows, err := admin.Query(
+			s.t.Context(),
+			`select pid from pg_stat_activity, pg_sleep(0.005) where usename is distinct from $1`,
+			owner,
+		)
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -130,7 +178,10 @@ func (s *Server) endSessions(admin *pgx.Conn) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		remaining = slices.DeleteFunc(remaining, func(pid int) bool { return !slices.Contains(running, pid) || slices.Contains(others, pid) })
+		remaining = slices.DeleteFunc(
+			remaining,
+			func(pid int) bool { return !slices.Contains(running, pid) || slices.Contains(others, pid) },
+		)
 	}
 }
 
@@ -140,11 +191,12 @@ func (s *Server) EndSessions() {
 	s.endSessions(Connect(s.t, s.administration()))
 }
 
-// SuperuserURL returns the URL of the same database for the superuser, whose sessions EndSessions does not end.
+// SuperuserURL returns the URL of the same database for the superuser, whose sessions EndSessions does not
+// end.
 func (s *Server) SuperuserURL() string { return s.postgres.URL }
 
-// administration returns the URL of the server's database `postgres`, which the superuser can still use while an Outage
-// affects only the test's database.
+// administration returns the URL of the server's database `postgres`, which the superuser can still use while
+// an Outage affects only the test's database.
 func (s *Server) administration() string {
 	s.t.Helper()
 	u := s.parse()
@@ -193,8 +245,8 @@ func (s *Server) signalMain(signal syscall.Signal) {
 	}
 }
 
-// signalAll sends a signal to every process of the server. The main process gets the signal first and, if the signal is SIGSTOP, stops before
-// the other processes get it, so that it starts no more processes.
+// signalAll sends a signal to every process of the server. The main process gets the signal first and, if the
+// signal is SIGSTOP, stops before the other processes get it, so that it starts no more processes.
 func (s *Server) signalAll(signal syscall.Signal) {
 	s.t.Helper()
 	pid := s.main()
