@@ -1,5 +1,6 @@
-// Package text shortens texts. A text from outside, such as a response of another service or the value of a client, may be long and may be
-// no UTF-8; a part of it in an error, a log line or a page never ends within a character.
+// Package text shortens texts. A text from outside, such as a response of another service or the value of a
+// client, may be long and may be no UTF-8; a part of it in an error, a log line or a page never ends within a
+// character.
 package text
 
 import "unicode/utf8"
@@ -7,17 +8,21 @@ import "unicode/utf8"
 // mark stands for the missing part of a text.
 const mark = "…"
 
-// Excerpt returns at most `limit` characters of a text; the limit is at least 1. If the text is longer, the last character of the excerpt is
-// "…". The result is valid UTF-8: U+FFFD replaces each byte that belongs to no character.
+// Excerpt returns at most `limit` characters of a text; the limit is at least 1. If the text is longer, the
+// last character of the excerpt is "…". The result is valid UTF-8: U+FFFD replaces each byte that belongs to
+// no character.
 func Excerpt[T ~string | ~[]byte](text T, limit int) string {
-	runes := []rune(string(text[:min(len(text), (limit+1)*utf8.UTFMax)])) // enough for a character more than the limit
+	runes := []rune(
+		string(text[:min(len(text), (limit+1)*utf8.UTFMax)]),
+	) // enough for a character more than the limit
 	if len(runes) <= limit {
 		return string(runes)
 	}
 	return string(runes[:limit-1]) + mark
 }
 
-// WithoutMiddle does the same as Excerpt, but it keeps the beginning and the end of the text, with "…" between them.
+// WithoutMiddle does the same as Excerpt, but it keeps the beginning and the end of the text, with "…"
+// between them.
 func WithoutMiddle(text string, limit int) string {
 	runes := []rune(text)
 	if len(runes) <= limit {

@@ -30,7 +30,12 @@ func TestExcerpt_CutsByRunesAndSaysSo(t *testing.T) {
 				t.Errorf("excerpt of at most 5 characters of %.20q: got %q, want %q", tt.text, got, tt.want)
 			}
 			if got := text.Excerpt([]byte(tt.text), 5); got != tt.want {
-				t.Errorf("excerpt of at most 5 characters of the bytes %.20q: got %q, want %q", tt.text, got, tt.want)
+				t.Errorf(
+					"excerpt of at most 5 characters of the bytes %.20q: got %q, want %q",
+					tt.text,
+					got,
+					tt.want,
+				)
 			}
 		})
 	}
@@ -39,8 +44,13 @@ func TestExcerpt_CutsByRunesAndSaysSo(t *testing.T) {
 func TestWithoutMiddle_KeepsBothEnds(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"": "", "abcdef": "abcdef", "abcdefg": "ab…efg", "äöüéßñå": "äö…ßñå", "𝕏☃𝕏☃𝕏☃𝕏☃": "𝕏☃…☃𝕏☃",
-		"\xffbcdef": "\uFFFDbcdef", "a\xffcdef\xe2\x98": "a\uFFFD…f\uFFFD\uFFFD",
+		"":                  "",
+		"abcdef":            "abcdef",
+		"abcdefg":           "ab…efg",
+		"äöüéßñå":           "äö…ßñå",
+		"𝕏☃𝕏☃𝕏☃𝕏☃":          "𝕏☃…☃𝕏☃",
+		"\xffbcdef":         "\uFFFDbcdef",
+		"a\xffcdef\xe2\x98": "a\uFFFD…f\uFFFD\uFFFD",
 	} {
 		if got := text.WithoutMiddle(in, 6); got != want {
 			t.Errorf("%q without its middle, at most 6 characters: got %q, want %q", in, got, want)
@@ -48,7 +58,8 @@ func TestWithoutMiddle_KeepsBothEnds(t *testing.T) {
 	}
 }
 
-// FuzzExcerpt checks that an excerpt is valid UTF-8 of at most as many characters as the limit, and that an excerpt of an excerpt is the same.
+// FuzzExcerpt checks that an excerpt is valid UTF-8 of at most as many characters as the limit, and that an
+// excerpt of an excerpt is the same.
 func FuzzExcerpt(f *testing.F) {
 	f.Add("grün ☃ 𝕏", uint8(3))
 	f.Add("\xf0\x9d\x95", uint8(0))
@@ -57,10 +68,23 @@ func FuzzExcerpt(f *testing.F) {
 		for name, cut := range map[string]func(string, int) string{"excerpt": text.Excerpt[string], "without the middle": text.WithoutMiddle} {
 			got := cut(s, limit)
 			if !utf8.ValidString(got) || utf8.RuneCountInString(got) > limit {
-				t.Errorf("%s of at most %d characters of %q: got %q, want at most as many characters of valid UTF-8", name, limit, s, got)
+				t.Errorf(
+					"%s of at most %d characters of %q: got %q, want at most as many characters of valid UTF-8",
+					name,
+					limit,
+					s,
+					got,
+				)
 			}
 			if again := cut(got, limit); again != got {
-				t.Errorf("%s of at most %d characters of %q: got %q, and of this result %q, want the same", name, limit, s, got, again)
+				t.Errorf(
+					"%s of at most %d characters of %q: got %q, and of this result %q, want the same",
+					name,
+					limit,
+					s,
+					got,
+					again,
+				)
 			}
 		}
 	})
