@@ -24,7 +24,10 @@ import (
 // startOwnPostgres starts a PostgreSQL server for a single test, so that the test may kill the server.
 func startOwnPostgres(t *testing.T) *devstack.Postgres {
 	t.Helper()
-	postgres, err := devstack.StartPostgres(t.Context(), devstack.PostgresOptions{Dir: filepath.Join(filepath.Dir(servertest.DataFolder(t)), "postgres")})
+	postgres, err := devstack.StartPostgres(
+		t.Context(),
+		devstack.PostgresOptions{Dir: filepath.Join(filepath.Dir(servertest.DataFolder(t)), "postgres")},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +57,10 @@ func TestAcknowledgedWrites_SurviveKillOfProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Settings = append(s.Settings, fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", port)) // the TCP port of the killed process
+	s.Settings = append(
+		s.Settings,
+		fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", port),
+	) // the TCP port of the killed process
 	c := s.StartWorker("api,relay,temporal")
 	checkWritesSurvive(c, s, func() {
 		c.Kill()
@@ -63,9 +69,9 @@ func TestAcknowledgedWrites_SurviveKillOfProcess(t *testing.T) {
 	checkStickyTakeover(s, temporal, c)
 }
 
-// checkStickyTakeover kills a process that has the workflow of a port in its cache, and then sends a signal to this workflow.
-// checkStickyTakeover checks that the next process on the same address takes over the sticky task queue, so that no workflow task
-// waits until its schedule-to-start timeout.
+// checkStickyTakeover kills a process that has the workflow of a port in its cache, and then sends a signal
+// to this workflow. checkStickyTakeover checks that the next process on the same address takes over the
+// sticky task queue, so that no workflow task waits until its schedule-to-start timeout.
 func checkStickyTakeover(s *servertest.Deployment, temporal client.Client, c *servertest.Worker) {
 	s.Helper()
 	c.RegisterAgents()
@@ -80,7 +86,12 @@ func checkStickyTakeover(s *servertest.Deployment, temporal client.Client, c *se
 			if err == nil {
 				err = v.Get(&why)
 			}
-			if err == nil && slices.EqualFunc(why.Waiting, want, func(w contract.Waiting, name string) bool { return w.For == name }) {
+			if err == nil &&
+				slices.EqualFunc(
+					why.Waiting,
+					want,
+					func(w contract.Waiting, name string) bool { return w.For == name },
+				) {
 				return ""
 			}
 			return fmt.Sprintf("`why` is %+v, %v", why, err)
@@ -106,18 +117,30 @@ func checkStickyTakeover(s *servertest.Deployment, temporal client.Client, c *se
 		if err != nil {
 			s.Fatal(err)
 		}
-		if e.GetWorkflowTaskTimedOutEventAttributes().GetTimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_START {
-			s.Errorf("signal a workflow after its process was killed: a workflow task timed out on the sticky task queue of the killed process, want no timeout: %v", e)
+		if e.GetWorkflowTaskTimedOutEventAttributes().
+			GetTimeoutType() ==
+			enums.TIMEOUT_TYPE_SCHEDULE_TO_START {
+			s.Errorf(
+				"signal a workflow after its process was killed: a workflow task timed out on the sticky task queue of the killed process, want no timeout: %v",
+				e,
+			)
 		}
 	}
 }
 
-// checkWritesSurvive runs clients that send writes, and calls `crash` twice while they send. checkWritesSurvive checks that every
-// acknowledged write is kept, that no write is partial, and that no work stays pending.
+// checkWritesSurvive runs clients that send writes, and calls `crash` twice while they send.
+// checkWritesSurvive checks that every acknowledged write is kept, that no write is partial, and that no work
+// stays pending.
 func checkWritesSurvive(c *servertest.Worker, s *servertest.Deployment, crash func()) {
 	s.Helper()
 	c.RegisterAgents()
-	l := &clientLoad{Worker: c, names: map[string]string{}, deleted: map[string]bool{}, reported: map[string]bool{}, consumers: map[string]bool{}}
+	l := &clientLoad{
+		Worker:    c,
+		names:     map[string]string{},
+		deleted:   map[string]bool{},
+		reported:  map[string]bool{},
+		consumers: map[string]bool{},
+	}
 	l.createProvider()
 	stop := l.run(4)
 	for range 2 {
@@ -128,7 +151,9 @@ func checkWritesSurvive(c *servertest.Worker, s *servertest.Deployment, crash fu
 	stop()
 
 	if l.failed.Load() == 0 {
-		s.Error("no request failed during the crashes; want at least one, otherwise the crashes hit no request")
+		s.Error(
+			"no request failed during the crashes; want at least one, otherwise the crashes hit no request",
+		)
 	}
 	s.AwaitMirroredAndAudited(c)
 	s.AwaitNone("all notes are delivered", `select workflow_id from note`)
@@ -139,11 +164,20 @@ func checkWritesSurvive(c *servertest.Worker, s *servertest.Deployment, crash fu
 	plugged := countNovaEvents(s, "network-vif-plugged")
 	for p := range l.reported {
 		if plugged[p] == 0 {
-			s.Errorf("port %s: Nova received no network-vif-plugged event, want one, because berth acknowledged the agent's report", p)
+			s.Errorf(
+				"port %s: Nova received no network-vif-plugged event, want one, because berth acknowledged the agent's report",
+				p,
+			)
 		}
 	}
-	s.Logf("clients ran %d rounds, and %d requests failed; berth acknowledged %d objects, reports for %d ports, and allocations of %d consumers", l.rounds.Load(), l.failed.Load(),
-		len(l.names), len(l.reported), len(l.consumers))
+	s.Logf(
+		"clients ran %d rounds, and %d requests failed; berth acknowledged %d objects, reports for %d ports, and allocations of %d consumers",
+		l.rounds.Load(),
+		l.failed.Load(),
+		len(l.names),
+		len(l.reported),
+		len(l.consumers),
+	)
 }
 
 // awaitRounds waits until the clients have completed 15 more rounds of requests.
@@ -173,12 +207,22 @@ func checkAcknowledgedKept(s *servertest.Deployment, l *clientLoad) {
 	}
 	for id, name := range l.names {
 		if value, ok := found[id]; !ok || !strings.HasPrefix(value, name) {
-			s.Errorf("object %s: berth acknowledged the name %q, but the database has the name %q (row found: %v); want the acknowledged name", id, name, value, ok)
+			s.Errorf(
+				"object %s: berth acknowledged the name %q, but the database has the name %q (row found: %v); want the acknowledged name",
+				id,
+				name,
+				value,
+				ok,
+			)
 		}
 	}
 	for id := range l.reported {
 		if found[id] != "" && !strings.HasSuffix(found[id], "ACTIVE") {
-			s.Errorf("both reports for port %s were acknowledged: got name and status %s, want ACTIVE", id, found[id])
+			s.Errorf(
+				"both reports for port %s were acknowledged: got name and status %s, want ACTIVE",
+				id,
+				found[id],
+			)
 		}
 	}
 	for id := range l.deleted {
@@ -188,7 +232,10 @@ func checkAcknowledgedKept(s *servertest.Deployment, l *clientLoad) {
 	}
 	for id := range l.consumers {
 		if _, ok := found[id]; !ok {
-			s.Errorf("consumer %s has no allocations in the database, want some, because berth acknowledged them", id)
+			s.Errorf(
+				"consumer %s has no allocations in the database, want some, because berth acknowledged them",
+				id,
+			)
 		}
 	}
 }
@@ -240,12 +287,19 @@ func (l *clientLoad) createProvider() {
 	l.T.Helper()
 	p := l.Must("POST", "/placement/resource_providers", servertest.Object{"name": "shared"})
 	l.provider = fmt.Sprint(p["uuid"])
-	l.Must("PUT", "/placement/resource_providers/"+l.provider+"/inventories", servertest.Object{"resource_provider_generation": p["generation"],
-		"inventories": servertest.Object{"VCPU": servertest.Object{"total": 1_000_000}, "MEMORY_MB": servertest.Object{"total": 1_000_000}}})
+	l.Must(
+		"PUT",
+		"/placement/resource_providers/"+l.provider+"/inventories",
+		servertest.Object{"resource_provider_generation": p["generation"],
+			"inventories": servertest.Object{
+				"VCPU":      servertest.Object{"total": 1_000_000},
+				"MEMORY_MB": servertest.Object{"total": 1_000_000},
+			}},
+	)
 }
 
-// run starts n clients, which send requests until the test calls `stop`. The returned function `stop` stops the clients and waits
-// until the clients have ended.
+// run starts n clients, which send requests until the test calls `stop`. The returned function `stop` stops
+// the clients and waits until the clients have ended.
 func (l *clientLoad) run(n int) (stop func()) {
 	var over atomic.Bool
 	var clients sync.WaitGroup
@@ -269,8 +323,8 @@ func (l *clientLoad) run(n int) (stop func()) {
 	return stop
 }
 
-// send sends a request and reports whether berth acknowledged the request. If berth acknowledged the request, send calls the
-// function `record` with the answer.
+// send sends a request and reports whether berth acknowledged the request. If berth acknowledged the request,
+// send calls the function `record` with the answer.
 func (l *clientLoad) send(method, path string, body any, record func(servertest.Object)) bool {
 	code, o, err := l.Do(method, path, body)
 	l.mu.Lock()
@@ -278,7 +332,10 @@ func (l *clientLoad) send(method, path string, body any, record func(servertest.
 	if err != nil || code >= http.StatusMultipleChoices {
 		l.lastError = fmt.Sprint(method, " ", path, ": ", code, o, err)
 		if err == nil && code < http.StatusInternalServerError {
-			l.T.Errorf("send a request during a crash: got a 4xx answer, want success or a server error: %s", l.lastError)
+			l.T.Errorf(
+				"send a request during a crash: got a 4xx answer, want success or a server error: %s",
+				l.lastError,
+			)
 		}
 		return false
 	}
@@ -296,15 +353,21 @@ func (l *clientLoad) failure() string {
 func (l *clientLoad) create(typ string, o servertest.Object) (id string, ok bool) {
 	name := typ + "-" + uuid.NewString()
 	o["name"] = name
-	ok = l.send("POST", "/networking/v2.0/"+typ+"s", servertest.Object{typ: o}, func(answer servertest.Object) {
-		id = answer[typ].(servertest.Object)["id"].(string)
-		l.names[id] = name
-	})
+	ok = l.send(
+		"POST",
+		"/networking/v2.0/"+typ+"s",
+		servertest.Object{typ: o},
+		func(answer servertest.Object) {
+			id = answer[typ].(servertest.Object)["id"].(string)
+			l.names[id] = name
+		},
+	)
 	return id, ok
 }
 
-// runRound sends one sequence of requests. runRound stops at the first request that berth does not acknowledge, and returns
-// false. In every second round, runRound also deletes the port that it created in this round.
+// runRound sends one sequence of requests. runRound stops at the first request that berth does not
+// acknowledge, and returns false. In every second round, runRound also deletes the port that it created in
+// this round.
 func (l *clientLoad) runRound() bool {
 	network, ok := l.create("network", servertest.Object{})
 	if !ok {
@@ -313,23 +376,38 @@ func (l *clientLoad) runRound() bool {
 	if _, ok = l.create("subnet", servertest.SubnetBody(network)); !ok {
 		return false
 	}
-	if !l.send("POST", "/agent/v1/state", servertest.Object{"agent_type": "Open vSwitch agent", "host": "cmp-1"}, func(servertest.Object) {}) {
+	if !l.send(
+		"POST",
+		"/agent/v1/state",
+		servertest.Object{"agent_type": "Open vSwitch agent", "host": "cmp-1"},
+		func(servertest.Object) {},
+	) {
 		return false
 	}
 	port, ok := l.create("port", servertest.PortBody(network))
 	return ok && l.renameNetwork(network) && l.allocate() &&
-		l.send("POST", "/agent/v1/reports", servertest.ReportsBody(port), func(servertest.Object) { l.reported[port] = true }) &&
+		l.send(
+			"POST",
+			"/agent/v1/reports",
+			servertest.ReportsBody(port),
+			func(servertest.Object) { l.reported[port] = true },
+		) &&
 		(l.rounds.Load()%2 == 0 || l.deletePort(port))
 }
 
 func (l *clientLoad) renameNetwork(network string) bool {
 	l.expectNamePrefix(network, "network-")
 	name := "network-renamed-" + network
-	return l.send("PUT", "/networking/v2.0/networks/"+network, servertest.Object{"network": servertest.Object{"name": name}}, func(servertest.Object) { l.names[network] = name })
+	return l.send(
+		"PUT",
+		"/networking/v2.0/networks/"+network,
+		servertest.Object{"network": servertest.Object{"name": name}},
+		func(servertest.Object) { l.names[network] = name },
+	)
 }
 
-// expectNamePrefix records that the object's name must begin with the prefix. The rest of the name is uncertain until berth acknowledges
-// the request that renames the object.
+// expectNamePrefix records that the object's name must begin with the prefix. The rest of the name is
+// uncertain until berth acknowledges the request that renames the object.
 func (l *clientLoad) expectNamePrefix(id, prefix string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -338,13 +416,29 @@ func (l *clientLoad) expectNamePrefix(id, prefix string) {
 
 func (l *clientLoad) allocate() bool {
 	consumer := uuid.NewString()
-	return l.send("PUT", "/placement/allocations/"+consumer, servertest.Object{"allocations": servertest.Object{l.provider: servertest.Object{"resources": servertest.Object{"VCPU": 1, "MEMORY_MB": 1}}},
-		"project_id": "p", "user_id": "u", "consumer_generation": nil}, func(servertest.Object) { l.consumers[consumer] = true })
+	return l.send(
+		"PUT",
+		"/placement/allocations/"+consumer,
+		servertest.Object{
+			"allocations": servertest.Object{
+				l.provider: servertest.Object{"resources": servertest.Object{"VCPU": 1, "MEMORY_MB": 1}},
+			},
+			"project_id":          "p",
+			"user_id":             "u",
+			"consumer_generation": nil,
+		},
+		func(servertest.Object) { l.consumers[consumer] = true },
+	)
 }
 
 func (l *clientLoad) deletePort(port string) bool {
 	l.mu.Lock()
 	delete(l.names, port)
 	l.mu.Unlock()
-	return l.send("DELETE", "/networking/v2.0/ports/"+port, nil, func(servertest.Object) { l.deleted[port] = true })
+	return l.send(
+		"DELETE",
+		"/networking/v2.0/ports/"+port,
+		nil,
+		func(servertest.Object) { l.deleted[port] = true },
+	)
 }

@@ -9,8 +9,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestAudit_CostsOneStatementAndNoRoundTrip compares the statements and the round trips of the most frequent writes with and without the
-// audit log.
+// TestAudit_CostsOneStatementAndNoRoundTrip compares the statements and the round trips of the most frequent
+// writes with and without the audit log.
 func TestAudit_CostsOneStatementAndNoRoundTrip(t *testing.T) {
 	t.Parallel()
 	cost := func(setting string) map[string][2]int64 {
@@ -40,9 +40,23 @@ func TestAudit_CostsOneStatementAndNoRoundTrip(t *testing.T) {
 	}
 	without, with := cost("BERTH_AUDIT=off"), cost("BERTH_AUDIT=on")
 	for name, got := range with {
-		t.Logf("%s: %d statements in %d round trips without the audit log, %d in %d with it", name, without[name][0], without[name][1], got[0], got[1])
+		t.Logf(
+			"%s: %d statements in %d round trips without the audit log, %d in %d with it",
+			name,
+			without[name][0],
+			without[name][1],
+			got[0],
+			got[1],
+		)
 		if want := [2]int64{without[name][0] + 1, without[name][1]}; got != want {
-			t.Errorf("%s with the audit log: got %d statements in %d round trips, want %d in %d", name, got[0], got[1], want[0], want[1])
+			t.Errorf(
+				"%s with the audit log: got %d statements in %d round trips, want %d in %d",
+				name,
+				got[0],
+				got[1],
+				want[0],
+				want[1],
+			)
 		}
 	}
 }

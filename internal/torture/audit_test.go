@@ -14,8 +14,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// auditBodies are the bodies of requests that change an object although the request with the body of validBodies, or an earlier request of
-// the test, has already changed it.
+// auditBodies are the bodies of requests that change an object although the request with the body of
+// validBodies, or an earlier request of the test, has already changed it.
 var auditBodies = map[string]string{
 	"PUT /networking/v2.0/ports/{id}/bindings/{host}": `{"binding":{"vnic_type":"normal","profile":{"a":7}}}`,
 }
@@ -60,10 +60,19 @@ func (h *hostileClient) changedTables() (changed []string) {
 }
 
 // versioned are the types of objects that have a revision or a generation.
-var versioned = []string{"network", "subnet", "port", "trunk", "security_group", "security_group_rule", "resource_provider", "consumer"}
+var versioned = []string{
+	"network",
+	"subnet",
+	"port",
+	"trunk",
+	"security_group",
+	"security_group_rule",
+	"resource_provider",
+	"consumer",
+}
 
-// TestAudit_EachChangeLeavesOneRecord sends a request to every route that changes something. A request leaves a record in the audit log if
-// and only if it has changed rows.
+// TestAudit_EachChangeLeavesOneRecord sends a request to every route that changes something. A request leaves
+// a record in the audit log if and only if it has changed rows.
 func TestAudit_EachChangeLeavesOneRecord(t *testing.T) {
 	t.Parallel()
 	h := newHostileClient(t)
@@ -92,7 +101,15 @@ func TestAudit_EachChangeLeavesOneRecord(t *testing.T) {
 			want = 2
 		}
 		if len(records) != want || status >= 400 && want > 0 {
-			t.Errorf("%s: got status %d, changes in the tables %v and %d audit records, want %d: %+v", operation, status, changed, len(records), want, records)
+			t.Errorf(
+				"%s: got status %d, changes in the tables %v and %d audit records, want %d: %+v",
+				operation,
+				status,
+				changed,
+				len(records),
+				want,
+				records,
+			)
 		}
 		for _, got := range records {
 			recorded[operation] = true
@@ -113,22 +130,44 @@ func checkAuditRecord(t *testing.T, method, route, request string, got auditlog.
 			api = prefix
 		}
 	}
-	want := auditlog.Record{At: got.At, Outcome: auditlog.Success, User: "admin", Project: "admin", Roles: []string{"admin", "service"}, RequestID: request,
-		Address: "127.0.0.1", API: api, Method: method, Route: route, ObjectType: got.ObjectType, ObjectID: got.ObjectID, Before: got.Before, After: got.After}
+	want := auditlog.Record{
+		At:         got.At,
+		Outcome:    auditlog.Success,
+		User:       "admin",
+		Project:    "admin",
+		Roles:      []string{"admin", "service"},
+		RequestID:  request,
+		Address:    "127.0.0.1",
+		API:        api,
+		Method:     method,
+		Route:      route,
+		ObjectType: got.ObjectType,
+		ObjectID:   got.ObjectID,
+		Before:     got.Before,
+		After:      got.After,
+	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("%s %s: the audit record differs (-want +got):\n%s", method, route, d)
 	}
 	if got.At.IsZero() || got.ObjectType == "" || got.ObjectID == "" && got.ObjectType != "journal" {
 		t.Errorf("%s %s: got a record without a time or an object: %+v", method, route, got)
 	}
-	if !slices.Contains(versioned, got.ObjectType) || strings.HasPrefix(route, "/reservation/") || strings.HasPrefix(route, "/operator/") {
+	if !slices.Contains(versioned, got.ObjectType) || strings.HasPrefix(route, "/reservation/") ||
+		strings.HasPrefix(route, "/operator/") {
 		return // objects without a revision
 	}
 	if method+route == "PUT/placement/resource_providers/{uuid}" {
 		return // a new name does not change the generation
 	}
-	if got.Before == nil && got.After == nil || got.Before != nil && got.After != nil && *got.After < *got.Before {
-		t.Errorf("%s %s: got a record of a %s without its revision or generation, or with a smaller one after the change: %+v", method, route, got.ObjectType, got)
+	if got.Before == nil && got.After == nil ||
+		got.Before != nil && got.After != nil && *got.After < *got.Before {
+		t.Errorf(
+			"%s %s: got a record of a %s without its revision or generation, or with a smaller one after the change: %+v",
+			method,
+			route,
+			got.ObjectType,
+			got,
+		)
 	}
 }
 
@@ -141,7 +180,13 @@ func TestAudit_EachDenialLeavesOneRecord(t *testing.T) {
 		if r.Open {
 			continue
 		}
-		a := attack{method: r.Method, path: h.concretePath(r.Path), token: "eve:demo", body: h.fillGenerations(h.fill(validBodies[r.Method+" "+r.Path])), header: http.Header{"X-Roles": {"unheard"}}}
+		a := attack{
+			method: r.Method,
+			path:   h.concretePath(r.Path),
+			token:  "eve:demo",
+			body:   h.fillGenerations(h.fill(validBodies[r.Method+" "+r.Path])),
+			header: http.Header{"X-Roles": {"unheard"}},
+		}
 		status, _, header, err := h.send(t.Context(), a)
 		if err != nil {
 			t.Fatal(err)
@@ -159,7 +204,10 @@ func TestAudit_EachDenialLeavesOneRecord(t *testing.T) {
 			if r.Outcome != auditlog.Denied {
 				continue // written before the test, while the objects of the test were created
 			}
-			if r.User != "eve" || r.Project != "demo" || !slices.Equal(r.Roles, []string{"unheard"}) || r.Status != http.StatusForbidden || r.Address != "127.0.0.1" || r.ObjectType == "" {
+			if r.User != "eve" || r.Project != "demo" || !slices.Equal(r.Roles, []string{"unheard"}) ||
+				r.Status != http.StatusForbidden ||
+				r.Address != "127.0.0.1" ||
+				r.ObjectType == "" {
 				t.Errorf("record of a refused request: got %+v", r)
 			}
 			if _, twice := got[r.RequestID]; twice {
@@ -174,8 +222,8 @@ func TestAudit_EachDenialLeavesOneRecord(t *testing.T) {
 	}
 }
 
-// checkAuditLogComplete checks that each committed change of an object has exactly one record in the audit log, that no record is about a
-// change that was not committed, and that the hash chain is intact.
+// checkAuditLogComplete checks that each committed change of an object has exactly one record in the audit
+// log, that no record is about a change that was not committed, and that the hash chain is intact.
 func checkAuditLogComplete(s *servertest.Deployment) {
 	s.Helper()
 	const log = `
@@ -209,7 +257,9 @@ func checkAuditLogComplete(s *servertest.Deployment) {
 			s.Errorf("check the audit log after the crashes: want no %s, found %v", what, found)
 		}
 	}
-	chain := s.Rows(`select '{"sequence":' || sequence || ',"hash":"' || encode(hash, 'hex') || '","record":' || record || '}' from audit_record order by sequence`)
+	chain := s.Rows(
+		`select '{"sequence":' || sequence || ',"hash":"' || encode(hash, 'hex') || '","record":' || record || '}' from audit_record order by sequence`,
+	)
 	page := auditlog.Page{Records: make([]auditlog.Sealed, len(chain))}
 	for i, line := range chain {
 		if err := json.Unmarshal([]byte(line), &page.Records[i]); err != nil {
@@ -218,6 +268,10 @@ func checkAuditLogComplete(s *servertest.Deployment) {
 	}
 	v := auditlog.Verifier{}
 	if err := v.Check(page); err != nil || len(chain) == 0 {
-		s.Errorf("verify the audit log after the crashes: got %d sealed records and the error %v, want some and none", len(chain), err)
+		s.Errorf(
+			"verify the audit log after the crashes: got %d sealed records and the error %v, want some and none",
+			len(chain),
+			err,
+		)
 	}
 }

@@ -29,8 +29,9 @@ var routesWithoutDatabase = []string{
 	"GET /placement/: 200", "GET /reservation/: 300", "GET /reservation/versions: 300", "POST /operator/v1/policy/check: 200",
 }
 
-// requestsWithoutWrite are the routes whose example request berth answers without writing a row, because the request asks a question, the
-// tag does not exist, or the generation is not the current one. Each route has the status of its answer.
+// requestsWithoutWrite are the routes whose example request berth answers without writing a row, because the
+// request asks a question, the tag does not exist, or the generation is not the current one. Each route has
+// the status of its answer.
 var requestsWithoutWrite = []string{
 	"DELETE /networking/v2.0/networks/{id}/tags/{tag}: 404", "DELETE /networking/v2.0/ports/{id}/tags/{tag}: 404",
 	"DELETE /networking/v2.0/security-groups/{id}/tags/{tag}: 404", "DELETE /networking/v2.0/subnets/{id}/tags/{tag}: 404",
@@ -38,12 +39,17 @@ var requestsWithoutWrite = []string{
 }
 
 // requiredQueries has the query string for each route that refuses a request without a query string.
-var requiredQueries = map[string]string{"/placement/allocation_candidates": "?resources=VCPU:1", "/placement/usages": "?project_id=demo",
-	"/operator/v1/candidates/explain": "?resources=VCPU:1", "/console/find": "?id=1"}
+var requiredQueries = map[string]string{
+	"/placement/allocation_candidates": "?resources=VCPU:1",
+	"/placement/usages":                "?project_id=demo",
+	"/operator/v1/candidates/explain":  "?resources=VCPU:1",
+	"/console/find":                    "?id=1",
+}
 
-// expectUnavailable sends an example request to each route or, if onlyWrites is true, to each route whose method is not GET. Each route
-// must answer 503 in the format of its API, with the given reason in its message; the answer must have the header Retry-After, or say that
-// the change may have been made. expectUnavailable returns the routes that gave another answer, each with the status of that answer.
+// expectUnavailable sends an example request to each route or, if onlyWrites is true, to each route whose
+// method is not GET. Each route must answer 503 in the format of its API, with the given reason in its
+// message; the answer must have the header Retry-After, or say that the change may have been made.
+// expectUnavailable returns the routes that gave another answer, each with the status of that answer.
 func expectUnavailable(h *hostileClient, onlyWrites bool, reason db.Reason) (others []string) {
 	h.t.Helper()
 	var mu sync.Mutex
@@ -55,7 +61,12 @@ func expectUnavailable(h *hostileClient, onlyWrites bool, reason db.Reason) (oth
 		route := r.Method + " " + api.Prefix + r.Path
 		path := strings.ReplaceAll(h.concretePath(api.Prefix+r.Path), "{seq}", "1")
 		path += requiredQueries[path]
-		a := attack{method: r.Method, path: path, body: strings.NewReplacer(providerGenerationMark, "1", consumerGenerationMark, "1").Replace(h.fill(validBodies[route]))}
+		a := attack{
+			method: r.Method,
+			path:   path,
+			body: strings.NewReplacer(providerGenerationMark, "1", consumerGenerationMark, "1").
+				Replace(h.fill(validBodies[route])),
+		}
 		requests.Go(func() {
 			status, body, header, err := h.send(h.t.Context(), a)
 			if err != nil {
@@ -69,16 +80,27 @@ func expectUnavailable(h *hostileClient, onlyWrites bool, reason db.Reason) (oth
 				return
 			}
 			if err := checkErrorBody(a.path, status, header, body); err != nil {
-				h.t.Errorf("%s: got the body %.300s; want an error in the format of the API: %v", route, body, err)
+				h.t.Errorf(
+					"%s: got the body %.300s; want an error in the format of the API: %v",
+					route,
+					body,
+					err,
+				)
 			}
 			if !bytes.Contains(body, []byte(reason)) {
 				h.t.Errorf("%s: got the body %.300s; want an error with the reason %q", route, body, reason)
 			}
 			repeatable := r.Method != http.MethodPost && r.Method != http.MethodPatch || r.Repeatable
 			unknown := bytes.Contains(body, []byte("may have been made"))
-			if after, err := strconv.Atoi(header.Get("Retry-After")); (err != nil || after < 1) && (repeatable || !unknown) || unknown && repeatable {
-				h.t.Errorf("%s: got Retry-After %q and the body %.300s; want seconds, or a POST that says that the change may have been made",
-					route, header.Get("Retry-After"), body)
+			if after, err := strconv.Atoi(header.Get("Retry-After")); (err != nil || after < 1) &&
+				(repeatable || !unknown) ||
+				unknown && repeatable {
+				h.t.Errorf(
+					"%s: got Retry-After %q and the body %.300s; want seconds, or a POST that says that the change may have been made",
+					route,
+					header.Get("Retry-After"),
+					body,
+				)
 			}
 		})
 	})
@@ -117,7 +139,14 @@ func checkOutage(t *testing.T, h *hostileClient, outage storetest.Outage) {
 	outage.Begin()
 	others := expectUnavailable(h, outage.Reads, "")
 	servertest.Await(t, "a write names the reason", func() bool {
-		status, body, header, err := h.send(t.Context(), attack{method: http.MethodPost, path: "/networking/v2.0/networks", body: `{"network":{"name":"green"}}`})
+		status, body, header, err := h.send(
+			t.Context(),
+			attack{
+				method: http.MethodPost,
+				path:   "/networking/v2.0/networks",
+				body:   `{"network":{"name":"green"}}`,
+			},
+		)
 		if err != nil || status != http.StatusServiceUnavailable {
 			t.Fatalf("create a network: got status %d, body %s, error %v; want 503", status, body, err)
 		}
@@ -132,20 +161,28 @@ func checkOutage(t *testing.T, h *hostileClient, outage storetest.Outage) {
 		t.Errorf("routes that answer something else than 503 during the outage (-want +got):\n%s", d)
 	}
 	servertest.Await(t, "the APIs answer after the outage", func() bool {
-		status, _, _, err := h.send(t.Context(), attack{method: http.MethodGet, path: "/networking/v2.0/ports"})
+		status, _, _, err := h.send(
+			t.Context(),
+			attack{method: http.MethodGet, path: "/networking/v2.0/ports"},
+		)
 		return err == nil && status == http.StatusOK
 	})
 }
 
-// sessionsEnd returns an outage in which each statement waits for a lock until the test terminates the session of the statement.
+// sessionsEnd returns an outage in which each statement waits for a lock until the test terminates the
+// session of the statement.
 func sessionsEnd(t *testing.T, postgres *storetest.Server) storetest.Outage {
 	t.Helper()
 	var rival storetest.Rival
 	done, ended := make(chan struct{}), make(chan struct{})
-	return storetest.Outage{Name: "sessions end (57P01)", Reason: db.ShuttingDown,
+	return storetest.Outage{
+		Name:   "sessions end (57P01)",
+		Reason: db.ShuttingDown,
 		Begin: func() {
 			rival = storetest.NewRival(t, postgres.SuperuserURL())
-			rival.Do(`set deadlock_timeout = '1h'`) // PostgreSQL ends the other session if the two sessions wait for each other
+			rival.Do(
+				`set deadlock_timeout = '1h'`,
+			) // PostgreSQL ends the other session if the two sessions wait for each other
 			rival.Do(`begin`)
 			rival.Do(`do $$
 				declare
@@ -171,7 +208,8 @@ func sessionsEnd(t *testing.T, postgres *storetest.Server) storetest.Outage {
 			close(done)
 			<-ended
 			rival.Do(`rollback`)
-		}}
+		},
+	}
 }
 
 func TestLockedTable_OtherTablesAndOperatorsAreServed(t *testing.T) {
@@ -188,8 +226,11 @@ func TestLockedTable_OtherTablesAndOperatorsAreServed(t *testing.T) {
 	for range 200 {
 		writers.Go(func() { // writes again and again, as an impatient client does
 			for ctx.Err() == nil {
-				status, _, _, err := h.send(ctx, attack{method: http.MethodPost, path: "/networking/v2.0/ports",
-					body: `{"port":{"network_id":"` + h.ids["network"] + `","project_id":"demo"}}`})
+				status, _, _, err := h.send(
+					ctx,
+					attack{method: http.MethodPost, path: "/networking/v2.0/ports",
+						body: `{"port":{"network_id":"` + h.ids["network"] + `","project_id":"demo"}}`},
+				)
 				if err == nil {
 					results <- status
 				}
@@ -197,7 +238,8 @@ func TestLockedTable_OtherTablesAndOperatorsAreServed(t *testing.T) {
 		})
 	}
 	rival.AwaitWaiter()
-	if status := <-results; status != http.StatusServiceUnavailable { // the waiting requests already use all database connections that requests of this kind may use
+	// the waiting requests already use all database connections that requests of this kind may use
+	if status := <-results; status != http.StatusServiceUnavailable {
 		t.Errorf("create a port while the table is locked: got status %d, want 503", status)
 	}
 	for _, a := range []attack{
@@ -211,7 +253,13 @@ func TestLockedTable_OtherTablesAndOperatorsAreServed(t *testing.T) {
 	} {
 		status, body, _, err := h.send(t.Context(), a)
 		if err != nil || status >= 300 {
-			t.Errorf("%s while another table is locked: got status %d, body %s, error %v; want success", a, status, body, err)
+			t.Errorf(
+				"%s while another table is locked: got status %d, body %s, error %v; want success",
+				a,
+				status,
+				body,
+				err,
+			)
 		}
 	}
 	servertest.Await(t, "/readyz names the database as ok while a table is locked", func() bool {
@@ -228,7 +276,19 @@ func TestGoneClient_StopsItsWork(t *testing.T) {
 	database := storetest.URL(t)
 	h := newHostileClientOn(t, database, "api")
 	rival := storetest.NewRival(t, database)
-	lock := `lock table ` + strings.Join([]string{"network", "port", "provider", "consumer", "lease", "agent", "journal_entry", "generation_change"}, ", ")
+	lock := `lock table ` + strings.Join(
+		[]string{
+			"network",
+			"port",
+			"provider",
+			"consumer",
+			"lease",
+			"agent",
+			"journal_entry",
+			"generation_change",
+		},
+		", ",
+	)
 	for _, a := range []attack{
 		{method: http.MethodGet, path: "/networking/v2.0/ports"},
 		{method: http.MethodPost, path: "/networking/v2.0/networks", body: `{"network":{"name":"green"}}`},
@@ -247,7 +307,8 @@ func TestGoneClient_StopsItsWork(t *testing.T) {
 			defer cancel()
 			a.path, a.body = h.fill(a.path), h.fill(a.body)
 			var clients sync.WaitGroup
-			for range 3 { // several clients, so that the test also covers requests that berth handles in one transaction
+			// several clients, so that the test also covers requests that berth handles in one transaction
+			for range 3 {
 				clients.Go(func() { _, _, _, _ = h.send(ctx, a) })
 			}
 			rival.AwaitWaiter()
@@ -269,7 +330,13 @@ func TestHungDatabase_EveryRouteAnswers503AtOnce(t *testing.T) {
 	query := u.Query()
 	query.Set("connect_timeout", "600") // no request must fail before the hang is detected
 	u.RawQuery = query.Encode()
-	h := newHostileClientOn(t, u.String(), "api", "BERTH_REQUEST_TIMEOUT=50s", "BERTH_DATABASE_ANSWER_TIMEOUT=15s")
+	h := newHostileClientOn(
+		t,
+		u.String(),
+		"api",
+		"BERTH_REQUEST_TIMEOUT=50s",
+		"BERTH_DATABASE_ANSWER_TIMEOUT=15s",
+	)
 	hang := postgres.Outages()[0]
 	end := sync.OnceFunc(hang.End)
 	defer end()
@@ -281,7 +348,10 @@ func TestHungDatabase_EveryRouteAnswers503AtOnce(t *testing.T) {
 	}
 	end()
 	servertest.Await(t, "the APIs answer after the hang", func() bool {
-		status, _, _, err := h.send(t.Context(), attack{method: http.MethodGet, path: "/networking/v2.0/ports"})
+		status, _, _, err := h.send(
+			t.Context(),
+			attack{method: http.MethodGet, path: "/networking/v2.0/ports"},
+		)
 		return err == nil && status == http.StatusOK
 	})
 }

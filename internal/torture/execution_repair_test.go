@@ -17,9 +17,9 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestWorkflowsEndedByHand_RunAgain terminates, cancels and resets the workflows of ports. The sweep, a job that restarts ended workflows
-// every minute, is paused, so that only the reconciler (the comparison of the rows with Temporal's executions) can start the workflows
-// again.
+// TestWorkflowsEndedByHand_RunAgain terminates, cancels and resets the workflows of ports. The sweep, a job
+// that restarts ended workflows every minute, is paused, so that only the reconciler (the comparison of the
+// rows with Temporal's executions) can start the workflows again.
 func TestWorkflowsEndedByHand_RunAgain(t *testing.T) {
 	t.Parallel()
 	s, temporal := servertest.SharedDeployment(t)
@@ -32,8 +32,12 @@ func TestWorkflowsEndedByHand_RunAgain(t *testing.T) {
 		},
 		"cancelled": func(ctx context.Context, id string) error { return temporal.CancelWorkflow(ctx, id, "") },
 		"reset": func(ctx context.Context, id string) error {
-			_, err := temporal.ResetWorkflowExecution(ctx, &workflowservice.ResetWorkflowExecutionRequest{Namespace: namespaceOf(s),
-				WorkflowExecution: &common.WorkflowExecution{WorkflowId: id}, WorkflowTaskFinishEventId: firstTask(s, temporal, id), RequestId: id})
+			_, err := temporal.ResetWorkflowExecution(ctx, &workflowservice.ResetWorkflowExecutionRequest{
+				Namespace:                 namespaceOf(s),
+				WorkflowExecution:         &common.WorkflowExecution{WorkflowId: id},
+				WorkflowTaskFinishEventId: firstTask(s, temporal, id),
+				RequestId:                 id,
+			})
 			return err
 		},
 		"deleted in Temporal": func(ctx context.Context, id string) error {
@@ -68,8 +72,9 @@ func TestWorkflowsEndedByHand_RunAgain(t *testing.T) {
 	}
 }
 
-// TestReportsToATerminatedWorkflow_AreNotLost terminates a port's workflow that has received reports as signals, but has not applied them
-// because no worker runs. When a worker runs again, the port must become ACTIVE.
+// TestReportsToATerminatedWorkflow_AreNotLost terminates a port's workflow that has received reports as
+// signals, but has not applied them because no worker runs. When a worker runs again, the port must become
+// ACTIVE.
 func TestReportsToATerminatedWorkflow_AreNotLost(t *testing.T) {
 	t.Parallel()
 	s, temporal := servertest.SharedDeployment(t)
@@ -78,7 +83,10 @@ func TestReportsToATerminatedWorkflow_AreNotLost(t *testing.T) {
 	c.RegisterAgents()
 	port := createWaitingPort(c)
 	id := contract.PortID(port)
-	s.Await("the port has a workflow that has completed a task", func() string { return notOpen(s, temporal, id) })
+	s.Await(
+		"the port has a workflow that has completed a task",
+		func() string { return notOpen(s, temporal, id) },
+	)
 	firstTask(s, temporal, id)
 	c.Kill()
 	for _, r := range []contract.Report{{Entity: "L2", Host: "cmp-1"}, {Entity: "DHCP", Host: "net-1"}} {
@@ -155,8 +163,9 @@ func TestScheduleDeletedByHand_IsCreatedAgain(t *testing.T) {
 	logTime(t, begin, "creating the schedule again")
 }
 
-// TestPostgreSQLRestoredFromBackup_ExecutionsWithoutRowsEnd restores the database from a backup. The restored database lacks a port whose
-// workflow exists. In the restored database, new journal entries also get numbers for which Temporal already has a completed workflow.
+// TestPostgreSQLRestoredFromBackup_ExecutionsWithoutRowsEnd restores the database from a backup. The restored
+// database lacks a port whose workflow exists. In the restored database, new journal entries also get numbers
+// for which Temporal already has a completed workflow.
 func TestPostgreSQLRestoredFromBackup_ExecutionsWithoutRowsEnd(t *testing.T) {
 	t.Parallel()
 	s, temporal := servertest.SharedDeployment(t)
@@ -193,7 +202,10 @@ func TestPostgreSQLRestoredFromBackup_ExecutionsWithoutRowsEnd(t *testing.T) {
 	s.AwaitNone("all entries are completed", servertest.UnfinishedEntries)
 	logTime(t, begin, "sending entries whose numbers are assigned again")
 	for _, port := range []string{kept, fresh} {
-		s.Await("the port has a workflow", func() string { return notOpen(s, temporal, contract.PortID(port)) })
+		s.Await(
+			"the port has a workflow",
+			func() string { return notOpen(s, temporal, contract.PortID(port)) },
+		)
 	}
 	s.Await("the gauges are zero", func() string { return strings.Join(projectionDifferences(c), ", ") })
 }
@@ -227,8 +239,8 @@ func databaseName(s *servertest.Deployment) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// copyDatabase makes the database `to` a copy of the database `from`. No process of berth may use the database `from` meanwhile. If the
-// database `to` exists, copyDatabase replaces it.
+// copyDatabase makes the database `to` a copy of the database `from`. No process of berth may use the
+// database `from` meanwhile. If the database `to` exists, copyDatabase replaces it.
 func copyDatabase(s *servertest.Deployment, from, to string) {
 	s.Helper()
 	admin, err := url.Parse(s.Database)
@@ -244,22 +256,35 @@ func copyDatabase(s *servertest.Deployment, from, to string) {
 	if _, err := c.Exec(s.Context(), `drop database if exists `+pgx.Identifier{to}.Sanitize()+` with (force)`); err != nil {
 		s.Fatal(err)
 	}
-	s.Await("the database is copied", func() string { // PostgreSQL notices the end of a killed process only after some time
-		_, err := c.Exec(s.Context(), `select pg_terminate_backend(pid, 60000) from pg_stat_activity where datname = $1`, from)
-		if err != nil {
-			return err.Error()
-		}
-		_, err = c.Exec(s.Context(), `create database `+pgx.Identifier{to}.Sanitize()+` template `+pgx.Identifier{from}.Sanitize())
-		if err != nil {
-			return err.Error()
-		}
-		return ""
-	})
+	s.Await(
+		"the database is copied",
+		func() string { // PostgreSQL notices the end of a killed process only after some time
+			_, err := c.Exec(
+				s.Context(),
+				`select pg_terminate_backend(pid, 60000) from pg_stat_activity where datname = $1`,
+				from,
+			)
+			if err != nil {
+				return err.Error()
+			}
+			_, err = c.Exec(
+				s.Context(),
+				`create database `+pgx.Identifier{to}.Sanitize()+` template `+pgx.Identifier{from}.Sanitize(),
+			)
+			if err != nil {
+				return err.Error()
+			}
+			return ""
+		},
+	)
 	if strings.HasSuffix(to, "_backup") {
 		s.Cleanup(func() {
 			c, err := pgx.Connect(context.Background(), admin.String())
 			if err == nil {
-				_, err = c.Exec(context.Background(), `drop database if exists `+pgx.Identifier{to}.Sanitize()+` with (force)`)
+				_, err = c.Exec(
+					context.Background(),
+					`drop database if exists `+pgx.Identifier{to}.Sanitize()+` with (force)`,
+				)
 				_ = c.Close(context.Background())
 			}
 			if err != nil {

@@ -11,8 +11,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestFullSync_ContinuesAfterKill deletes all objects at the controller and kills a worker, PostgreSQL or Temporal during the full sync
-// that follows.
+// TestFullSync_ContinuesAfterKill deletes all objects at the controller and kills a worker, PostgreSQL or
+// Temporal during the full sync that follows.
 func TestFullSync_ContinuesAfterKill(t *testing.T) {
 	t.Parallel()
 	t.Run("worker", func(t *testing.T) {
@@ -27,27 +27,33 @@ func TestFullSync_ContinuesAfterKill(t *testing.T) {
 		t.Parallel()
 		postgres := startOwnPostgres(t)
 		_, settings := servertest.NewNamespace(t)
-		checkFullSyncContinues(servertest.NewDeployment(t, postgres.URL, settings...), func(*servertest.Worker) {
-			if err := postgres.Restart(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		})
+		checkFullSyncContinues(
+			servertest.NewDeployment(t, postgres.URL, settings...),
+			func(*servertest.Worker) {
+				if err := postgres.Restart(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			},
+		)
 	})
 	t.Run("Temporal", func(t *testing.T) {
 		t.Parallel()
 		temporal, temporalClient := startOwnTemporal(t)
 		servertest.PauseSweep(t, temporalClient)
-		checkFullSyncContinues(servertest.NewDeployment(t, storetest.URL(t), "TEMPORAL_ADDRESS="+temporal.Address), func(*servertest.Worker) {
-			temporal.Kill()
-			if err := temporal.Start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		})
+		checkFullSyncContinues(
+			servertest.NewDeployment(t, storetest.URL(t), "TEMPORAL_ADDRESS="+temporal.Address),
+			func(*servertest.Worker) {
+				temporal.Kill()
+				if err := temporal.Start(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			},
+		)
 	})
 }
 
-// checkFullSyncContinues deletes all objects at the controller, starts a full sync, causes a crash after eight requests, and checks that
-// the full sync completes.
+// checkFullSyncContinues deletes all objects at the controller, starts a full sync, causes a crash after
+// eight requests, and checks that the full sync completes.
 func checkFullSyncContinues(s *servertest.Deployment, crash func(victim *servertest.Worker)) {
 	s.Helper()
 	api, victim := s.StartWorker("api"), s.StartWorker("relay,temporal")
@@ -55,7 +61,11 @@ func checkFullSyncContinues(s *servertest.Deployment, crash func(victim *servert
 		network := api.CreateNetwork(fmt.Sprint("net-", i))
 		api.CreateSubnet(network)
 		for range 3 {
-			api.Must("POST", "/networking/v2.0/ports", servertest.Object{"port": servertest.Object{"network_id": network}})
+			api.Must(
+				"POST",
+				"/networking/v2.0/ports",
+				servertest.Object{"port": servertest.Object{"network_id": network}},
+			)
 		}
 	}
 	s.AwaitNone("all earlier changes are mirrored", servertest.UnfinishedEntries)
@@ -80,7 +90,10 @@ func checkFullSyncContinues(s *servertest.Deployment, crash func(victim *servert
 	}
 	log := slices.DeleteFunc(s.Controller.Requests(), func(w controllerRequest) bool { return !w.Applied })
 	if last := log[len(log)-1]; last.ID != servertest.Canary {
-		s.Errorf("run a full sync: the last applied request is %+v, want the creation of the check network", last)
+		s.Errorf(
+			"run a full sync: the last applied request is %+v, want the creation of the check network",
+			last,
+		)
 	}
 	s.AwaitMirroredAndAudited(api)
 }

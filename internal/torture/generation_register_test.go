@@ -21,9 +21,10 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestGeneration_OneWriterThroughKills runs clients that write the same consumers and provider through two berth processes. While
-// the clients run, the test kills the berth processes and PostgreSQL with SIGKILL. TestGeneration_OneWriterThroughKills checks
-// that the history of the requests is linearizable: of the writes with the same generation, at most one succeeds.
+// TestGeneration_OneWriterThroughKills runs clients that write the same consumers and provider through two
+// berth processes. While the clients run, the test kills the berth processes and PostgreSQL with SIGKILL.
+// TestGeneration_OneWriterThroughKills checks that the history of the requests is linearizable: of the writes
+// with the same generation, at most one succeeds.
 func TestGeneration_OneWriterThroughKills(t *testing.T) {
 	t.Parallel()
 	postgres := startOwnPostgres(t)
@@ -61,11 +62,16 @@ func TestGeneration_OneWriterThroughKills(t *testing.T) {
 			t.Errorf("check the database after the kills: want no %s, found %v", what, found)
 		}
 	}
-	t.Logf("clients sent %d requests: berth acknowledged %d writes, and %d writes got no answer", len(c.ops), c.acknowledged, c.unanswered)
+	t.Logf(
+		"clients sent %d requests: berth acknowledged %d writes, and %d writes got no answer",
+		len(c.ops),
+		c.acknowledged,
+		c.unanswered,
+	)
 }
 
-// replica is a berth process with the role api. After a kill, the test restarts the process of a replica on the same
-// TCP port.
+// replica is a berth process with the role api. After a kill, the test restarts the process of a replica on
+// the same TCP port.
 type replica struct {
 	deployment *servertest.Deployment
 	port       int
@@ -95,8 +101,8 @@ func (r *replica) restart() {
 	r.start()
 }
 
-// registerClients are clients that read and write a few registers through any replica. A register is the data that one Placement
-// generation protects. The registerClients record the history of their requests.
+// registerClients are clients that read and write a few registers through any replica. A register is the data
+// that one Placement generation protects. The registerClients record the history of their requests.
 type registerClients struct {
 	history
 	deployment         *servertest.Deployment
@@ -109,17 +115,30 @@ type registerClients struct {
 
 func newRegisterClients(s *servertest.Deployment, replicas []*replica) *registerClients {
 	s.Helper()
-	c := &registerClients{history: history{start: time.Now()}, deployment: s, replicas: replicas, consumers: []string{uuid.NewString(), uuid.NewString()}}
+	c := &registerClients{
+		history:    history{start: time.Now()},
+		deployment: s,
+		replicas:   replicas,
+		consumers:  []string{uuid.NewString(), uuid.NewString()},
+	}
 	api := replicas[0].worker.Load()
-	c.allocationProvider = fmt.Sprint(api.Must("POST", "/placement/resource_providers", servertest.Object{"name": "allocations"})["uuid"])
-	c.provider = fmt.Sprint(api.Must("POST", "/placement/resource_providers", servertest.Object{"name": "register"})["uuid"])
-	api.Must("PUT", "/placement/resource_providers/"+c.allocationProvider+"/inventories", servertest.Object{"resource_provider_generation": 0,
-		"inventories": servertest.Object{"VCPU": servertest.Object{"total": 1_000_000_000}}})
+	c.allocationProvider = fmt.Sprint(
+		api.Must("POST", "/placement/resource_providers", servertest.Object{"name": "allocations"})["uuid"],
+	)
+	c.provider = fmt.Sprint(
+		api.Must("POST", "/placement/resource_providers", servertest.Object{"name": "register"})["uuid"],
+	)
+	api.Must(
+		"PUT",
+		"/placement/resource_providers/"+c.allocationProvider+"/inventories",
+		servertest.Object{"resource_provider_generation": 0,
+			"inventories": servertest.Object{"VCPU": servertest.Object{"total": 1_000_000_000}}},
+	)
 	return c
 }
 
-// run starts n clients, which send requests until the test calls `stop`. The returned function `stop` stops the clients and waits
-// until the clients have ended.
+// run starts n clients, which send requests until the test calls `stop`. The returned function `stop` stops
+// the clients and waits until the clients have ended.
 func (c *registerClients) run(n int) (stop func()) {
 	var over atomic.Bool
 	var clients sync.WaitGroup
@@ -154,8 +173,9 @@ func (c *registerClients) awaitWrites() {
 	})
 }
 
-// readThenWrite reads a register, and then writes the register with the generation that it has read or with an earlier
-// generation. readThenWrite writes only after a successful read, so that each client has at most one unanswered write per outage.
+// readThenWrite reads a register, and then writes the register with the generation that it has read or with
+// an earlier generation. readThenWrite writes only after a successful read, so that each client has at most
+// one unanswered write per outage.
 func (c *registerClients) readThenWrite(client int, r *rand.Rand) bool {
 	a := access{kind: read, register: c.provider, slot: r.IntN(slotCount)}
 	if r.IntN(2) == 0 {
@@ -183,8 +203,9 @@ func (c *registerClients) readThenWrite(client int, r *rand.Rand) bool {
 
 var registerTraits = []string{"COMPUTE_NODE", "HW_CPU_X86_AVX", "HW_CPU_X86_SSE"}
 
-// access sends a request to a random replica and records the outcome of the request in the history. access does not record a read
-// without an answer, and does not record a request if the connection was refused. access returns false if no answer arrived.
+// access sends a request to a random replica and records the outcome of the request in the history. access
+// does not record a read without an answer, and does not record a request if the connection was refused.
+// access returns false if no answer arrived.
 func (c *registerClients) access(client int, r *rand.Rand, a access) (outcome, bool) {
 	method, path, body := c.request(a)
 	began := time.Now()
@@ -195,7 +216,11 @@ func (c *registerClients) access(client int, r *rand.Rand, a access) (outcome, b
 		return o, false
 	case status == http.StatusConflict:
 		if o.refused = true; !strings.Contains(fmt.Sprint(answer), "placement.concurrent_update") {
-			c.deployment.Errorf("access %+v: got status 409 with the body %v, want the error code placement.concurrent_update in it", a, answer)
+			c.deployment.Errorf(
+				"access %+v: got status 409 with the body %v, want the error code placement.concurrent_update in it",
+				a,
+				answer,
+			)
 		}
 	case o.known && status >= http.StatusBadRequest:
 		c.deployment.Errorf("access %+v: got status %d, body %v; want success or 409", a, status, answer)
@@ -217,25 +242,35 @@ func (c *registerClients) request(a access) (method, path string, body any) {
 		return http.MethodGet, path, nil
 	}
 	if a.register == c.provider {
-		name, value := [slotCount]string{"aggregates", "traits", "inventories"}[a.slot], any([]string{a.value})
+		name, value := [slotCount]string{"aggregates", "traits", "inventories"}[a.slot], any(
+			[]string{a.value},
+		)
 		if a.slot == inventorySlot {
 			total, _ := strconv.Atoi(a.value)
 			value = servertest.Object{"VCPU": servertest.Object{"total": total}}
 		}
 		return http.MethodPut, path, servertest.Object{name: value, "resource_provider_generation": a.expect}
 	}
-	o := servertest.Object{"allocations": servertest.Object{}, "project_id": "p", "user_id": "u", "consumer_generation": nil}
+	o := servertest.Object{
+		"allocations":         servertest.Object{},
+		"project_id":          "p",
+		"user_id":             "u",
+		"consumer_generation": nil,
+	}
 	if a.expect > 0 {
 		o["consumer_generation"] = a.expect
 	}
 	if amount, err := strconv.Atoi(a.value); err == nil {
-		o["allocations"] = servertest.Object{c.allocationProvider: servertest.Object{"resources": servertest.Object{"VCPU": amount}}}
+		o["allocations"] = servertest.Object{
+			c.allocationProvider: servertest.Object{"resources": servertest.Object{"VCPU": amount}},
+		}
 	}
 	return http.MethodPut, path, o
 }
 
-// parseAnswer returns the generation and the value of the register in an answer. For a write of a consumer, parseAnswer returns
-// the generation that the write must produce, because the answer to this write has no body.
+// parseAnswer returns the generation and the value of the register in an answer. For a write of a consumer,
+// parseAnswer returns the generation that the write must produce, because the answer to this write has no
+// body.
 func (c *registerClients) parseAnswer(a access, answer servertest.Object) (generation int64, value string) {
 	if a.register != c.provider {
 		switch a.kind {

@@ -6,10 +6,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// countWritesSQL is SQL that installs triggers which count the write statements of each table. The triggers count in PostgreSQL sequences,
-// because a rollback does not reset a sequence, so rolled back writes are counted, too.
-// The sequence touched counts the writes of all tables, because reading one sequence after each request is cheap.
-// The tables of the audit log are left out, because berth also records there which requests it has refused.
+// countWritesSQL is SQL that installs triggers which count the write statements of each table. The triggers
+// count in PostgreSQL sequences, because a rollback does not reset a sequence, so rolled back writes are
+// counted, too. The sequence touched counts the writes of all tables, because reading one sequence after each
+// request is cheap. The tables of the audit log are left out, because berth also records there which requests
+// it has refused.
 const countWritesSQL = `
 create sequence touched;
 create function touch() returns trigger language plpgsql as $$

@@ -19,13 +19,16 @@ import (
 // longList is the number of items in a list that no API accepts.
 const longList = 10_000
 
-// maxRefusalQueries is the maximum number of SQL statements of a request that berth refuses because of a long list. Some routes read the
-// object in their path first: a lease with its reservations needs the most statements.
+// maxRefusalQueries is the maximum number of SQL statements of a request that berth refuses because of a long
+// list. Some routes read the object in their path first: a lease with its reservations needs the most
+// statements.
 const maxRefusalQueries = 10
 
 var (
 	lengthError = regexp.MustCompile(`(more than|at most|1 to) [0-9]+`)
-	dynamicKey  = regexp.MustCompile(`^([A-Z_][A-Z0-9_]+|[0-9a-f-]{36})$`) // resource class, UUID or group suffix
+	dynamicKey  = regexp.MustCompile(
+		`^([A-Z_][A-Z0-9_]+|[0-9a-f-]{36})$`,
+	) // resource class, UUID or group suffix
 )
 
 // longListBody is a request body with one list that is too long.
@@ -34,10 +37,16 @@ type longListBody struct {
 	body string
 }
 
-// longListBodies returns copies of a JSON document. In each copy, one array has longList items, or one object whose keys are names of
-// resource classes or UUIDs has longList keys. The items are short, so that the body is not too large.
+// longListBodies returns copies of a JSON document. In each copy, one array has longList items, or one object
+// whose keys are names of resource classes or UUIDs has longList keys. The items are short, so that the body
+// is not too large.
 func longListBodies(t *testing.T, document string) (all []longListBody) {
-	document = strings.Replace(document, `"mappings":{"":`, `"mappings":{"_1":`, 1) // Placement checks nothing below the suffix ""
+	document = strings.Replace(
+		document,
+		`"mappings":{"":`,
+		`"mappings":{"_1":`,
+		1,
+	) // Placement checks nothing below the suffix ""
 	var root any
 	if err := json.Unmarshal([]byte(document), &root); err != nil {
 		t.Fatalf("parse %s: %v", document, err)
@@ -104,7 +113,8 @@ func manyKeys(like map[string]any) map[string]any {
 	return many
 }
 
-// refuseLongList sends a request with a long list, and checks that berth refuses it because of the length, with few SQL statements.
+// refuseLongList sends a request with a long list, and checks that berth refuses it because of the length,
+// with few SQL statements.
 func (h *hostileClient) refuseLongList(q *queryCounter, a attack, name string) {
 	h.t.Helper()
 	a.body = h.fillGenerations(a.body)
@@ -115,12 +125,28 @@ func (h *hostileClient) refuseLongList(q *queryCounter, a attack, name string) {
 	case err != nil:
 		h.t.Errorf("send the request %s: got no answer: %v", a, err)
 	case status != http.StatusBadRequest || !strings.Contains(string(body), name) || !lengthError.Match(body):
-		h.t.Errorf("send the request %s: got status %d, body %.300s; want 400 with the name %q and the maximum length", a, status, body, name)
+		h.t.Errorf(
+			"send the request %s: got status %d, body %.300s; want 400 with the name %q and the maximum length",
+			a,
+			status,
+			body,
+			name,
+		)
 	case queries > maxRefusalQueries:
-		h.t.Errorf("send the request %s: berth executed %d SQL statements, want at most %d", a, queries, maxRefusalQueries)
+		h.t.Errorf(
+			"send the request %s: berth executed %d SQL statements, want at most %d",
+			a,
+			queries,
+			maxRefusalQueries,
+		)
 	}
 	if err := checkErrorBody(a.path, status, header, body); err != nil {
-		h.t.Errorf("send the request %s: got the body %.300s; want an error in the format of the API: %v", a, body, err)
+		h.t.Errorf(
+			"send the request %s: got the body %.300s; want an error in the format of the API: %v",
+			a,
+			body,
+			err,
+		)
 	}
 }
 
@@ -135,30 +161,55 @@ func TestHostileLists_RefusedBecauseOfTheirLengthBeforeAnyWork(t *testing.T) {
 		}
 		path := h.concretePath(api.Prefix + r.Path)
 		if r.Method == http.MethodGet {
-			h.refuseLongList(q, attack{method: r.Method, path: path + "?many=" + strings.Repeat("a,", longList)}, "many")
-			h.refuseLongList(q, attack{method: r.Method, path: path + "?z=" + strings.Repeat("&z=", longList-1)}, "z")
+			h.refuseLongList(
+				q,
+				attack{method: r.Method, path: path + "?many=" + strings.Repeat("a,", longList)},
+				"many",
+			)
+			h.refuseLongList(
+				q,
+				attack{method: r.Method, path: path + "?z=" + strings.Repeat("&z=", longList-1)},
+				"z",
+			)
 		}
 		document := validBodies[r.Method+" "+api.Prefix+r.Path]
 		if document == "" {
 			return
 		}
 		bodies := longListBodies(t, h.fill(document))
-		if singular, _, bulk := strings.Cut(strings.TrimPrefix(document, `{"`), `":{`); bulk && api.Prefix == "/networking" && r.Method == http.MethodPost && !strings.Contains(r.Path, "{id}") {
-			bodies = append(bodies, longListBody{singular + "s", `{"` + singular + `s":[` + strings.Repeat("{},", longList) + `{}]}`})
+		if singular, _, bulk := strings.Cut(strings.TrimPrefix(document, `{"`), `":{`); bulk &&
+			api.Prefix == "/networking" &&
+			r.Method == http.MethodPost &&
+			!strings.Contains(r.Path, "{id}") {
+			bodies = append(
+				bodies,
+				longListBody{
+					singular + "s",
+					`{"` + singular + `s":[` + strings.Repeat("{},", longList) + `{}]}`,
+				},
+			)
 		}
 		for _, b := range bodies {
 			lists[api.Prefix]++
 			h.refuseLongList(q, attack{method: r.Method, path: path, body: b.body}, b.name)
 		}
 	})
-	for prefix, least := range map[string]int{"/networking": 25, "/placement": 15, "/reservation": 4, "/agent/v1": 1, "/journal/v1": 1, "/operator/v1": 1} {
+	for prefix, least := range map[string]int{
+		"/networking":  25,
+		"/placement":   15,
+		"/reservation": 4,
+		"/agent/v1":    1,
+		"/journal/v1":  1,
+		"/operator/v1": 1,
+	} {
 		if lists[prefix] < least {
 			t.Errorf("lists in the bodies of %s: got %d, want at least %d", prefix, lists[prefix], least)
 		}
 	}
 }
 
-// TestHostileLists_QueriesDoNotGrowWithTheList sends lists that are as long as berth allows, whose items do not exist or exceed a quota.
+// TestHostileLists_QueriesDoNotGrowWithTheList sends lists that are as long as berth allows, whose items do
+// not exist or exceed a quota.
 func TestHostileLists_QueriesDoNotGrowWithTheList(t *testing.T) {
 	t.Parallel()
 	q := newQueryCounter(t, storetest.URL(t))
@@ -166,7 +217,10 @@ func TestHostileLists_QueriesDoNotGrowWithTheList(t *testing.T) {
 	var ids, subports []string
 	for i := range 4000 {
 		ids = append(ids, fmt.Sprintf(`"5a000000-0000-4000-8000-%012d"`, i))
-		subports = append(subports, fmt.Sprintf(`{"port_id":%s,"segmentation_type":"vlan","segmentation_id":%d}`, ids[i], i+1))
+		subports = append(
+			subports,
+			fmt.Sprintf(`{"port_id":%s,"segmentation_type":"vlan","segmentation_id":%d}`, ids[i], i+1),
+		)
 	}
 	groups := strings.Join(ids[:100], ",")
 	for name, tc := range map[string]struct {
@@ -188,7 +242,12 @@ func TestHostileLists_QueriesDoNotGrowWithTheList(t *testing.T) {
 			t.Errorf("%s: got status %d, want %d", name, got, tc.want)
 		}
 		if queries := q.count.Load() - before; queries > maxRefusalQueries {
-			t.Errorf("%s: berth executed %d SQL statements, want at most %d", name, queries, maxRefusalQueries)
+			t.Errorf(
+				"%s: berth executed %d SQL statements, want at most %d",
+				name,
+				queries,
+				maxRefusalQueries,
+			)
 		}
 	}
 }

@@ -28,8 +28,8 @@ func cpuTime(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// serveWithoutTimeouts starts an HTTP server without timeouts and makes the client send its further requests to this server, so
-// that a slow machine can finish each answer.
+// serveWithoutTimeouts starts an HTTP server without timeouts and makes the client send its further requests
+// to this server, so that a slow machine can finish each answer.
 func (h *hostileClient) serveWithoutTimeouts() {
 	h.t.Helper()
 	listener, err := server.Listen("127.0.0.1:0")
@@ -43,8 +43,8 @@ func (h *hostileClient) serveWithoutTimeouts() {
 	h.address, h.http.Timeout = listener.Addr().String(), 10*time.Minute
 }
 
-// measure runs f. measure returns the CPU time that the test process used while f ran, the maximum size of the heap in bytes, and
-// the maximum number of connections to the database.
+// measure runs f. measure returns the CPU time that the test process used while f ran, the maximum size of
+// the heap in bytes, and the maximum number of connections to the database.
 func (h *hostileClient) measure(database string, f func()) (cpu time.Duration, heap uint64, connections int) {
 	h.t.Helper()
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -57,7 +57,9 @@ func (h *hostileClient) measure(database string, f func()) (cpu time.Duration, h
 			runtime.ReadMemStats(&m)
 			heap = max(heap, m.HeapInuse)
 			var n int
-			if conn.QueryRow(h.t.Context(), `select count(*) from pg_stat_activity where datname = current_database() and application_name = 'berth'`).Scan(&n) == nil {
+			if conn.QueryRow(h.t.Context(), `select count(*) from pg_stat_activity where datname = current_database() and application_name = 'berth'`).
+				Scan(&n) ==
+				nil {
 				connections = max(connections, n)
 			}
 			select {
@@ -96,13 +98,23 @@ func TestHostileLoad_MemoryAndConnectionsBounded(t *testing.T) {
 	storetest.Exec(t, h.database, `
 		insert into journal_entry (object_type, object_id, operation, data, parents, project, name)
 		select 'network', i::text, 'create', '{}', '{}', 'demo', 'x' from generate_series(1, 10000) i`)
-	reports := `{"reports":[` + strings.Repeat(`{"port":"{port}","entity":"DHCP","host":"elsewhere"},`, 999) + `{"port":"{port}","entity":"DHCP","host":"elsewhere"}]}`
+	reports := `{"reports":[` + strings.Repeat(
+		`{"port":"{port}","entity":"DHCP","host":"elsewhere"},`,
+		999,
+	) + `{"port":"{port}","entity":"DHCP","host":"elsewhere"}]}`
 	other := `{"reports":[`
 	for i := range 1000 {
-		other += fmt.Sprintf(`{"port":"00000000-0000-0000-0000-%012d","entity":"DHCP","host":"elsewhere"},`, i)
+		other += fmt.Sprintf(
+			`{"port":"00000000-0000-0000-0000-%012d","entity":"DHCP","host":"elsewhere"},`,
+			i,
+		)
 	}
-	// The CPU time limit of each case is a multiple of the CPU time that a list of 10,000 networks takes on the same machine.
-	unit, _, _ := h.measure(h.database, func() { h.must(attack{method: "GET", path: "/networking/v2.0/networks"}) })
+	// The CPU time limit of each case is a multiple of the CPU time that a list of 10,000 networks takes on
+	// the same machine.
+	unit, _, _ := h.measure(
+		h.database,
+		func() { h.must(attack{method: "GET", path: "/networking/v2.0/networks"}) },
+	)
 	maxCPU := 50 * max(unit, 100*time.Millisecond)
 	for name, c := range map[string]struct {
 		a      attack
@@ -132,9 +144,22 @@ func TestHostileLoad_MemoryAndConnectionsBounded(t *testing.T) {
 				}
 				status, size = s, len(body)
 			})
-			t.Logf("got status %d and a body of %d kB, with %s of CPU time and a heap of at most %d MiB", status, size>>10, cpu, heap>>20)
+			t.Logf(
+				"got status %d and a body of %d kB, with %s of CPU time and a heap of at most %d MiB",
+				status,
+				size>>10,
+				cpu,
+				heap>>20,
+			)
 			if status != c.status || cpu > maxCPU || heap > 400<<20 {
-				t.Errorf("send a costly request: got status %d, %s of CPU time and a heap of %d MiB; want status %d, at most %s of CPU time and at most 400 MiB", status, cpu, heap>>20, c.status, maxCPU)
+				t.Errorf(
+					"send a costly request: got status %d, %s of CPU time and a heap of %d MiB; want status %d, at most %s of CPU time and at most 400 MiB",
+					status,
+					cpu,
+					heap>>20,
+					c.status,
+					maxCPU,
+				)
 			}
 		})
 	}
@@ -154,24 +179,40 @@ func TestHostileLoad_MemoryAndConnectionsBounded(t *testing.T) {
 		}
 		wait.Wait()
 	})
-	t.Logf("send 12 requests with bodies of 1 MiB: berth used %s of CPU time, at most %d MiB of heap, and at most %d database connections", cpu, heap>>20, connections)
+	t.Logf(
+		"send 12 requests with bodies of 1 MiB: berth used %s of CPU time, at most %d MiB of heap, and at most %d database connections",
+		cpu,
+		heap>>20,
+		connections,
+	)
 	wrong.Range(func(k, _ any) bool { t.Error(k); return true })
 	if heap > 512<<20 {
-		t.Errorf("send 12 requests with bodies of 1 MiB: got a heap of %d MiB, want at most 512 MiB", heap>>20)
+		t.Errorf(
+			"send 12 requests with bodies of 1 MiB: got a heap of %d MiB, want at most 512 MiB",
+			heap>>20,
+		)
 	}
 
 	_, _, connections = h.measure(h.database, func() {
 		for range 200 {
 			wait.Go(func() {
-				if status, _, _, err := h.send(t.Context(), attack{method: "GET", path: "/placement/resource_providers?name=cmp-1"}); status != 200 || err != nil {
-					t.Errorf("send 200 concurrent requests: one got status %d, error %v; want 200 for each", status, err)
+				if status, _, _, err := h.send(t.Context(), attack{method: "GET", path: "/placement/resource_providers?name=cmp-1"}); status != 200 ||
+					err != nil {
+					t.Errorf(
+						"send 200 concurrent requests: one got status %d, error %v; want 200 for each",
+						status,
+						err,
+					)
 				}
 			})
 		}
 		wait.Wait()
 	})
 	if connections > max(8, runtime.NumCPU())+4 {
-		t.Errorf("send 200 concurrent requests: they used %d database connections, want at most the 8 of the pool, the 2 reserved ones and two more", connections)
+		t.Errorf(
+			"send 200 concurrent requests: they used %d database connections, want at most the 8 of the pool, the 2 reserved ones and two more",
+			connections,
+		)
 	}
 }
 
@@ -179,10 +220,13 @@ func TestHostileLoad_SlowConnectionsClosed(t *testing.T) {
 	t.Parallel()
 	h := newHostileClient(t)
 	httpServer := server.NewHTTPServer(h.app.Handler())
-	if httpServer.ReadHeaderTimeout == 0 || httpServer.ReadTimeout == 0 || httpServer.WriteTimeout == 0 || httpServer.IdleTimeout == 0 || httpServer.MaxHeaderBytes == 0 {
+	if httpServer.ReadHeaderTimeout == 0 || httpServer.ReadTimeout == 0 || httpServer.WriteTimeout == 0 ||
+		httpServer.IdleTimeout == 0 ||
+		httpServer.MaxHeaderBytes == 0 {
 		t.Errorf("NewHTTPServer: a timeout or the header size limit is zero, want all set: %+v", httpServer)
 	}
-	httpServer.ReadHeaderTimeout, httpServer.ReadTimeout, httpServer.IdleTimeout = 300*time.Millisecond, time.Second, time.Second // shorter timeouts than in production, so that the test is quick
+	// shorter timeouts than in production, so that the test is quick
+	httpServer.ReadHeaderTimeout, httpServer.ReadTimeout, httpServer.IdleTimeout = 300*time.Millisecond, time.Second, time.Second
 	listener, err := server.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -222,12 +266,19 @@ func TestHostileLoad_SlowConnectionsClosed(t *testing.T) {
 					t.Errorf("send a slow or oversized request: got status %s, want 4xx", r.Status)
 				}
 				if err := checkErrorBody("/networking", r.StatusCode, r.Header, body); err != nil {
-					t.Errorf("send a slow or oversized request: got status %s, body %q; want an error in the format of the Networking API: %v", r.Status, body, err)
+					t.Errorf(
+						"send a slow or oversized request: got status %s, body %q; want an error in the format of the Networking API: %v",
+						r.Status,
+						body,
+						err,
+					)
 				}
 				_, err = bufio.NewReader(conn).ReadByte()
 			}
 			if e, ok := err.(net.Error); ok && e.Timeout() {
-				t.Error("send a slow request: the server did not close the connection, want it to close the connection after the server's timeout")
+				t.Error(
+					"send a slow request: the server did not close the connection, want it to close the connection after the server's timeout",
+				)
 			}
 		})
 	}

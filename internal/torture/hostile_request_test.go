@@ -14,7 +14,10 @@ import (
 // invalidValues are JSON values that are invalid for most fields.
 var invalidValues = []string{
 	`null`, `true`, `-1`, `0`, `0.5`, `1e400`, `-1e400`, `9223372036854775807`, `9223372036854775808`, `2147483648`, `99999999999999999999999`, `""`, `" "`, `"x"`,
-	`"` + strings.Repeat("x", 300) + `"`, `"` + strings.Repeat("☃", 255) + `"`, `"` + strings.Repeat("y", 70000) + `"`, `"\u0000"`, `"\ud800"`, "\"\xff\xfe\"",
+	`"` + strings.Repeat(
+		"x",
+		300,
+	) + `"`, `"` + strings.Repeat("☃", 255) + `"`, `"` + strings.Repeat("y", 70000) + `"`, `"\u0000"`, `"\ud800"`, "\"\xff\xfe\"",
 	`"'; drop table port; --"`, `"{zero}"`, `"NaN"`, `"9999-12-31 23:59"`, `"0000-00-00 00:00"`, `"::/0"`, `"0.0.0.0"`, `"255.255.255.255/32"`, `"fe80::1%eth0"`,
 	`[]`, `{}`, `[null]`, `[[]]`, `["",""]`, `{"":null}`, `{"\u0001":{"a":[1e400]}}`, `[{}]`,
 }
@@ -25,15 +28,19 @@ var invalidBodies = []string{
 	`{"\u0000":1}`, strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000), "a=b&c=d", "<x/>",
 }
 
-// oversizedBodies are very large invalid request bodies. The test sends one of the oversizedBodies to every fourth route, because all routes
-// read request bodies with the same code.
+// oversizedBodies are very large invalid request bodies. The test sends one of the oversizedBodies to every
+// fourth route, because all routes read request bodies with the same code.
 var oversizedBodies = []string{
-	strings.Repeat("[", 100000), `{"a":"` + strings.Repeat("x", 2<<20) + `"}`, `{"` + strings.Repeat("k", 500000) + `":1}`, "[" + strings.Repeat("{},", 300000) + "{}]", strings.Repeat(" ", 3<<20),
+	strings.Repeat(
+		"[",
+		100000,
+	), `{"a":"` + strings.Repeat("x", 2<<20) + `"}`, `{"` + strings.Repeat("k", 500000) + `":1}`, "[" + strings.Repeat("{},", 300000) + "{}]", strings.Repeat(" ", 3<<20),
 }
 
-// mutations returns changed copies of a JSON document. In each copy of the document, one field has an invalid value or is left out, or an
-// unknown field is added. To save time, mutations tries only every second of the invalid values for a field, and tries the other half of
-// the invalid values for the next field. It tries the very long values for a quarter of the fields.
+// mutations returns changed copies of a JSON document. In each copy of the document, one field has an invalid
+// value or is left out, or an unknown field is added. To save time, mutations tries only every second of the
+// invalid values for a field, and tries the other half of the invalid values for the next field. It tries the
+// very long values for a quarter of the fields.
 func mutations(document string) []string {
 	if document == "" {
 		return nil
@@ -97,7 +104,8 @@ func TestHostileBody_RejectedWithoutWrite(t *testing.T) {
 			h := newHostileClient(t)
 			turn := 0
 			forEachRoute(h, func(api *osapi.API, r osapi.Route) {
-				if api.Prefix != prefix || strings.HasSuffix(r.Path, ".json") || r.Method == http.MethodGet || r.Method == http.MethodDelete {
+				if api.Prefix != prefix || strings.HasSuffix(r.Path, ".json") || r.Method == http.MethodGet ||
+					r.Method == http.MethodDelete {
 					return
 				}
 				name := r.Method + " " + api.Prefix + r.Path
@@ -129,13 +137,55 @@ var hostileWords = []string{
 	"a:b", "ip_address=x", "subnet_id=x", "ip_address=", "ip_address_substr=%25", "VCPU:1", "VCPU:99999999999999999999", "%0d%0aX-Evil:1", "z" + strings.Repeat("9", 7900), strings.Repeat("%E2%98%83", 900),
 }
 
-// queryKeys maps the prefix of each API to the query parameters that the API knows. The key "" of queryKeys maps to query
-// parameters that no API knows.
+// queryKeys maps the prefix of each API to the query parameters that the API knows. The key "" of queryKeys
+// maps to query parameters that no API knows.
 var queryKeys = map[string][]string{
-	"/networking": {"limit", "marker", "page_reverse", "sort_key", "sort_dir", "fields", "id", "name", "project_id", "network_id", "ip_version", "cidr", "gateway_ip", "enable_dhcp", "revision_number",
-		"admin_state_up", "router:external", "mtu", "provider:network_type", "provider:segmentation_id", "status", "mac_address", "fixed_ips", "device_id", "binding:host_id", "binding:vif_type",
-		"security_groups", "agent_type", "host", "alive", "ipv6_ra_mode", "tags"},
-	"/placement":   {"name", "uuid", "member_of", "resources", "in_tree", "required", "associated", "project_id", "user_id", "consumer_type"},
+	"/networking": {
+		"limit",
+		"marker",
+		"page_reverse",
+		"sort_key",
+		"sort_dir",
+		"fields",
+		"id",
+		"name",
+		"project_id",
+		"network_id",
+		"ip_version",
+		"cidr",
+		"gateway_ip",
+		"enable_dhcp",
+		"revision_number",
+		"admin_state_up",
+		"router:external",
+		"mtu",
+		"provider:network_type",
+		"provider:segmentation_id",
+		"status",
+		"mac_address",
+		"fixed_ips",
+		"device_id",
+		"binding:host_id",
+		"binding:vif_type",
+		"security_groups",
+		"agent_type",
+		"host",
+		"alive",
+		"ipv6_ra_mode",
+		"tags",
+	},
+	"/placement": {
+		"name",
+		"uuid",
+		"member_of",
+		"resources",
+		"in_tree",
+		"required",
+		"associated",
+		"project_id",
+		"user_id",
+		"consumer_type",
+	},
 	"/reservation": {"lease_id", "reservation_id", "all", "detail"},
 	"/journal/v1":  {"state", "type", "object", "after", "order", "limit", "last", "slowest"},
 	"":             {"", "%00", "%ff", "%zz", "unheard"},
@@ -153,7 +203,8 @@ func TestHostilePath_Rejected(t *testing.T) {
 		before, rest, parameter := strings.Cut(api.Prefix+r.Path, "{")
 		_, after, _ := strings.Cut(rest, "}")
 		route++
-		half := func(yield func(string) bool) { // yields every second hostile word; the next route gets the other half of the words
+		// yields every second hostile word; the next route gets the other half of the words
+		half := func(yield func(string) bool) {
 			for i := route % 2; i < len(hostileWords) && yield(hostileWords[i]); i += 2 {
 			}
 		}
@@ -164,7 +215,13 @@ func TestHostilePath_Rejected(t *testing.T) {
 		}
 		if first, _, two := strings.Cut(after, "{"); two {
 			for w := range half {
-				h.attack(attack{method: r.Method, path: h.concretePath(before+"{"+rest[:len(rest)-len(after)]+first) + w, body: body})
+				h.attack(
+					attack{
+						method: r.Method,
+						path:   h.concretePath(before+"{"+rest[:len(rest)-len(after)]+first) + w,
+						body:   body,
+					},
+				)
 			}
 		}
 		if r.Method != http.MethodGet || parameter {
@@ -173,7 +230,12 @@ func TestHostilePath_Rejected(t *testing.T) {
 		for _, k := range append(queryKeys[""], queryKeys[api.Prefix]...) {
 			for range 6 { // the list of each route gets other words
 				turn++
-				h.attack(attack{method: r.Method, path: api.Prefix + r.Path + "?" + k + "=" + hostileWords[turn%len(hostileWords)]})
+				h.attack(
+					attack{
+						method: r.Method,
+						path:   api.Prefix + r.Path + "?" + k + "=" + hostileWords[turn%len(hostileWords)],
+					},
+				)
 			}
 		}
 		for _, q := range []string{"%27;drop=1", "limit=1&limit=x", "sort_key=name&sort_key=id&sort_dir=asc", "a;b", "&&&", "=", "==", "?", "fields", strings.Repeat("a=1&", 5000)} {
@@ -185,8 +247,32 @@ func TestHostilePath_Rejected(t *testing.T) {
 func TestHostileHeaderAndMethod_Rejected(t *testing.T) {
 	t.Parallel()
 	h := newHostileClient(t)
-	odd := []string{"", " ", "x", "\xff", "*/*;q=x", "application/json;", "application/json; charset=utf-16", "text/html", ",,,;;;==", "placement 1.99", "placement 1.-1", "placement 1." + strings.Repeat("9", 30),
-		"placement latest", "reservation 1.1", "reservation", "-1", "revision_number=x", "revision_number=99999999999999999999", "revision_number=1, revision_number=2", strings.Repeat("z", 8000), "admin:\xff", ":", "::", "a:"}
+	odd := []string{
+		"",
+		" ",
+		"x",
+		"\xff",
+		"*/*;q=x",
+		"application/json;",
+		"application/json; charset=utf-16",
+		"text/html",
+		",,,;;;==",
+		"placement 1.99",
+		"placement 1.-1",
+		"placement 1." + strings.Repeat("9", 30),
+		"placement latest",
+		"reservation 1.1",
+		"reservation",
+		"-1",
+		"revision_number=x",
+		"revision_number=99999999999999999999",
+		"revision_number=1, revision_number=2",
+		strings.Repeat("z", 8000),
+		"admin:\xff",
+		":",
+		"::",
+		"a:",
+	}
 	turn := 0
 	forEachRoute(h, func(api *osapi.API, r osapi.Route) {
 		if strings.HasSuffix(r.Path, ".json") {
@@ -207,9 +293,23 @@ func TestHostileHeaderAndMethod_Rejected(t *testing.T) {
 		for i, name := range []string{"Content-Type", "Openstack-Api-Version", "If-Match", "X-Auth-Token", "X-Roles", "X-Project-Id", "Content-Encoding"} {
 			for j := range 3 { // each route gets different values
 				turn += 3
-				h.attack(attack{method: r.Method, path: path, body: body, header: http.Header{name: {odd[(turn+i+j)%len(odd)]}}})
+				h.attack(
+					attack{
+						method: r.Method,
+						path:   path,
+						body:   body,
+						header: http.Header{name: {odd[(turn+i+j)%len(odd)]}},
+					},
+				)
 			}
 		}
-		h.attack(attack{method: r.Method, path: path, body: body, header: http.Header{"Accept": {"application/json;q=0.1, */*;q=x"}}})
+		h.attack(
+			attack{
+				method: r.Method,
+				path:   path,
+				body:   body,
+				header: http.Header{"Accept": {"application/json;q=0.1, */*;q=x"}},
+			},
+		)
 	})
 }

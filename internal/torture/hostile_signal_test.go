@@ -32,13 +32,19 @@ func (h *hostileClient) awaitWhy(id string, want func(contract.Why) bool) contra
 			}
 		}
 	}
-	h.t.Errorf("query `why` of workflow %s: got %+v, error %v; want a result that satisfies the condition", id, why, err)
+	h.t.Errorf(
+		"query `why` of workflow %s: got %+v, error %v; want a result that satisfies the condition",
+		id,
+		why,
+		err,
+	)
 	return why
 }
 
-// checkHistories checks for every workflow of the namespace that no workflow task failed, and that the workflow's history has at most
-// `maxEvents` events. checkHistories allows workflow tasks to time out, because that happens on a busy machine. If a workflow task times
-// out again and again, checkHistories finds the workflow, because the workflow's history becomes longer than `maxEvents`.
+// checkHistories checks for every workflow of the namespace that no workflow task failed, and that the
+// workflow's history has at most `maxEvents` events. checkHistories allows workflow tasks to time out,
+// because that happens on a busy machine. If a workflow task times out again and again, checkHistories finds
+// the workflow, because the workflow's history becomes longer than `maxEvents`.
 func (h *hostileClient) checkHistories(maxEvents int) {
 	h.t.Helper()
 	c := h.app.Temporal
@@ -48,7 +54,13 @@ func (h *hostileClient) checkHistories(maxEvents int) {
 	}
 	for _, e := range all.Executions {
 		events := 0
-		each := c.GetWorkflowHistory(h.t.Context(), e.Execution.WorkflowId, e.Execution.RunId, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		each := c.GetWorkflowHistory(
+			h.t.Context(),
+			e.Execution.WorkflowId,
+			e.Execution.RunId,
+			false,
+			enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT,
+		)
 		for each.HasNext() {
 			event, err := each.Next()
 			if err != nil {
@@ -56,21 +68,37 @@ func (h *hostileClient) checkHistories(maxEvents int) {
 			}
 			events++
 			switch cause := event.GetWorkflowTaskFailedEventAttributes().GetCause(); {
-			case cause == enums.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND, cause == enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND:
-				// These two causes are no errors of berth: the server repeats a workflow task if a signal arrives during the task.
+			case cause == enums.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
+				cause == enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND:
+				// These two causes are no errors of berth: the server repeats a workflow task if a signal
+				// arrives during the task.
 			case event.EventType == enums.EVENT_TYPE_WORKFLOW_TASK_FAILED:
-				h.t.Errorf("a workflow task of the workflow %s failed, want none to fail: %v", e.Execution.WorkflowId, event)
+				h.t.Errorf(
+					"a workflow task of the workflow %s failed, want none to fail: %v",
+					e.Execution.WorkflowId,
+					event,
+				)
 			}
 		}
 		if events > maxEvents {
-			h.t.Errorf("the history of the workflow %s has %d events, want no more than the limit of the test", e.Execution.WorkflowId, events)
+			h.t.Errorf(
+				"the history of the workflow %s has %d events, want no more than the limit of the test",
+				e.Execution.WorkflowId,
+				events,
+			)
 		}
 	}
 }
 
 func createPort(t *testing.T, h *hostileClient, body string) string {
 	t.Helper()
-	return contract.PortID(h.must(attack{method: http.MethodPost, path: "/networking/v2.0/ports", body: h.fill(body)}, "port", "id"))
+	return contract.PortID(
+		h.must(
+			attack{method: http.MethodPost, path: "/networking/v2.0/ports", body: h.fill(body)},
+			"port",
+			"id",
+		),
+	)
 }
 
 func waitsForAgents(w contract.Why) bool { return w.State == "DOWN" && len(w.Waiting) > 0 }
@@ -79,8 +107,21 @@ func TestLongNames_AcceptedByTemporal(t *testing.T) {
 	t.Parallel()
 	h := newHostileClientFor(t, "api,relay,temporal")
 	long := strings.Repeat("𝕏", 255)
-	h.must(attack{method: http.MethodPost, path: "/agent/v1/state", body: `{"agent_type":"Open vSwitch agent","host":"` + strings.Repeat("h", 255) + `"}`})
-	id := createPort(t, h, `{"port":{"network_id":"{network}","name":"`+long+`","binding:host_id":"`+strings.Repeat("h", 255)+`"}}`)
+	h.must(
+		attack{
+			method: http.MethodPost,
+			path:   "/agent/v1/state",
+			body:   `{"agent_type":"Open vSwitch agent","host":"` + strings.Repeat("h", 255) + `"}`,
+		},
+	)
+	id := createPort(
+		t,
+		h,
+		`{"port":{"network_id":"{network}","name":"`+long+`","binding:host_id":"`+strings.Repeat(
+			"h",
+			255,
+		)+`"}}`,
+	)
 
 	h.awaitWhy(id, func(w contract.Why) bool { return w.State == "DOWN" })
 
@@ -96,27 +137,51 @@ func TestLongNames_AcceptedByTemporal(t *testing.T) {
 // hostileReports returns payloads of signals that are not valid reports of a port's agents.
 func hostileReports() []any {
 	raw := func(encoding, data string) converter.RawValue {
-		return converter.NewRawValue(&common.Payload{Metadata: map[string][]byte{"encoding": []byte(encoding)}, Data: []byte(data)})
+		return converter.NewRawValue(
+			&common.Payload{Metadata: map[string][]byte{"encoding": []byte(encoding)}, Data: []byte(data)},
+		)
 	}
 	return []any{
 		nil, 7, "DHCP", true, []string{"DHCP"}, map[string]any{}, map[string]any{"entity": 7}, map[string]any{"entity": "DHCP", "host": 7}, [][]int{{1}},
 		contract.Report{}, contract.Report{Entity: "DHCP", Host: "elsewhere"}, contract.Report{Entity: "nobody", Host: "cmp-1"}, contract.Report{Entity: strings.Repeat("e", 256), Host: "cmp-1"},
-		contract.Report{Entity: "DHCP", Host: strings.Repeat("h", 256)}, contract.Report{Entity: "\x00", Host: "\x00"}, []byte("x"),
+		contract.Report{
+			Entity: "DHCP",
+			Host:   strings.Repeat("h", 256),
+		}, contract.Report{Entity: "\x00", Host: "\x00"}, []byte("x"),
 		contract.Report{Entity: "DHCP", Host: "cmp-1", Owner: strings.Repeat("o", 256)}, // owner too long
-		contract.Report{Entity: "\x00", Event: "block"}, contract.Report{Entity: "fw", Host: "\x00", Event: "block"}, contract.Report{Entity: "fw", Event: "block", Owner: "\x00"},
-		contract.Report{Entity: "fw", Event: "block", TimeoutSeconds: 1 << 62}, contract.Report{Entity: "L2", Host: "cmp-1", Event: "block"}, contract.Report{Entity: "fw", Event: "unblock"},
-		raw("json/plain", "{"), raw("json/plain", "\xff"), raw("", ""), raw("unheard of", "x"), raw("json/protobuf", "{}"), raw("binary/protobuf", "x"), raw("binary/encrypted", "x"),
-		map[string]any{"entity": "DHCP", "host": "elsewhere", "more": strings.Repeat("x", 1<<20)}, strings.Repeat("x", 1<<20),
+		contract.Report{
+			Entity: "\x00",
+			Event:  "block",
+		}, contract.Report{Entity: "fw", Host: "\x00", Event: "block"}, contract.Report{Entity: "fw", Event: "block", Owner: "\x00"},
+		contract.Report{
+			Entity:         "fw",
+			Event:          "block",
+			TimeoutSeconds: 1 << 62,
+		}, contract.Report{Entity: "L2", Host: "cmp-1", Event: "block"}, contract.Report{Entity: "fw", Event: "unblock"},
+		raw(
+			"json/plain",
+			"{",
+		), raw("json/plain", "\xff"), raw("", ""), raw("unheard of", "x"), raw("json/protobuf", "{}"), raw("binary/protobuf", "x"), raw("binary/encrypted", "x"),
+		map[string]any{
+			"entity": "DHCP",
+			"host":   "elsewhere",
+			"more":   strings.Repeat("x", 1<<20),
+		}, strings.Repeat("x", 1<<20),
 	}
 }
 
-// If the setting BERTH_AGENT_SIGNATURES is `required`, berth ignores an unsigned report before it checks the report's fields.
+// If the setting BERTH_AGENT_SIGNATURES is `required`, berth ignores an unsigned report before it checks the
+// report's fields.
 func TestHostileSignal_UnsignedReportsAreIgnored(t *testing.T) {
 	t.Parallel()
 	h := newHostileClientOn(t, storetest.URL(t), "api,relay,temporal", "BERTH_AGENT_SIGNATURES=required")
 	id := contract.PortID(h.ids["port"])
 	h.awaitWhy(id, waitsForAgents)
-	reports := append(hostileReports(), contract.Report{Entity: "DHCP", Host: "cmp-1"}, contract.Report{Entity: "L2", Host: "cmp-1"})
+	reports := append(
+		hostileReports(),
+		contract.Report{Entity: "DHCP", Host: "cmp-1"},
+		contract.Report{Entity: "L2", Host: "cmp-1"},
+	)
 	for i, p := range reports {
 		if err := h.app.Temporal.SignalWorkflow(t.Context(), id, "", contract.SignalProvisioningComplete, p); err != nil {
 			t.Errorf("send the hostile report %d: %v", i, err)
@@ -126,7 +191,10 @@ func TestHostileSignal_UnsignedReportsAreIgnored(t *testing.T) {
 	why := h.awaitWhy(id, func(w contract.Why) bool { return w.IgnoredReports >= int64(len(reports)) })
 
 	if !waitsForAgents(why) {
-		t.Errorf("send unsigned reports to a port that waits for its agents: got `why` %+v, want the port still waiting for both agents", why)
+		t.Errorf(
+			"send unsigned reports to a port that waits for its agents: got `why` %+v, want the port still waiting for both agents",
+			why,
+		)
 	}
 	h.must(attack{method: http.MethodDelete, path: h.fill("/networking/v2.0/ports/{port}")})
 	if err := h.app.Temporal.GetWorkflow(t.Context(), id, "").Get(t.Context(), nil); err != nil {
@@ -162,11 +230,17 @@ func TestHostileSignal_CountedAndIgnored(t *testing.T) {
 	}
 	why := h.awaitWhy(id, func(w contract.Why) bool { return w.IgnoredReports >= int64(len(payloads)) })
 	if !waitsForAgents(why) {
-		t.Errorf("send invalid reports to a port that waits for its agents: got `why` %+v, want the port still waiting for both agents", why)
+		t.Errorf(
+			"send invalid reports to a port that waits for its agents: got `why` %+v, want the port still waiting for both agents",
+			why,
+		)
 	}
 	for _, unknown := range []string{"port/00000000-0000-0000-0000-000000000000", "port/x", "lease/x", "journal/-1", strings.Repeat("i", 2000)} {
 		if err := c.SignalWorkflow(ctx, unknown, "", contract.SignalProvisioningComplete, contract.Report{Entity: "DHCP", Host: "cmp-1"}); err == nil {
-			t.Errorf("send a signal to the workflow %s, which does not exist: Temporal accepted the signal, want an error", unknown)
+			t.Errorf(
+				"send a signal to the workflow %s, which does not exist: Temporal accepted the signal, want an error",
+				unknown,
+			)
 		}
 	}
 	addManyBlocks(h, id)
@@ -183,16 +257,33 @@ func sendUpdate(ctx context.Context, t *testing.T, c client.Client, id, name str
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	u, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{WorkflowID: id, UpdateName: name, Args: []any{p}, WaitForStage: client.WorkflowUpdateStageCompleted})
+	u, err := c.UpdateWorkflow(
+		ctx,
+		client.UpdateWorkflowOptions{
+			WorkflowID:   id,
+			UpdateName:   name,
+			Args:         []any{p},
+			WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	)
 	if err != nil {
 		if ctx.Err() != nil {
-			t.Errorf("send update %s with the argument %.60v: got no answer within ten minutes, want one", name, p)
+			t.Errorf(
+				"send update %s with the argument %.60v: got no answer within ten minutes, want one",
+				name,
+				p,
+			)
 		}
 		return
 	}
 	var v contract.ReportResult
 	if err := u.Get(ctx, &v); ctx.Err() != nil {
-		t.Errorf("send update %s with the argument %.60v: got no answer within ten minutes, want one: %v", name, p, err)
+		t.Errorf(
+			"send update %s with the argument %.60v: got no answer within ten minutes, want one: %v",
+			name,
+			p,
+			err,
+		)
 	}
 }
 
@@ -200,36 +291,84 @@ func TestWorkflowsStartedManually_ChangeNothing(t *testing.T) {
 	t.Parallel()
 	h := newHostileClientFor(t, "api,relay,temporal")
 	c, ctx := h.app.Temporal, t.Context()
-	inputs := []any{nil, 7, "x", []int{1}, contract.Input{}, contract.Input{Key: "x"}, contract.Input{Key: "-1"}, contract.Input{Key: "0"}, contract.Input{Key: "99999999"}, contract.Input{Key: "00000000-0000-0000-0000-000000000000"},
-		contract.Input{Key: strings.Repeat("k", 100000)}, contract.Input{Key: "\x00"}, map[string]any{"key": 7}, map[string]any{"other": 1}}
+	inputs := []any{
+		nil,
+		7,
+		"x",
+		[]int{1},
+		contract.Input{},
+		contract.Input{Key: "x"},
+		contract.Input{Key: "-1"},
+		contract.Input{Key: "0"},
+		contract.Input{Key: "99999999"},
+		contract.Input{Key: "00000000-0000-0000-0000-000000000000"},
+		contract.Input{
+			Key: strings.Repeat("k", 100000),
+		},
+		contract.Input{Key: "\x00"},
+		map[string]any{"key": 7},
+		map[string]any{"other": 1},
+	}
 	var runs []client.WorkflowRun
 	for _, typ := range []string{contract.Port, contract.Lease, contract.JournalEntry, contract.Maintenance} {
 		for i, in := range inputs {
-			run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: fmt.Sprintf("hand/%s/%d", typ, i), TaskQueue: contract.TaskQueue(typ)}, typ, in)
+			run, err := c.ExecuteWorkflow(
+				ctx,
+				client.StartWorkflowOptions{
+					ID:        fmt.Sprintf("hand/%s/%d", typ, i),
+					TaskQueue: contract.TaskQueue(typ),
+				},
+				typ,
+				in,
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
 			runs = append(runs, run)
 		}
-		run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "hand/" + typ, TaskQueue: contract.TaskQueue(typ)}, typ)
+		run, err := c.ExecuteWorkflow(
+			ctx,
+			client.StartWorkflowOptions{ID: "hand/" + typ, TaskQueue: contract.TaskQueue(typ)},
+			typ,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs = append(runs, run, mustRun(c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "hand/twice/" + typ, TaskQueue: contract.TaskQueue(typ)}, typ, 1, 2, 3)))
+		runs = append(
+			runs,
+			run,
+			mustRun(
+				c.ExecuteWorkflow(
+					ctx,
+					client.StartWorkflowOptions{ID: "hand/twice/" + typ, TaskQueue: contract.TaskQueue(typ)},
+					typ,
+					1,
+					2,
+					3,
+				),
+			),
+		)
 	}
 	for _, run := range runs {
 		ended, cancel := context.WithTimeout(ctx, 10*time.Minute)
 		err := run.Get(ended, nil)
 		if ended.Err() != nil {
-			t.Errorf("start workflow %s with invalid input: the workflow did not end within ten minutes, want it to end: %v", run.GetID(), err)
+			t.Errorf(
+				"start workflow %s with invalid input: the workflow did not end within ten minutes, want it to end: %v",
+				run.GetID(),
+				err,
+			)
 		}
 		cancel()
 	}
-	h.checkHistories(100) // a workflow that repeats its work without a pause has thousands of events; the workflow of an audit had 35 events on a busy machine
+	h.checkHistories(
+		100,
+	) // a workflow that repeats its work without a pause has thousands of events; the workflow of an audit had 35 events on a busy machine
 }
 
-// addManyBlocks reports more blocks than a port can have, all with long names, and then removes the blocks. The names must fit into the
-// search attribute BerthWaitingFor, otherwise each workflow task of the port would fail.
+// addManyBlocks reports more blocks than a port can have, all with long names, and then removes the blocks.
+// The names must fit into the search attribute BerthWaitingFor, otherwise each workflow task of the port
+// would fail.
 func addManyBlocks(h *hostileClient, id string) {
 	h.t.Helper()
 	entities := make([]string, 40)

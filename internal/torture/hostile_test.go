@@ -47,10 +47,21 @@ func newHostileClientFor(t *testing.T, roles string) *hostileClient {
 // newHostileClientOn starts a server on the given database.
 func newHostileClientOn(t *testing.T, database, roles string, settings ...string) *hostileClient {
 	t.Helper()
-	storetest.Exec(t, database, countWritesSQL) // before the server's own writes, which would deadlock with the creation of the triggers
+	storetest.Exec(
+		t,
+		database,
+		countWritesSQL,
+	) // before the server's own writes, which would deadlock with the creation of the triggers
 	app := servertest.StartApp(t, roles, append(settings, "BERTH_DATABASE_URL="+database)...)
-	h := &hostileClient{t: t, app: app, database: database, address: app.Address(), conn: storetest.Connect(t, database),
-		http: &http.Client{Timeout: 2 * time.Minute}, ids: map[string]string{}}
+	h := &hostileClient{
+		t:        t,
+		app:      app,
+		database: database,
+		address:  app.Address(),
+		conn:     storetest.Connect(t, database),
+		http:     &http.Client{Timeout: 2 * time.Minute},
+		ids:      map[string]string{},
+	}
 	h.seed()
 	h.digestSQL = h.textByTable(`
 		select relname, format('select %L, count(*) || '' '' || coalesce(md5(string_agg(t::text, '','' order by t::text)), '''') from %I t', relname, relname)
@@ -61,7 +72,8 @@ func newHostileClientOn(t *testing.T, database, roles string, settings ...string
 	return h
 }
 
-// Placeholders in request bodies for the current generations of the provider and the consumer that seed created.
+// Placeholders in request bodies for the current generations of the provider and the consumer that seed
+// created.
 const providerGenerationMark, consumerGenerationMark = "424242", "434343"
 
 // attack is a hostile HTTP request.
@@ -79,18 +91,27 @@ func (a attack) String() string {
 		}
 		return s
 	}
-	return short(fmt.Sprintf("%s %s %v %s", a.method, short(a.path), a.header, a.token)) + " " + short(fmt.Sprintf("%q", a.body))
+	return short(
+		fmt.Sprintf("%s %s %v %s", a.method, short(a.path), a.header, a.token),
+	) + " " + short(
+		fmt.Sprintf("%q", a.body),
+	)
 }
 
-// send sends the request of an attack. send does not normalize the path of the request, because the path may be invalid
-// on purpose.
+// send sends the request of an attack. send does not normalize the path of the request, because the path may
+// be invalid on purpose.
 func (h *hostileClient) send(ctx context.Context, a attack) (int, []byte, http.Header, error) {
 	r, err := http.NewRequestWithContext(ctx, a.method, "http://"+h.address+"/", strings.NewReader(a.body))
 	if err != nil {
 		return 0, nil, nil, err
 	}
 	path, query, _ := strings.Cut(a.path, "?")
-	r.URL = &url.URL{Scheme: "http", Host: h.address, Opaque: "//" + h.address + path, RawQuery: query}
+	r.URL = &url.URL{
+		Scheme:   "http",
+		Host:     h.address,
+		Opaque:   "//" + h.address + path,
+		RawQuery: query,
+	}
 	if a.body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -117,8 +138,8 @@ func (h *hostileClient) send(ctx context.Context, a attack) (int, []byte, http.H
 	return w.StatusCode, body, w.Header, err
 }
 
-// attack sends a hostile request and returns the status of the answer. attack checks that the status is not 5xx, that the body of an error
-// has the format of the API, and that a refused request changes no table.
+// attack sends a hostile request and returns the status of the answer. attack checks that the status is not
+// 5xx, that the body of an error has the format of the API, and that a refused request changes no table.
 func (h *hostileClient) attack(a attack) int {
 	h.t.Helper()
 	a.body = h.fillGenerations(a.body)
@@ -132,10 +153,21 @@ func (h *hostileClient) attack(a attack) int {
 	}
 	if status >= 400 && a.method != http.MethodHead {
 		if len(body) > 16<<10 {
-			h.t.Errorf("send the request %s: got an error body of %d bytes, want at most 16 KiB: %.200s", a, len(body), body)
+			h.t.Errorf(
+				"send the request %s: got an error body of %d bytes, want at most 16 KiB: %.200s",
+				a,
+				len(body),
+				body,
+			)
 		}
 		if err := checkErrorBody(a.path, status, header, body); err != nil {
-			h.t.Errorf("send the request %s: got status %d, body %.300s; want an error in the format of the API: %v", a, status, body, err)
+			h.t.Errorf(
+				"send the request %s: got status %d, body %.300s; want an error in the format of the API: %v",
+				a,
+				status,
+				body,
+				err,
+			)
 		}
 	}
 	written := h.writtenTables()
@@ -144,7 +176,14 @@ func (h *hostileClient) attack(a attack) int {
 	}
 	for table, digest := range h.digests(written) {
 		if status >= 400 && h.rows[table] != digest {
-			h.t.Errorf("send the request %s: berth refused the request with status %d, but the table %s changed from %q to %q; want no change", a, status, table, h.rows[table], digest)
+			h.t.Errorf(
+				"send the request %s: berth refused the request with status %d, but the table %s changed from %q to %q; want no change",
+				a,
+				status,
+				table,
+				h.rows[table],
+				digest,
+			)
 		}
 		h.rows[table] = digest
 	}
@@ -162,10 +201,15 @@ func (h *hostileClient) fillGenerations(body string) string {
 		select (select generation::text from provider where uuid = $1), coalesce((select generation::text from consumer limit 1), 'null')`, h.ids["provider"]).Scan(&provider, &consumer); err != nil {
 		h.t.Fatal(err)
 	}
-	return strings.ReplaceAll(strings.ReplaceAll(body, providerGenerationMark, provider), consumerGenerationMark, consumer)
+	return strings.ReplaceAll(
+		strings.ReplaceAll(body, providerGenerationMark, provider),
+		consumerGenerationMark,
+		consumer,
+	)
 }
 
-// checkErrorBody returns an error if the body of an error answer does not have the format of the API to which the request was sent.
+// checkErrorBody returns an error if the body of an error answer does not have the format of the API to which
+// the request was sent.
 func checkErrorBody(path string, status int, header http.Header, body []byte) error {
 	var o map[string]any
 	if err := json.Unmarshal(body, &o); err != nil {
@@ -204,13 +248,19 @@ func checkErrorBody(path string, status int, header http.Header, body []byte) er
 	}
 }
 
-// must sends a request, which must succeed. must returns the value at the path `at` in the JSON answer. If the path `at` leads
-// through a list, must uses the first element of the list.
+// must sends a request, which must succeed. must returns the value at the path `at` in the JSON answer. If
+// the path `at` leads through a list, must uses the first element of the list.
 func (h *hostileClient) must(a attack, at ...string) string {
 	h.t.Helper()
 	status, body, _, err := h.send(h.t.Context(), a)
 	if err != nil || status >= 300 {
-		h.t.Fatalf("send the request %s, which must succeed: got status %d, body %s, error %v", a, status, body, err)
+		h.t.Fatalf(
+			"send the request %s, which must succeed: got status %d, body %s, error %v",
+			a,
+			status,
+			body,
+			err,
+		)
 	}
 	var v any
 	_ = json.Unmarshal(body, &v)
@@ -230,45 +280,159 @@ func (h *hostileClient) seed() {
 	h.ids["provider"], h.ids["consumer"], h.ids["zero"] = "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0001", "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0002", "00000000-0000-0000-0000-000000000000"
 	h.must(post("/agent/v1/state", `{"agent_type":"DHCP agent","host":"cmp-1"}`))
 	h.must(post("/agent/v1/state", `{"agent_type":"Open vSwitch agent","host":"cmp-1"}`))
-	h.ids["agent"] = h.must(attack{method: http.MethodGet, path: "/networking/v2.0/agents?agent_type=DHCP%20agent"}, "agents", "id")
-	h.ids["network"] = h.must(post("/networking/v2.0/networks", `{"network":{"name":"blue","project_id":"demo"}}`), "network", "id")
-	h.ids["subnet"] = h.must(post("/networking/v2.0/subnets", `{"subnet":{"network_id":"{network}","ip_version":4,"cidr":"10.0.0.0/16","project_id":"demo"}}`), "subnet", "id")
-	h.ids["port"] = h.must(post("/networking/v2.0/ports", `{"port":{"network_id":"{network}","project_id":"demo","binding:host_id":"cmp-1","device_id":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0009"}}`), "port", "id")
+	h.ids["agent"] = h.must(
+		attack{method: http.MethodGet, path: "/networking/v2.0/agents?agent_type=DHCP%20agent"},
+		"agents",
+		"id",
+	)
+	h.ids["network"] = h.must(
+		post("/networking/v2.0/networks", `{"network":{"name":"blue","project_id":"demo"}}`),
+		"network",
+		"id",
+	)
+	h.ids["subnet"] = h.must(
+		post(
+			"/networking/v2.0/subnets",
+			`{"subnet":{"network_id":"{network}","ip_version":4,"cidr":"10.0.0.0/16","project_id":"demo"}}`,
+		),
+		"subnet",
+		"id",
+	)
+	h.ids["port"] = h.must(
+		post(
+			"/networking/v2.0/ports",
+			`{"port":{"network_id":"{network}","project_id":"demo","binding:host_id":"cmp-1","device_id":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0009"}}`,
+		),
+		"port",
+		"id",
+	)
 	for _, name := range []string{"lone", "single", "parent", "subport"} {
-		h.ids[name] = h.must(post("/networking/v2.0/ports", `{"port":{"network_id":"{network}","project_id":"demo"}}`), "port", "id")
+		h.ids[name] = h.must(
+			post("/networking/v2.0/ports", `{"port":{"network_id":"{network}","project_id":"demo"}}`),
+			"port",
+			"id",
+		)
 	}
-	h.ids["trunk"] = h.must(post("/networking/v2.0/trunks", `{"trunk":{"port_id":"{parent}","project_id":"demo","sub_ports":[{"port_id":"{subport}","segmentation_type":"vlan","segmentation_id":3}]}}`), "trunk", "id")
-	h.ids["outside"] = h.must(post("/networking/v2.0/networks", `{"network":{"name":"out","project_id":"demo"}}`), "network", "id")
-	h.must(post("/networking/v2.0/subnets", `{"subnet":{"network_id":"{outside}","ip_version":4,"cidr":"172.24.4.0/24","allocation_pools":[{"start":"172.24.4.100","end":"172.24.4.200"}]}}`))
-	h.must(post("/reservation/v1/floatingips", `{"floating_network_id":"{outside}","floating_ip_address":"172.24.4.10"}`))
-	h.ids["address"] = h.must(post("/reservation/v1/floatingips", `{"floating_network_id":"{outside}","floating_ip_address":"172.24.4.11"}`), "floatingip", "id")
-	h.ids["group"] = h.must(post("/networking/v2.0/security-groups", `{"security_group":{"name":"web","project_id":"demo"}}`), "security_group", "id")
-	h.ids["rule"] = h.must(attack{method: http.MethodGet, path: h.fill("/networking/v2.0/security-group-rules?security_group_id={group}")}, "security_group_rules", "id")
+	h.ids["trunk"] = h.must(
+		post(
+			"/networking/v2.0/trunks",
+			`{"trunk":{"port_id":"{parent}","project_id":"demo","sub_ports":[{"port_id":"{subport}","segmentation_type":"vlan","segmentation_id":3}]}}`,
+		),
+		"trunk",
+		"id",
+	)
+	h.ids["outside"] = h.must(
+		post("/networking/v2.0/networks", `{"network":{"name":"out","project_id":"demo"}}`),
+		"network",
+		"id",
+	)
+	h.must(
+		post(
+			"/networking/v2.0/subnets",
+			`{"subnet":{"network_id":"{outside}","ip_version":4,"cidr":"172.24.4.0/24","allocation_pools":[{"start":"172.24.4.100","end":"172.24.4.200"}]}}`,
+		),
+	)
+	h.must(
+		post(
+			"/reservation/v1/floatingips",
+			`{"floating_network_id":"{outside}","floating_ip_address":"172.24.4.10"}`,
+		),
+	)
+	h.ids["address"] = h.must(
+		post(
+			"/reservation/v1/floatingips",
+			`{"floating_network_id":"{outside}","floating_ip_address":"172.24.4.11"}`,
+		),
+		"floatingip",
+		"id",
+	)
+	h.ids["group"] = h.must(
+		post("/networking/v2.0/security-groups", `{"security_group":{"name":"web","project_id":"demo"}}`),
+		"security_group",
+		"id",
+	)
+	h.ids["rule"] = h.must(
+		attack{
+			method: http.MethodGet,
+			path:   h.fill("/networking/v2.0/security-group-rules?security_group_id={group}"),
+		},
+		"security_group_rules",
+		"id",
+	)
 	h.must(post("/placement/resource_providers", `{"name":"cmp-1","uuid":"{provider}"}`))
-	h.must(attack{method: http.MethodPut, path: h.fill("/placement/resource_providers/{provider}/inventories"),
-		body: `{"resource_provider_generation":0,"inventories":{"VCPU":{"total":8,"reserved":0,"min_unit":1,"max_unit":8,"step_size":1,"allocation_ratio":2}}}`})
+	h.must(
+		attack{method: http.MethodPut, path: h.fill("/placement/resource_providers/{provider}/inventories"),
+			body: `{"resource_provider_generation":0,"inventories":{"VCPU":{"total":8,"reserved":0,"min_unit":1,"max_unit":8,"step_size":1,"allocation_ratio":2}}}`},
+	)
 	h.must(attack{method: http.MethodPut, path: h.fill("/placement/allocations/{consumer}"), body: h.fill(
-		`{"allocations":{"{provider}":{"resources":{"VCPU":1}}},"project_id":"demo","user_id":"u","consumer_generation":null,"consumer_type":"INSTANCE"}`)})
+		`{"allocations":{"{provider}":{"resources":{"VCPU":1}}},"project_id":"demo","user_id":"u","consumer_generation":null,"consumer_type":"INSTANCE"}`,
+	)})
 	h.must(attack{method: http.MethodPut, path: "/placement/traits/CUSTOM_GOLD"})
 	h.must(post("/placement/resource_classes", `{"name":"CUSTOM_SLOT"}`))
-	h.must(post("/placement/resource_providers", `{"name":"cmp-2","uuid":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0003"}`))
-	h.must(attack{method: http.MethodPut, path: "/placement/resource_providers/7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0003/inventories",
-		body: `{"resource_provider_generation":0,"inventories":{"VCPU":{"total":8}}}`})
+	h.must(
+		post(
+			"/placement/resource_providers",
+			`{"name":"cmp-2","uuid":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0003"}`,
+		),
+	)
+	h.must(
+		attack{
+			method: http.MethodPut,
+			path:   "/placement/resource_providers/7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0003/inventories",
+			body:   `{"resource_provider_generation":0,"inventories":{"VCPU":{"total":8}}}`,
+		},
+	)
 	h.ids["host"] = h.must(post("/reservation/v1/os-hosts", `{"name":"cmp-2","rack":"r1"}`), "host", "id")
-	h.ids["segment"] = h.must(post("/reservation/v1/networks", `{"network_type":"vlan","physical_network":"physnet1","segment_id":7,"rack":"r1"}`), "network", "id")
-	h.ids["device"] = h.must(post("/reservation/v1/devices", `{"name":"iot-1","device_type":"container","device_driver":"zun","rack":"r1"}`), "device", "id")
+	h.ids["segment"] = h.must(
+		post(
+			"/reservation/v1/networks",
+			`{"network_type":"vlan","physical_network":"physnet1","segment_id":7,"rack":"r1"}`,
+		),
+		"network",
+		"id",
+	)
+	h.ids["device"] = h.must(
+		post(
+			"/reservation/v1/devices",
+			`{"name":"iot-1","device_type":"container","device_driver":"zun","rack":"r1"}`,
+		),
+		"device",
+		"id",
+	)
 	for _, name := range []string{"cmp-8", "cmp-9"} { // for hosts that tests register
 		h.must(post("/placement/resource_providers", `{"name":"`+name+`"}`))
 	}
-	lease := post("/reservation/v1/leases", strings.ReplaceAll(validBodies["POST /reservation/v1/leases"], "2038", "2037"))
+	lease := post(
+		"/reservation/v1/leases",
+		strings.ReplaceAll(validBodies["POST /reservation/v1/leases"], "2038", "2037"),
+	)
 	lease.token = "ann:demo"
 	h.ids["lease"] = h.must(lease, "lease", "id")
-	h.ids["reservation"] = h.must(attack{method: http.MethodGet, path: h.fill("/reservation/v1/leases/{lease}")}, "lease", "reservations", "id")
-	h.must(attack{method: http.MethodPost, path: "/journal/v1/runs", body: validBodies["POST /journal/v1/runs"]}, "run", "id")
+	h.ids["reservation"] = h.must(
+		attack{method: http.MethodGet, path: h.fill("/reservation/v1/leases/{lease}")},
+		"lease",
+		"reservations",
+		"id",
+	)
+	h.must(
+		attack{method: http.MethodPost, path: "/journal/v1/runs", body: validBodies["POST /journal/v1/runs"]},
+		"run",
+		"id",
+	)
 	h.ids["token"] = h.must(post("/operator/v1/agent-tokens", `{"host":"cmp-1"}`), "id")
-	h.ids["key"] = h.must(post("/operator/v1/agent-keys", `{"host":"cmp-1","public_key":"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA2vthEhzGI9bz1VYbtc6N2hoMsoSjnDX29W6xucoidcs=\n-----END PUBLIC KEY-----\n"}`), "id")
+	h.ids["key"] = h.must(
+		post(
+			"/operator/v1/agent-keys",
+			`{"host":"cmp-1","public_key":"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA2vthEhzGI9bz1VYbtc6N2hoMsoSjnDX29W6xucoidcs=\n-----END PUBLIC KEY-----\n"}`,
+		),
+		"id",
+	)
 	h.ids["vhost"] = h.must(post("/operator/v1/agent-vhosts", `{"host":"cmp-1"}`), "id")
-	h.ids["seq"] = h.must(attack{method: http.MethodGet, path: "/journal/v1/entries?order=asc"}, "entries", "seq")
+	h.ids["seq"] = h.must(
+		attack{method: http.MethodGet, path: "/journal/v1/entries?order=asc"},
+		"entries",
+		"seq",
+	)
 }
 
 // fill replaces the placeholders in a template by the IDs of the objects that seed created.

@@ -19,10 +19,11 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestJournal_EveryEntryHasOneExecution records journal entries in every situation: chains and trees of dependent entries,
-// bursts of entries, entries that gather while the controller is unavailable, a failed entry that a recovery repairs, and a
-// full sync. While entries are recorded, the test kills a worker. At the end of the test, each row of the journal must have
-// exactly one workflow execution, whose result has the attempts and the state of the row.
+// TestJournal_EveryEntryHasOneExecution records journal entries in every situation: chains and trees of
+// dependent entries, bursts of entries, entries that gather while the controller is unavailable, a failed
+// entry that a recovery repairs, and a full sync. While entries are recorded, the test kills a worker. At the
+// end of the test, each row of the journal must have exactly one workflow execution, whose result has the
+// attempts and the state of the row.
 func TestJournal_EveryEntryHasOneExecution(t *testing.T) {
 	t.Parallel()
 	gathered := min(storetest.Rounds(t, 10), 250) // number of networks; each network leads to 20 entries
@@ -42,10 +43,23 @@ func TestJournal_EveryEntryHasOneExecution(t *testing.T) {
 	s.Controller.ClearFaults()
 	s.AwaitNone("all gathered entries are mirrored", servertest.UnfinishedEntries)
 
-	s.Controller.InjectFaults(odltest.Fault{Method: http.MethodPost, Type: "network", Status: 400, Times: 100})
+	s.Controller.InjectFaults(
+		odltest.Fault{
+			Method: http.MethodPost,
+			Type:   "network",
+			Status: 400,
+			Times:  100,
+		},
+	)
 	failed := api.CreateNetwork("refused")
 	s.Await("the refused entry has failed", func() string {
-		return strings.Join(s.Rows(`select 'entry ' || seq || ' is ' || state from journal_entry where object_id = $1 and state <> 'failed'`, failed), "")
+		return strings.Join(
+			s.Rows(
+				`select 'entry ' || seq || ' is ' || state from journal_entry where object_id = $1 and state <> 'failed'`,
+				failed,
+			),
+			"",
+		)
 	})
 	s.Controller.ClearFaults()
 	awaitRun(s, api, "recovery", startRun(api, "recovery"))
@@ -58,8 +72,8 @@ func TestJournal_EveryEntryHasOneExecution(t *testing.T) {
 	checkExecutions(s, temporal)
 }
 
-// createTrees creates networks concurrently, each with a subnet and nine ports, and deletes the ports. For each network, berth
-// records 20 journal entries.
+// createTrees creates networks concurrently, each with a subnet and nine ports, and deletes the ports. For
+// each network, berth records 20 journal entries.
 func createTrees(s *servertest.Deployment, api *servertest.Worker, networks int) {
 	s.Helper()
 	var clients errgroup.Group
@@ -82,8 +96,15 @@ func createTrees(s *servertest.Deployment, api *servertest.Worker, networks int)
 				ports = append(ports, port)
 			}
 			for _, port := range ports {
-				if status, answer, err := api.Do("DELETE", "/networking/v2.0/ports/"+port, nil); err != nil || status != http.StatusNoContent {
-					return fmt.Errorf("delete port %s: got status %d, body %v, error %w; want status 204", port, status, answer, err)
+				if status, answer, err := api.Do("DELETE", "/networking/v2.0/ports/"+port, nil); err != nil ||
+					status != http.StatusNoContent {
+					return fmt.Errorf(
+						"delete port %s: got status %d, body %v, error %w; want status 204",
+						port,
+						status,
+						answer,
+						err,
+					)
 				}
 			}
 			return nil
@@ -98,21 +119,33 @@ func createTrees(s *servertest.Deployment, api *servertest.Worker, networks int)
 func create(api *servertest.Worker, typ string, attributes servertest.Object) (string, error) {
 	status, answer, err := api.Do("POST", "/networking/v2.0/"+typ+"s", servertest.Object{typ: attributes})
 	if err != nil || status != http.StatusCreated {
-		return "", fmt.Errorf("create %s: got status %d, body %v, error %w; want success", typ, status, answer, err)
+		return "", fmt.Errorf(
+			"create %s: got status %d, body %v, error %w; want success",
+			typ,
+			status,
+			answer,
+			err,
+		)
 	}
 	return answer[typ].(servertest.Object)["id"].(string), nil
 }
 
-// createChain updates one network several times. The journal entry of each update waits for the entry of the update before it.
+// createChain updates one network several times. The journal entry of each update waits for the entry of the
+// update before it.
 func createChain(s *servertest.Deployment, api *servertest.Worker, updates int) {
 	s.Helper()
 	network := api.CreateNetwork("chain")
 	for i := range updates {
-		api.Must("PUT", "/networking/v2.0/networks/"+network, servertest.Object{"network": servertest.Object{"name": fmt.Sprint("chain-", i)}})
+		api.Must(
+			"PUT",
+			"/networking/v2.0/networks/"+network,
+			servertest.Object{"network": servertest.Object{"name": fmt.Sprint("chain-", i)}},
+		)
 	}
 }
 
-// createBurst creates several networks in one request, so that berth records entries that wait for no other entry.
+// createBurst creates several networks in one request, so that berth records entries that wait for no other
+// entry.
 func createBurst(s *servertest.Deployment, api *servertest.Worker, networks int) {
 	s.Helper()
 	all := make([]servertest.Object, networks)
@@ -122,7 +155,8 @@ func createBurst(s *servertest.Deployment, api *servertest.Worker, networks int)
 	api.Must("POST", "/networking/v2.0/networks", servertest.Object{"networks": all})
 }
 
-// checkExecutions waits until no workflow of an entry runs any more, and compares the executions with the rows of the journal.
+// checkExecutions waits until no workflow of an entry runs any more, and compares the executions with the
+// rows of the journal.
 func checkExecutions(s *servertest.Deployment, temporal client.Client) {
 	s.Helper()
 	want := s.Rows(`
@@ -156,17 +190,26 @@ func checkExecutions(s *servertest.Deployment, temporal client.Client) {
 	slices.Sort(got)
 	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
-		s.Errorf("the workflow executions differ from the journal's rows, want one execution per row (-rows +executions):\n%s", diff)
+		s.Errorf(
+			"the workflow executions differ from the journal's rows, want one execution per row (-rows +executions):\n%s",
+			diff,
+		)
 	}
 	s.Logf("the journal has %d entries, and Temporal has %d executions", len(want), len(got))
 }
 
-// listExecutions lists the workflow ID of each ended execution of a journal entry, once for each execution, and the open
-// executions. A workflow run that has continued as new is not listed, because it belongs to the same execution as the run that
-// follows it.
+// listExecutions lists the workflow ID of each ended execution of a journal entry, once for each execution,
+// and the open executions. A workflow run that has continued as new is not listed, because it belongs to the
+// same execution as the run that follows it.
 func listExecutions(s *servertest.Deployment, temporal client.Client) (ended, open []string) {
 	s.Helper()
-	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowType = '%s' and ExecutionStatus != 'ContinuedAsNew'", contract.JournalEntry), PageSize: 1000}
+	request := &workflowservice.ListWorkflowExecutionsRequest{
+		Query: fmt.Sprintf(
+			"WorkflowType = '%s' and ExecutionStatus != 'ContinuedAsNew'",
+			contract.JournalEntry,
+		),
+		PageSize: 1000,
+	}
 	for {
 		page, err := temporal.ListWorkflow(s.Context(), request)
 		if err != nil { // if Temporal is too busy to answer, the test tries again

@@ -15,9 +15,9 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestJournal_PauseHoldsEntriesUntilResume pauses the journal with `starter`, records entries, and kills the worker. During the pause, no
-// request may reach the controller, and the workflow of each entry must say what the entry waits for. After the resumption, berth must send
-// all entries in order.
+// TestJournal_PauseHoldsEntriesUntilResume pauses the journal with `starter`, records entries, and kills the
+// worker. During the pause, no request may reach the controller, and the workflow of each entry must say what
+// the entry waits for. After the resumption, berth must send all entries in order.
 func TestJournal_PauseHoldsEntriesUntilResume(t *testing.T) {
 	t.Parallel()
 	s, temporal := servertest.SharedDeployment(t)
@@ -34,9 +34,16 @@ func TestJournal_PauseHoldsEntriesUntilResume(t *testing.T) {
 	s.StartWorker("relay,temporal")
 	more, _ := recordWhilePaused(s, api, before)
 	awaitPauseShown(s, temporal, more, blocked)
-	got := slices.DeleteFunc(s.Controller.Requests()[sent:], func(r controllerRequest) bool { return !strings.HasPrefix(r.Path, odltest.BasePath) })
+	got := slices.DeleteFunc(
+		s.Controller.Requests()[sent:],
+		func(r controllerRequest) bool { return !strings.HasPrefix(r.Path, odltest.BasePath) },
+	)
 	if len(got) > 0 {
-		t.Errorf("while the journal is paused: the controller got %d requests about objects, want none; the first is %+v", len(got), got[0])
+		t.Errorf(
+			"while the journal is paused: the controller got %d requests about objects, want none; the first is %+v",
+			len(got),
+			got[0],
+		)
 	}
 
 	api.Starter("journal", "resume", "--reason", "the upgrade is done")
@@ -48,21 +55,36 @@ func TestJournal_PauseHoldsEntriesUntilResume(t *testing.T) {
 	}
 	for _, id := range slices.Concat(free, more, blocked) {
 		var p contract.EntryProgress
-		if err := temporal.GetWorkflow(t.Context(), id, "").Get(t.Context(), &p); err != nil || p.State != "completed" || p.Attempts != 1 {
-			t.Errorf("result of the workflow %s: got %+v, error %v; want completed after one attempt", id, p, err)
+		if err := temporal.GetWorkflow(t.Context(), id, "").Get(t.Context(), &p); err != nil ||
+			p.State != "completed" ||
+			p.Attempts != 1 {
+			t.Errorf(
+				"result of the workflow %s: got %+v, error %v; want completed after one attempt",
+				id,
+				p,
+				err,
+			)
 		}
 	}
 }
 
-// recordWhilePaused creates a network with a subnet and renames an existing network twice. It returns the workflow IDs of the new entries:
-// `free` are those of the entries that wait only for the end of the pause, and `blocked` are those of the entries that also wait for other
-// entries.
-func recordWhilePaused(s *servertest.Deployment, api *servertest.Worker, existing string) (free, blocked []string) {
+// recordWhilePaused creates a network with a subnet and renames an existing network twice. It returns the
+// workflow IDs of the new entries: `free` are those of the entries that wait only for the end of the pause,
+// and `blocked` are those of the entries that also wait for other entries.
+func recordWhilePaused(
+	s *servertest.Deployment,
+	api *servertest.Worker,
+	existing string,
+) (free, blocked []string) {
 	s.Helper()
 	last := s.Rows(`select max(seq)::text from journal_entry`)[0]
 	api.CreateSubnet(api.CreateNetwork("while paused"))
 	for _, name := range []string{"first", "second"} {
-		api.Must("PUT", "/networking/v2.0/networks/"+existing, servertest.Object{"network": servertest.Object{"name": name}})
+		api.Must(
+			"PUT",
+			"/networking/v2.0/networks/"+existing,
+			servertest.Object{"network": servertest.Object{"name": name}},
+		)
 	}
 	const entries = `select 'journal/' || seq from journal_entry where seq > $1::text::bigint and `
 	const isBlocked = `exists (select from journal_dep d where d.entry = seq) order by seq`
@@ -73,7 +95,11 @@ func recordWhilePaused(s *servertest.Deployment, api *servertest.Worker, existin
 func awaitPauseShown(s *servertest.Deployment, temporal client.Client, free, blocked []string) {
 	s.Helper()
 	if len(free) == 0 || len(blocked) == 0 {
-		s.Fatalf("entries recorded while the journal is paused: got %d without blockers and %d with blockers, want both kinds", len(free), len(blocked))
+		s.Fatalf(
+			"entries recorded while the journal is paused: got %d without blockers and %d with blockers, want both kinds",
+			len(free),
+			len(blocked),
+		)
 	}
 	for _, id := range slices.Concat(free, blocked) {
 		waitsFor, sentence := "an administrator", "the journal is paused by admin since "
@@ -86,7 +112,8 @@ func awaitPauseShown(s *servertest.Deployment, temporal client.Client, free, blo
 			if err == nil {
 				err = answer.Get(&why)
 			}
-			if err == nil && len(why.Waiting) > 0 && strings.HasPrefix(why.Waiting[0].For, waitsFor) && strings.Contains(why.Sentence, sentence) {
+			if err == nil && len(why.Waiting) > 0 && strings.HasPrefix(why.Waiting[0].For, waitsFor) &&
+				strings.Contains(why.Sentence, sentence) {
 				return ""
 			}
 			return fmt.Sprint(why, err)

@@ -20,8 +20,9 @@ import (
 
 type controllerRequest = odltest.Request
 
-// controllerWrites lists the HTTP requests with the given method that the stub of the controller received, except requests for event
-// subscriptions and for the check network, with which berth notices that the controller has lost its data.
+// controllerWrites lists the HTTP requests with the given method that the stub of the controller received,
+// except requests for event subscriptions and for the check network, with which berth notices that the
+// controller has lost its data.
 func controllerWrites(s *servertest.Deployment, method string) []controllerRequest {
 	return slices.DeleteFunc(s.Controller.Requests(), func(w controllerRequest) bool {
 		return w.Method != method || w.ID == servertest.Canary || isEventSubscription(w.Path)
@@ -31,9 +32,10 @@ func controllerWrites(s *servertest.Deployment, method string) []controllerReque
 // isEventSubscription reports whether a request subscribes to change events of the controller.
 func isEventSubscription(path string) bool { return strings.HasPrefix(path, "/restconf/") }
 
-// lockEntryDuringRequest intercepts berth's next request with the given HTTP method to the controller, and locks the row of the request's
-// journal entry before the request reaches the controller. berth cannot complete the locked journal entry until the test calls `unlock`.
-// The returned channel `locked` receives nil when the row is locked, or the error if it cannot be locked.
+// lockEntryDuringRequest intercepts berth's next request with the given HTTP method to the controller, and
+// locks the row of the request's journal entry before the request reaches the controller. berth cannot
+// complete the locked journal entry until the test calls `unlock`. The returned channel `locked` receives nil
+// when the row is locked, or the error if it cannot be locked.
 func lockEntryDuringRequest(s *servertest.Deployment, method string) (locked <-chan error, unlock func()) {
 	s.Helper()
 	c := storetest.Connect(s.T, s.Database)
@@ -41,7 +43,8 @@ func lockEntryDuringRequest(s *servertest.Deployment, method string) (locked <-c
 	var intercept func(*http.Request)
 	var tx pgx.Tx
 	intercept = func(r *http.Request) {
-		if r.Method != method || isEventSubscription(r.URL.Path) || !s.Intercept.CompareAndSwap(&intercept, nil) {
+		if r.Method != method || isEventSubscription(r.URL.Path) ||
+			!s.Intercept.CompareAndSwap(&intercept, nil) {
 			return
 		}
 		var err error
@@ -60,8 +63,8 @@ func lockEntryDuringRequest(s *servertest.Deployment, method string) (locked <-c
 
 func TestJournalEntry_SentOnceThoughWorkerKilledBeforeCommit(t *testing.T) {
 	t.Parallel()
-	// In each case, the function `write` makes a change, and the function `next` makes a second change that must reach the controller after
-	// the first one.
+	// In each case, the function `write` makes a change, and the function `next` makes a second change that
+	// must reach the controller after the first one.
 	for _, c := range []struct {
 		method string
 		given  func(api *servertest.Worker) (network, subnet string)
@@ -110,25 +113,41 @@ func TestJournalEntry_SentOnceThoughWorkerKilledBeforeCommit(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Await("the worker has the answer and waits for the locked row", func() string {
-				if len(s.Rows(`select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)) == 0 {
+				if len(
+					s.Rows(
+						`select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+					),
+				) == 0 {
 					return "no connection waits for a lock"
 				}
 				return ""
 			})
 			victim.Kill()
-			// PostgreSQL would still commit the transaction of the killed worker, so the test ends the connection of this transaction, too.
-			s.Rows(`select pg_terminate_backend(pid, 60000)::text from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+			// PostgreSQL would still commit the transaction of the killed worker, so the test ends the
+			// connection of this transaction, too.
+			s.Rows(
+				`select pg_terminate_backend(pid, 60000)::text from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+			)
 			c.next(api, network, subnet)
 			unlock()
 			written := controllerWrites(s, c.method)
-			if len(written) != 1 || !written[0].Applied || s.Rows(`select state from journal_entry order by taken_at desc nulls last`)[0] != "processing" {
-				t.Fatalf("kill the worker between the controller's answer and the commit: the controller received %+v, want one applied write of an entry that is still processing", written)
+			if len(written) != 1 || !written[0].Applied ||
+				s.Rows(`select state from journal_entry order by taken_at desc nulls last`)[0] != "processing" {
+				t.Fatalf(
+					"kill the worker between the controller's answer and the commit: the controller received %+v, want one applied write of an entry that is still processing",
+					written,
+				)
 			}
 			s.StartWorker("relay,temporal")
 			s.AwaitMirroredAndAudited(api)
 
-			if again := slices.DeleteFunc(controllerWrites(s, c.method), func(w controllerRequest) bool { return w.ID != written[0].ID }); len(again) != 1 {
-				t.Errorf("start another worker after the kill: the controller received the writes %+v, want exactly one", again)
+			if again := slices.DeleteFunc(controllerWrites(s, c.method), func(w controllerRequest) bool { return w.ID != written[0].ID }); len(
+				again,
+			) != 1 {
+				t.Errorf(
+					"start another worker after the kill: the controller received the writes %+v, want exactly one",
+					again,
+				)
 			}
 		})
 	}
@@ -177,9 +196,9 @@ func TestNotes_DeliveredThoughAPIKilledAfterCommit(t *testing.T) {
 	s.AwaitNone("all notes are delivered", `select workflow_id from note`)
 }
 
-// bindTemporalNamespace binds the database to the Temporal namespace while the database is empty. Otherwise the first relay would
-// bind the database later, when the database has rows, and would enqueue a note (outbox row) for every row. A note that the
-// binding enqueues would hide that berth has lost an earlier note.
+// bindTemporalNamespace binds the database to the Temporal namespace while the database is empty. Otherwise
+// the first relay would bind the database later, when the database has rows, and would enqueue a note (outbox
+// row) for every row. A note that the binding enqueues would hide that berth has lost an earlier note.
 func bindTemporalNamespace(s *servertest.Deployment) {
 	s.Helper()
 	relay := s.StartWorker("relay")

@@ -8,18 +8,28 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// leaseDeletedDuringStart deletes a lease while berth retries the start of the lease. A fault at Nova makes every
-// attempt to start the lease fail.
+// leaseDeletedDuringStart deletes a lease while berth retries the start of the lease. A fault at Nova makes
+// every attempt to start the lease fail.
 func leaseDeletedDuringStart(g *hostGroup) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 	l.awaitAggregates("freepool:1")
-	hits, _ := g.injectFault("POST", `"name":"`+l.reservations[0], http.StatusServiceUnavailable) // creation of the reservation's aggregate
+	hits, _ := g.injectFault(
+		"POST",
+		`"name":"`+l.reservations[0],
+		http.StatusServiceUnavailable,
+	) // creation of the reservation's aggregate
 	l.startNow()
 	g.awaitHits(hits, 2)
 	g.expectStatus(http.StatusConflict, "PUT", l.path, servertest.Object{"end_date": timeIn(3 * time.Hour)})
 	for range 2 {
-		if code, _, err := g.api.Do("DELETE", l.path, nil); code != http.StatusNoContent && code != http.StatusAccepted && code != http.StatusNotFound {
-			g.Errorf("DELETE a lease while its start is retried: got status %d (error %v), want 202, 204 or 404", code, err)
+		if code, _, err := g.api.Do("DELETE", l.path, nil); code != http.StatusNoContent &&
+			code != http.StatusAccepted &&
+			code != http.StatusNotFound {
+			g.Errorf(
+				"DELETE a lease while its start is retried: got status %d (error %v), want 202, 204 or 404",
+				code,
+				err,
+			)
 		}
 	}
 	l.awaitDeleted()
@@ -31,8 +41,14 @@ func leaseDeletedDuringStart(g *hostGroup) {
 func leaseDeletedDuringEnd(g *hostGroup) {
 	l, removeFault := g.endLeaseWithServer()
 	l.awaitStatus("TERMINATING")
-	if code, o, err := g.api.Do("DELETE", l.path, nil); code != http.StatusNoContent && code != http.StatusAccepted {
-		g.Errorf("DELETE a lease while its end is retried: got status %d, body %v, error %v; want 202 or 204", code, o, err)
+	if code, o, err := g.api.Do("DELETE", l.path, nil); code != http.StatusNoContent &&
+		code != http.StatusAccepted {
+		g.Errorf(
+			"DELETE a lease while its end is retried: got status %d, body %v, error %v; want 202 or 204",
+			code,
+			o,
+			err,
+		)
 	}
 	l.awaitStatus("DELETING")
 	removeFault()
@@ -43,8 +59,8 @@ func leaseDeletedDuringEnd(g *hostGroup) {
 	}
 }
 
-// deletionRetriedUntilDone makes the deletion of a lease fail at Nova for longer than the retry timeout of leases. The status of
-// the lease must stay DELETING until Nova works again.
+// deletionRetriedUntilDone makes the deletion of a lease fail at Nova for longer than the retry timeout of
+// leases. The status of the lease must stay DELETING until Nova works again.
 func deletionRetriedUntilDone(g *hostGroup) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 	l.startNow()
@@ -54,7 +70,11 @@ func deletionRetriedUntilDone(g *hostGroup) {
 	code, _, _ := g.api.Do("DELETE", l.path, nil)
 	g.awaitHits(hits, 6)
 	if now := l.get(); code != http.StatusAccepted || now["status"] != "DELETING" {
-		g.Errorf("DELETE a lease during an outage of Nova: got HTTP status %d, lease status %v; want 202 and DELETING", code, now["status"])
+		g.Errorf(
+			"DELETE a lease during an outage of Nova: got HTTP status %d, lease status %v; want 202 and DELETING",
+			code,
+			now["status"],
+		)
 	}
 	g.expectStatus(http.StatusConflict, "PUT", l.path, servertest.Object{"name": "too late"})
 	removeFault()

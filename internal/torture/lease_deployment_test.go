@@ -18,7 +18,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// leaseDeployment is a deployment of berth with stubs of Nova and Neutron on which a test can make selected requests fail.
+// leaseDeployment is a deployment of berth with stubs of Nova and Neutron on which a test can make selected
+// requests fail.
 type leaseDeployment struct {
 	*servertest.Deployment
 	*faultInjector
@@ -27,14 +28,25 @@ type leaseDeployment struct {
 	temporal client.Client
 }
 
-// newLeaseDeployment creates a deployment and starts a process with the role api. The parameter `settings` of newLeaseDeployment
-// overrides default settings of the deployment.
+// newLeaseDeployment creates a deployment and starts a process with the role api. The parameter `settings` of
+// newLeaseDeployment overrides default settings of the deployment.
 func newLeaseDeployment(t *testing.T, settings ...string) *leaseDeployment {
 	t.Helper()
 	s, c := servertest.SharedDeployment(t)
-	d := &leaseDeployment{Deployment: s, faultInjector: &faultInjector{}, neutron: &notifytest.Neutron{}, temporal: c}
-	s.Settings = append(append(s.Settings, "BERTH_NOVA_URL="+servertest.Serve(t, d.wrap(s.Nova)), "BERTH_NEUTRON_URL="+servertest.Serve(t, d.wrap(d.neutron)),
-		"BERTH_LEASE_PATIENCE=5m"), settings...)
+	d := &leaseDeployment{
+		Deployment:    s,
+		faultInjector: &faultInjector{},
+		neutron:       &notifytest.Neutron{},
+		temporal:      c,
+	}
+	s.Settings = append(
+		append(
+			s.Settings,
+			"BERTH_NOVA_URL="+servertest.Serve(t, d.wrap(s.Nova)),
+			"BERTH_NEUTRON_URL="+servertest.Serve(t, d.wrap(d.neutron)),
+			"BERTH_LEASE_PATIENCE=5m",
+		),
+		settings...)
 	d.api = s.StartWorker("api")
 	return d
 }
@@ -42,8 +54,15 @@ func newLeaseDeployment(t *testing.T, settings ...string) *leaseDeployment {
 // runSweep runs the Maintenance workflow (the sweep) once and waits until the workflow has ended.
 func (d *leaseDeployment) runSweep() {
 	d.Helper()
-	run, err := d.temporal.ExecuteWorkflow(d.Context(), client.StartWorkflowOptions{ID: contract.MaintenanceID("by hand"),
-		TaskQueue: contract.TaskQueue(contract.Maintenance)}, contract.Maintenance, contract.Input{Key: contract.KeySweep})
+	run, err := d.temporal.ExecuteWorkflow(
+		d.Context(),
+		client.StartWorkflowOptions{ID: contract.MaintenanceID("by hand"),
+			TaskQueue: contract.TaskQueue(
+				contract.Maintenance,
+			)},
+		contract.Maintenance,
+		contract.Input{Key: contract.KeySweep},
+	)
 	if err == nil {
 		err = run.Get(d.Context(), nil)
 	}
@@ -52,22 +71,23 @@ func (d *leaseDeployment) runSweep() {
 	}
 }
 
-// faultInjector answers selected HTTP requests to a stub with an error status, so that these requests do not reach the
-// stub.
+// faultInjector answers selected HTTP requests to a stub with an error status, so that these requests do not
+// reach the stub.
 type faultInjector struct {
 	mu     sync.Mutex
 	faults []*injectedFault
 }
 
-// injectedFault is a fault for the HTTP requests that have the method `method` and contain the string `text` in their
-// path, query or body.
+// injectedFault is a fault for the HTTP requests that have the method `method` and contain the string `text`
+// in their path, query or body.
 type injectedFault struct {
 	method, text string
 	status, hits int
 }
 
-// injectFault makes the HTTP requests with the given method and text fail with the given status until the test calls `remove`.
-// The returned function `hits` returns the number of requests that the injected fault has made fail.
+// injectFault makes the HTTP requests with the given method and text fail with the given status until the
+// test calls `remove`. The returned function `hits` returns the number of requests that the injected fault
+// has made fail.
 func (i *faultInjector) injectFault(method, text string, status int) (hits func() int, remove func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -80,12 +100,15 @@ func (i *faultInjector) injectFault(method, text string, status int) (hits func(
 		}, func() {
 			i.mu.Lock()
 			defer i.mu.Unlock()
-			i.faults = slices.DeleteFunc(i.faults, func(other *injectedFault) bool { return other == injected })
+			i.faults = slices.DeleteFunc(
+				i.faults,
+				func(other *injectedFault) bool { return other == injected },
+			)
 		}
 }
 
-// wrap returns an HTTP handler that answers a request with the injected fault that matches the request, or calls the
-// given handler if no fault matches.
+// wrap returns an HTTP handler that answers a request with the injected fault that matches the request, or
+// calls the given handler if no fault matches.
 func (i *faultInjector) wrap(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		raw, _ := io.ReadAll(r.Body)
@@ -111,8 +134,9 @@ func (i *faultInjector) match(method, text string) int {
 	return 0
 }
 
-// waitingFor returns a text with the description if the condition is false, and an empty string if the condition is true. A check
-// for Await returns the text of waitingFor as the description of what is still missing.
+// waitingFor returns a text with the description if the condition is false, and an empty string if the
+// condition is true. A check for Await returns the text of waitingFor as the description of what is still
+// missing.
 func waitingFor(description string, condition bool) string {
 	if condition {
 		return ""
@@ -120,12 +144,12 @@ func waitingFor(description string, condition bool) string {
 	return "not yet: " + description
 }
 
-// timeIn returns the time when the duration `d` has passed from now, without fractions of a second, in the format that
-// the lease API reads.
+// timeIn returns the time when the duration `d` has passed from now, without fractions of a second, in the
+// format that the lease API reads.
 func timeIn(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339) }
 
-// setDateToNow sets a date of the lease with the given URL path to now. The API refuses dates of earlier minutes, so setDateToNow repeats a
-// request that the API received only in the next minute.
+// setDateToNow sets a date of the lease with the given URL path to now. The API refuses dates of earlier
+// minutes, so setDateToNow repeats a request that the API received only in the next minute.
 func setDateToNow(c *servertest.Worker, path, field string) {
 	c.T.Helper()
 	for {
@@ -136,7 +160,15 @@ func setDateToNow(c *servertest.Worker, path, field string) {
 		}
 		const minute = len("2006-01-02T15:04")
 		if timeIn(0)[:minute] == now[:minute] {
-			c.T.Fatalf("set the %s of %s to %s: got %d %v, error %v; want a success", field, path, now, code, answer, err)
+			c.T.Fatalf(
+				"set the %s of %s to %s: got %d %v, error %v; want a success",
+				field,
+				path,
+				now,
+				code,
+				answer,
+				err,
+			)
 		}
 	}
 }
@@ -145,16 +177,30 @@ func setDateToNow(c *servertest.Worker, path, field string) {
 func createHostLease(c *servertest.Worker, start, end time.Duration) servertest.Object {
 	c.T.Helper()
 	provider := c.Must("POST", "/placement/resource_providers", servertest.Object{"name": "node-1"})
-	c.Must("PUT", fmt.Sprint("/placement/resource_providers/", provider["uuid"], "/inventories"), servertest.Object{
-		"resource_provider_generation": provider["generation"], "inventories": servertest.Object{"VCPU": servertest.Object{"total": 8}}})
+	c.Must(
+		"PUT",
+		fmt.Sprint("/placement/resource_providers/", provider["uuid"], "/inventories"),
+		servertest.Object{
+			"resource_provider_generation": provider["generation"], "inventories": servertest.Object{"VCPU": servertest.Object{"total": 8}}},
+	)
 	c.Must("POST", "/reservation/v1/os-hosts", servertest.Object{"name": "node-1"})
-	return c.Must("POST", "/reservation/v1/leases", servertest.Object{"name": "night", "start_date": timeIn(start), "end_date": timeIn(end),
-		"events": []servertest.Object{}, "reservations": []servertest.Object{{"resource_type": "physical:host", "min": 1, "max": 1,
-			"resource_properties": "", "hypervisor_properties": ""}}})["lease"].(servertest.Object)
+	return c.Must("POST", "/reservation/v1/leases", servertest.Object{
+		"name":       "night",
+		"start_date": timeIn(start),
+		"end_date":   timeIn(end),
+		"events":     []servertest.Object{},
+		"reservations": []servertest.Object{{
+			"resource_type":         "physical:host",
+			"min":                   1,
+			"max":                   1,
+			"resource_properties":   "",
+			"hypervisor_properties": "",
+		}},
+	})["lease"].(servertest.Object)
 }
 
-// leaseStatusIs returns a check for Await. The check of leaseStatusIs succeeds when the lease at the given URL path has
-// the status `want`.
+// leaseStatusIs returns a check for Await. The check of leaseStatusIs succeeds when the lease at the given
+// URL path has the status `want`.
 func leaseStatusIs(api *servertest.Worker, path, want string) func() string {
 	return func() string {
 		if got := api.Must("GET", path, nil)["lease"].(servertest.Object)["status"]; got != want {
@@ -164,8 +210,9 @@ func leaseStatusIs(api *servertest.Worker, path, want string) func() string {
 	}
 }
 
-// notificationTypes returns the types of the notifications about a lease, in the order in which the notifications arrived at the webhook.
-// If a notification arrived more than once, only its first arrival counts.
+// notificationTypes returns the types of the notifications about a lease, in the order in which the
+// notifications arrived at the webhook. If a notification arrived more than once, only its first arrival
+// counts.
 func notificationTypes(listener *notifytest.Webhook, lease any) (types []string) {
 	ids := map[string]bool{}
 	for _, n := range listener.Notifications() {
@@ -176,7 +223,8 @@ func notificationTypes(listener *notifytest.Webhook, lease any) (types []string)
 	return types
 }
 
-// setStartSoon sets the start date of a lease to a time that is still in the future when the API has stored the date.
+// setStartSoon sets the start date of a lease to a time that is still in the future when the API has stored
+// the date.
 func setStartSoon(c *servertest.Worker, path string) {
 	c.T.Helper()
 	for lead := 2 * time.Second; ; lead *= 2 {
@@ -184,8 +232,16 @@ func setStartSoon(c *servertest.Worker, path string) {
 		switch {
 		case err == nil && code < http.StatusMultipleChoices:
 			return
-		case err != nil || code != http.StatusBadRequest || lead > 10*time.Minute: // 400: the date was over when the API read the request
-			c.T.Fatalf("set the start date of %s to a time in %s: got %d %v, error %v; want a success", path, lead, code, answer, err)
+		// 400: the date was over when the API read the request
+		case err != nil || code != http.StatusBadRequest || lead > 10*time.Minute:
+			c.T.Fatalf(
+				"set the start date of %s to a time in %s: got %d %v, error %v; want a success",
+				path,
+				lead,
+				code,
+				answer,
+				err,
+			)
 		}
 	}
 }

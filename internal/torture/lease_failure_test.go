@@ -10,12 +10,17 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// oneReservationFailsToStart starts a lease with two reservations, and makes the creation of the flavor of one reservation fail.
-// Both reservations of the lease must get the status `error`, and berth must remove the Nova objects of both reservations.
+// oneReservationFailsToStart starts a lease with two reservations, and makes the creation of the flavor of
+// one reservation fail. Both reservations of the lease must get the status `error`, and berth must remove the
+// Nova objects of both reservations.
 func oneReservationFailsToStart(g *hostGroup) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(2, 2), g.instanceReservation(1, nil))
 	l.awaitAggregates("freepool:1,2,3")
-	g.injectFault("POST", "reservation:"+l.reservations[1], http.StatusInternalServerError) // creation of the reservation's flavor
+	g.injectFault(
+		"POST",
+		"reservation:"+l.reservations[1],
+		http.StatusInternalServerError,
+	) // creation of the reservation's flavor
 	l.startNow()
 	l.awaitStatus("ERROR")
 	if got := l.statuses(); got != "ERROR ERROR UNDONE error error" {
@@ -27,15 +32,26 @@ func oneReservationFailsToStart(g *hostGroup) {
 		g.Errorf("update the name of a lease in status ERROR: got status %v, want ERROR", got)
 	}
 	g.expectStatus(http.StatusConflict, "PUT", l.path, servertest.Object{"end_date": timeIn(3 * time.Hour)})
-	g.expectStatus(http.StatusConflict, "POST", "/reservation/v1/leases", servertest.Object{"name": "next", "start_date": timeIn(time.Hour), "end_date": timeIn(90 * time.Minute),
-		"reservations": []servertest.Object{g.hostReservation(3, 3)}}) // the failed lease keeps its hosts until its end
+	g.expectStatus(
+		http.StatusConflict,
+		"POST",
+		"/reservation/v1/leases",
+		servertest.Object{
+			"name":       "next",
+			"start_date": timeIn(time.Hour),
+			"end_date":   timeIn(90 * time.Minute),
+			"reservations": []servertest.Object{
+				g.hostReservation(3, 3),
+			},
+		},
+	) // the failed lease keeps its hosts until its end
 	g.api.Must("DELETE", l.path, nil)
 	l.awaitDeleted()
 	g.createLease(time.Hour, 2*time.Hour, g.hostReservation(3, 3))
 }
 
-// startRetriedAfterNovaError makes the start of a lease fail at Nova once. After a later attempt, the status of the
-// lease must be ACTIVE.
+// startRetriedAfterNovaError makes the start of a lease fail at Nova once. After a later attempt, the status
+// of the lease must be ACTIVE.
 func startRetriedAfterNovaError(g *hostGroup) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 	l.awaitAggregates("freepool:1")
@@ -50,18 +66,22 @@ func startRetriedAfterNovaError(g *hostGroup) {
 	l.awaitAggregates("a:1")
 }
 
-// oneHostFailsToStart makes the start of a lease fail on one of the lease's three hosts until the lease has ended. Then all three hosts
-// must be free again.
+// oneHostFailsToStart makes the start of a lease fail on one of the lease's three hosts until the lease has
+// ended. Then all three hosts must be free again.
 func oneHostFailsToStart(g *hostGroup) {
-	g.injectFault("GET", "host="+g.hosts[1], http.StatusInternalServerError) // list of the servers on the host
+	g.injectFault(
+		"GET",
+		"host="+g.hosts[1],
+		http.StatusInternalServerError,
+	) // list of the servers on the host
 	l := g.createLease(20*time.Second, 27*time.Second, g.hostReservation(3, 3))
 	l.awaitStatuses("ERROR ERROR ERROR error") // the start failed, and the lease has ended
 	l.awaitAggregates("freepool:1,2,3")
 	g.createLease(time.Hour, 2*time.Hour, g.hostReservation(3, 3)) // the hosts are free
 }
 
-// endLeaseWithServer ends a lease of one host. Nova rejects the deletion of a server on the leased host until the test calls
-// `removeFault`.
+// endLeaseWithServer ends a lease of one host. Nova rejects the deletion of a server on the leased host until
+// the test calls `removeFault`.
 func (g *hostGroup) endLeaseWithServer() (l *testLease, removeFault func()) {
 	l = g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 	l.startNow()
@@ -72,16 +92,25 @@ func (g *hostGroup) endLeaseWithServer() (l *testLease, removeFault func()) {
 	return l, removeFault
 }
 
-// serversCannotBeDeleted ends a lease on whose host is a server that Nova does not delete. The status of the lease must become
-// ERROR, and no other lease may get the lease's host until the lease is deleted.
+// serversCannotBeDeleted ends a lease on whose host is a server that Nova does not delete. The status of the
+// lease must become ERROR, and no other lease may get the lease's host until the lease is deleted.
 func serversCannotBeDeleted(g *hostGroup) {
 	l, removeFault := g.endLeaseWithServer()
 	l.awaitStatus("ERROR")
 	if got := l.statuses(); got != "ERROR DONE ERROR error" {
 		g.Error(got)
 	}
-	g.expectStatus(http.StatusConflict, "POST", "/reservation/v1/leases", servertest.Object{"name": "next", "start_date": timeIn(time.Hour), "end_date": timeIn(2 * time.Hour),
-		"reservations": []servertest.Object{g.hostReservation(1, 1)}})
+	g.expectStatus(
+		http.StatusConflict,
+		"POST",
+		"/reservation/v1/leases",
+		servertest.Object{
+			"name":         "next",
+			"start_date":   timeIn(time.Hour),
+			"end_date":     timeIn(2 * time.Hour),
+			"reservations": []servertest.Object{g.hostReservation(1, 1)},
+		},
+	)
 	l.awaitAggregates("a:1")
 	removeFault()
 	g.api.Must("DELETE", l.path, nil)
@@ -90,17 +119,23 @@ func serversCannotBeDeleted(g *hostGroup) {
 	g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 }
 
-// nextLeaseWaitsForSlowEnd ends a lease on whose host is a server that Nova does not delete. The next lease of this host must
-// wait until the first lease is deleted; leases of other hosts must not wait.
+// nextLeaseWaitsForSlowEnd ends a lease on whose host is a server that Nova does not delete. The next lease
+// of this host must wait until the first lease is deleted; leases of other hosts must not wait.
 func nextLeaseWaitsForSlowEnd(g *hostGroup) {
 	a := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 	a.startNow()
 	a.awaitStatus("ACTIVE")
 	g.Nova.AddServer(notifytest.Server{Host: g.hosts[0], Name: g.name, PollsUntilGone: 1 << 20})
-	others := []*testLease{g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1)), g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))}
+	others := []*testLease{
+		g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1)),
+		g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1)),
+	}
 	next := g.createLease(2*time.Hour, 3*time.Hour, g.reservationOnHost(1))
 	a.endNow()
-	a.await("the lease is no longer ACTIVE", func() string { return waitingFor("ACTIVE", a.get()["status"] != "ACTIVE") })
+	a.await(
+		"the lease is no longer ACTIVE",
+		func() string { return waitingFor("ACTIVE", a.get()["status"] != "ACTIVE") },
+	)
 	for _, l := range others {
 		l.startNow()
 		l.awaitStatus("ACTIVE")
@@ -114,22 +149,45 @@ func nextLeaseWaitsForSlowEnd(g *hostGroup) {
 	next.awaitStatus("ACTIVE")
 }
 
-// failedEndBlocksOnlyItsHosts makes the end of the first lease fail on host 1. A second lease needs the hosts 1 and 2, so it waits for the
-// first lease, and gets the status ERROR at its own end, because it never started. The next lease of host 2 must start. A lease that was
-// planned on host 1, but can use any host, must start on another host.
+// failedEndBlocksOnlyItsHosts makes the end of the first lease fail on host 1. A second lease needs the hosts
+// 1 and 2, so it waits for the first lease, and gets the status ERROR at its own end, because it never
+// started. The next lease of host 2 must start. A lease that was planned on host 1, but can use any host,
+// must start on another host.
 func failedEndBlocksOnlyItsHosts(g *hostGroup) {
 	hostsUpTo := func(n int) servertest.Object {
 		r := g.hostReservation(n, n)
 		r["hypervisor_properties"] = `["<=","$hypervisor_hostname","` + g.hosts[n-1] + `"]`
 		return r
 	}
-	a, both, last := g.createLease(time.Hour, 2*time.Hour, g.reservationOnHost(1)), g.createLease(2*time.Hour, 3*time.Hour, hostsUpTo(2)),
-		g.createLease(3*time.Hour, 4*time.Hour, g.reservationOnHost(2))
+	a, both, last := g.createLease(
+		time.Hour,
+		2*time.Hour,
+		g.reservationOnHost(1),
+	), g.createLease(
+		2*time.Hour,
+		3*time.Hour,
+		hostsUpTo(2),
+	),
+		g.createLease(
+			3*time.Hour,
+			4*time.Hour,
+			g.reservationOnHost(2),
+		)
 	movable := g.createLease(4*time.Hour, 5*time.Hour, g.reservationOnHost(1))
-	g.api.Must("PUT", movable.path, servertest.Object{"reservations": []servertest.Object{{"id": movable.reservations[0], "hypervisor_properties": ""}}})
+	g.api.Must(
+		"PUT",
+		movable.path,
+		servertest.Object{
+			"reservations": []servertest.Object{{"id": movable.reservations[0], "hypervisor_properties": ""}},
+		},
+	)
 	a.startNow()
 	a.awaitStatus("ACTIVE")
-	_, removeFault := g.injectFault("GET", "host="+g.hosts[0], http.StatusInternalServerError) // list of the servers on the host
+	_, removeFault := g.injectFault(
+		"GET",
+		"host="+g.hosts[0],
+		http.StatusInternalServerError,
+	) // list of the servers on the host
 	a.endNow()
 	for _, status := range []string{"TERMINATING", "ERROR"} {
 		a.await(status+", and the explanation names the failed call", func() string {
@@ -140,8 +198,13 @@ func failedEndBlocksOnlyItsHosts(g *hostGroup) {
 				return fmt.Sprint("it is ", l["status"], ": ", why)
 			}
 			call := calls[0].(servertest.Object)
-			if call["party"] != "nova" || !strings.Contains(fmt.Sprint(call["call"]), "answered 500") || !strings.Contains(fmt.Sprint(why["sentence"]), "Nova has failed since ") {
-				g.Fatalf("explanation of a lease that is %s: got %v, want Nova's call and its answer 500", status, why)
+			if call["party"] != "nova" || !strings.Contains(fmt.Sprint(call["call"]), "answered 500") ||
+				!strings.Contains(fmt.Sprint(why["sentence"]), "Nova has failed since ") {
+				g.Fatalf(
+					"explanation of a lease that is %s: got %v, want Nova's call and its answer 500",
+					status,
+					why,
+				)
 			}
 			return ""
 		})
@@ -165,8 +228,12 @@ func failedEndBlocksOnlyItsHosts(g *hostGroup) {
 		host := g.api.Must("GET", "/reservation/v1/os-hosts/"+g.hostIDs[0], nil)["host"].(servertest.Object)
 		return fmt.Sprint(host["berth:quarantine"])
 	}
-	if got := quarantine(); !strings.Contains(got, "lease "+g.name+" ("+a.id+")") || !strings.Contains(got, "Nova has failed since") {
-		g.Errorf("quarantine of the host that the lease has not released: got %q, want the lease and Nova's call", got)
+	if got := quarantine(); !strings.Contains(got, "lease "+g.name+" ("+a.id+")") ||
+		!strings.Contains(got, "Nova has failed since") {
+		g.Errorf(
+			"quarantine of the host that the lease has not released: got %q, want the lease and Nova's call",
+			got,
+		)
 	}
 	removeFault() // now berth can remove host 1 from the aggregate of the first lease
 	g.await("Nova's aggregates are clean", func() string {
@@ -183,11 +250,21 @@ func failedEndBlocksOnlyItsHosts(g *hostGroup) {
 	again.awaitStatus("ACTIVE")
 }
 
-// snapshotFails makes the snapshots before the end of a lease fail. The status of the lease's before_end_lease event must become
-// ERROR; the lease must stay ACTIVE and end normally.
+// snapshotFails makes the snapshots before the end of a lease fail. The status of the lease's
+// before_end_lease event must become ERROR; the lease must stay ACTIVE and end normally.
 func snapshotFails(g *hostGroup) {
-	l := g.createLease(time.Hour, 3*time.Hour, servertest.Object{"resource_type": "physical:host", "min": 1, "max": 1, "hypervisor_properties": "",
-		"resource_properties": g.hostFilter(), "before_end": "snapshot"})
+	l := g.createLease(
+		time.Hour,
+		3*time.Hour,
+		servertest.Object{
+			"resource_type":         "physical:host",
+			"min":                   1,
+			"max":                   1,
+			"hypervisor_properties": "",
+			"resource_properties":   g.hostFilter(),
+			"before_end":            "snapshot",
+		},
+	)
 	l.startNow()
 	l.awaitStatus("ACTIVE")
 	server := g.Nova.AddServer(notifytest.Server{Host: g.hosts[0], Name: g.name})

@@ -56,7 +56,11 @@ func TestLease_ContinuesStepAfterWorkerKilled(t *testing.T) {
 	g := d.newHostGroup(t, 2)
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1), g.instanceReservation(1, "True"))
 	l.awaitAggregates("freepool:1,2")
-	hits, removeFault := g.injectFault("POST", "reservation:"+l.reservations[1], http.StatusServiceUnavailable) // creation of the reservation's server group
+	hits, removeFault := g.injectFault(
+		"POST",
+		"reservation:"+l.reservations[1],
+		http.StatusServiceUnavailable,
+	) // creation of the reservation's server group
 	l.startNow()
 	g.awaitHits(hits, 1)
 	victim.Kill()
@@ -67,7 +71,11 @@ func TestLease_ContinuesStepAfterWorkerKilled(t *testing.T) {
 	l.awaitStatuses("ACTIVE DONE UNDONE active active")
 	t.Logf("another process finished the start %s after the kill", time.Since(killed))
 	if f, groups := g.flavorAndGroups(l.reservations[1]); f == nil || groups != 1 {
-		t.Errorf("start a lease of instances through a kill: got flavor %+v and %d server groups at Nova, want a flavor and 1", f, groups)
+		t.Errorf(
+			"start a lease of instances through a kill: got flavor %+v and %d server groups at Nova, want a flavor and 1",
+			f,
+			groups,
+		)
 	}
 
 	hits, removeFault = g.injectFault("DELETE", "/flavors/"+l.reservations[1], http.StatusServiceUnavailable)
@@ -81,20 +89,33 @@ func TestLease_ContinuesStepAfterWorkerKilled(t *testing.T) {
 	l.awaitStatuses("TERMINATED DONE DONE deleted deleted")
 	t.Logf("another process finished the end %s after the kill", time.Since(killed))
 	if f, groups := g.flavorAndGroups(l.reservations[1]); f != nil || groups != 0 {
-		t.Errorf("end a lease of instances through a kill: got flavor %+v and %d server groups at Nova, want none", f, groups)
+		t.Errorf(
+			"end a lease of instances through a kill: got flavor %+v and %d server groups at Nova, want none",
+			f,
+			groups,
+		)
 	}
 	l.awaitAggregates("freepool:1,2")
 }
 
-// TestLease_NetworkOfSegmentAfterWorkerKilled kills the worker after Neutron has created the network of a lease but before berth has set
-// the tags and the name of this network. The test kills the next worker while Neutron deletes the network.
+// TestLease_NetworkOfSegmentAfterWorkerKilled kills the worker after Neutron has created the network of a
+// lease but before berth has set the tags and the name of this network. The test kills the next worker while
+// Neutron deletes the network.
 func TestLease_NetworkOfSegmentAfterWorkerKilled(t *testing.T) {
 	t.Parallel()
 	d := newLeaseDeployment(t)
 	victim := d.StartWorker("relay,temporal")
 	g := d.newHostGroup(t, 0)
-	g.api.Must("POST", "/reservation/v1/networks", servertest.Object{"network_type": "vlan", "physical_network": "physnet1", "segment_id": 100})
-	l := g.createLease(time.Hour, 2*time.Hour, servertest.Object{"resource_type": "network", "network_name": "lab"})
+	g.api.Must(
+		"POST",
+		"/reservation/v1/networks",
+		servertest.Object{"network_type": "vlan", "physical_network": "physnet1", "segment_id": 100},
+	)
+	l := g.createLease(
+		time.Hour,
+		2*time.Hour,
+		servertest.Object{"resource_type": "network", "network_name": "lab"},
+	)
 	hits, removeFault := g.injectFault("PUT", "/tags", http.StatusServiceUnavailable)
 	l.startNow()
 	g.awaitHits(hits, 1)
@@ -104,8 +125,13 @@ func TestLease_NetworkOfSegmentAfterWorkerKilled(t *testing.T) {
 	victim = d.StartWorker("relay,temporal")
 	l.awaitStatuses("ACTIVE DONE UNDONE active")
 	tag := "reservation:" + l.reservations[0]
-	if all := d.neutron.Networks(); len(all) != 1 || all[0].Name != "lab" || !slices.Contains(all[0].Tags, tag) {
-		t.Fatalf("start a lease of a network through a kill: got the networks %+v at Neutron, want one named lab with the tag %s", all, tag)
+	if all := d.neutron.Networks(); len(all) != 1 || all[0].Name != "lab" ||
+		!slices.Contains(all[0].Tags, tag) {
+		t.Fatalf(
+			"start a lease of a network through a kill: got the networks %+v at Neutron, want one named lab with the tag %s",
+			all,
+			tag,
+		)
 	}
 
 	hits, removeFault = g.injectFault("DELETE", "/networks/", http.StatusServiceUnavailable)
@@ -124,11 +150,29 @@ func TestLease_NetworkOfSegmentAfterWorkerKilled(t *testing.T) {
 func TestHealing_MovesReservationsInNovaAggregates(t *testing.T) {
 	t.Parallel()
 	listener := &notifytest.Webhook{}
-	d := newLeaseDeployment(t, "BERTH_LEASE_MONITOR=on", "BERTH_LEASE_WEBHOOK_URL="+servertest.Serve(t, listener))
+	d := newLeaseDeployment(
+		t,
+		"BERTH_LEASE_MONITOR=on",
+		"BERTH_LEASE_WEBHOOK_URL="+servertest.Serve(t, listener),
+	)
 	d.StartWorker("relay,temporal")
 	g := d.newHostGroup(t, 3)
-	whole, some := g.createLease(time.Hour, 2*time.Hour, g.reservationOnHost(1)), g.createLease(time.Hour, 2*time.Hour, g.instanceReservation(2, nil))
-	g.api.Must("PUT", whole.path, servertest.Object{"reservations": []servertest.Object{{"id": whole.reservations[0], "hypervisor_properties": ""}}})
+	whole, some := g.createLease(
+		time.Hour,
+		2*time.Hour,
+		g.reservationOnHost(1),
+	), g.createLease(
+		time.Hour,
+		2*time.Hour,
+		g.instanceReservation(2, nil),
+	)
+	g.api.Must(
+		"PUT",
+		whole.path,
+		servertest.Object{
+			"reservations": []servertest.Object{{"id": whole.reservations[0], "hypervisor_properties": ""}},
+		},
+	)
 	later := g.createLease(20*time.Hour, 21*time.Hour, g.hostReservation(3, 3))
 	for _, l := range []*testLease{whole, some} {
 		l.startNow()
@@ -143,14 +187,18 @@ func TestHealing_MovesReservationsInNovaAggregates(t *testing.T) {
 	}{
 		{1, "up", "a:1 b:2 freepool:2,3", "", ""},
 		{1, "down", "a:3 b:2 freepool:1,2", "degraded resources_changed", ""},
-		{2, "disabled", "a:3 freepool:1,2", "degraded resources_changed", "degraded missing_resources"}, // no other host has capacity
+		// no other host has capacity
+		{2, "disabled", "a:3 freepool:1,2", "degraded resources_changed", "degraded missing_resources"},
 		{1, "up", "a:3 b:1 freepool:1,2", "degraded resources_changed", "degraded resources_changed"},
 		{2, "up", "a:3 b:1 freepool:1,2", "degraded resources_changed", "degraded resources_changed"},
 		{3, "down", "a:2 b:1 freepool:1,3", "degraded resources_changed", "degraded resources_changed"},
 		{3, "up", "a:2 b:1 freepool:1,3", "degraded resources_changed", "degraded resources_changed"},
 	} {
 		if i == 1 || i == 4 {
-			listener.InjectFaults(notifytest.Fault{Status: 503}, notifytest.Fault{DropConnection: true, Applied: true})
+			listener.InjectFaults(
+				notifytest.Fault{Status: 503},
+				notifytest.Fault{DropConnection: true, Applied: true},
+			)
 		}
 		g.Nova.SetHypervisor(g.hosts[step.host-1], step.state)
 		d.runSweep()
@@ -161,10 +209,19 @@ func TestHealing_MovesReservationsInNovaAggregates(t *testing.T) {
 			return ""
 		})
 		if got, other := whole.healthFlags(), some.healthFlags(); got != step.flags || other != step.other {
-			t.Errorf("health flags after step %d: got %q for the host reservation and %q for the instance reservation, want the flags of this step", i, got, other)
+			t.Errorf(
+				"health flags after step %d: got %q for the host reservation and %q for the instance reservation, want the flags of this step",
+				i,
+				got,
+				other,
+			)
 		}
 		if got := later.healthFlags(); got != "" {
-			t.Errorf("health flags after step %d of a lease that starts after the healing interval: got %s, want none", i, got)
+			t.Errorf(
+				"health flags after step %d of a lease that starts after the healing interval: got %s, want none",
+				i,
+				got,
+			)
 		}
 	}
 	whole.endNow()
@@ -172,7 +229,15 @@ func TestHealing_MovesReservationsInNovaAggregates(t *testing.T) {
 	whole.awaitStatuses("TERMINATED DONE DONE deleted")
 	some.awaitStatuses("TERMINATED DONE DONE deleted")
 	whole.awaitAggregates("freepool:1,2,3")
-	g.awaitNotifications(listener, whole, "create update update start_lease.begin start_lease health health update before_end_lease end_lease.begin end_lease")
-	g.awaitNotifications(listener, some, "create update start_lease.begin start_lease health health update before_end_lease end_lease.begin end_lease")
+	g.awaitNotifications(
+		listener,
+		whole,
+		"create update update start_lease.begin start_lease health health update before_end_lease end_lease.begin end_lease",
+	)
+	g.awaitNotifications(
+		listener,
+		some,
+		"create update start_lease.begin start_lease health health update before_end_lease end_lease.begin end_lease",
+	)
 	g.awaitNotifications(listener, later, "create")
 }

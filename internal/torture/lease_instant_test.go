@@ -14,8 +14,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestLeases_ManyAtOneInstantOnSlowTemporalAreAllFinal lets 250 leases start at one instant. At that instant, clients delete a third of the
-// leases and change the end dates of another third. Meanwhile, each answer of Temporal takes 200 to 400 ms.
+// TestLeases_ManyAtOneInstantOnSlowTemporalAreAllFinal lets 250 leases start at one instant. At that instant,
+// clients delete a third of the leases and change the end dates of another third. Meanwhile, each answer of
+// Temporal takes 200 to 400 ms.
 func TestLeases_ManyAtOneInstantOnSlowTemporalAreAllFinal(t *testing.T) {
 	t.Parallel()
 	_, settings := servertest.NewNamespace(t)
@@ -36,9 +37,17 @@ func TestLeases_ManyAtOneInstantOnSlowTemporalAreAllFinal(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	instant := time.Now().Add(creation + 5*time.Second) // all changes are done before this instant, because a change of a lease takes less time than its creation
+	instant := time.Now().
+		Add(creation + 5*time.Second)
+		// all changes are done before this instant, because a change of a lease takes less time than its
+		// creation
 	eachOf(t, leases, func(i int) error {
-		return accepted(api, http.MethodPut, leases[i], func() any { return servertest.Object{"start_date": instant.UTC().Format(time.RFC3339)} })
+		return accepted(
+			api,
+			http.MethodPut,
+			leases[i],
+			func() any { return servertest.Object{"start_date": instant.UTC().Format(time.RFC3339)} },
+		)
 	})
 	time.Sleep(time.Until(instant)) // the instant of the starts is an input of the test
 	eachOf(t, leases, func(i int) error {
@@ -46,18 +55,34 @@ func TestLeases_ManyAtOneInstantOnSlowTemporalAreAllFinal(t *testing.T) {
 		case 0:
 			return accepted(api, http.MethodDelete, leases[i], func() any { return nil })
 		case 1:
-			return accepted(api, http.MethodPut, leases[i], func() any { return servertest.Object{"end_date": timeIn(10 * time.Second)} })
+			return accepted(
+				api,
+				http.MethodPut,
+				leases[i],
+				func() any { return servertest.Object{"end_date": timeIn(10 * time.Second)} },
+			)
 		}
 		return nil
 	})
 
 	changed := time.Now()
 	s.Await("all leases are final", func() string {
-		count := strings.Join(s.Rows(`select status || ' ' || count(*) from lease group by status order by status`), ", ")
+		count := strings.Join(
+			s.Rows(`select status || ' ' || count(*) from lease group by status order by status`),
+			", ",
+		)
 		return waitingFor(count, count == "ACTIVE 83, TERMINATED 83")
 	})
-	logTime(t, changed, "bringing 250 leases to their final status, including 10 s until the changed end dates,")
-	s.Same("hosts with allocations", []string{"83"}, s.Rows(`select count(distinct provider_id)::text from allocation`))
+	logTime(
+		t,
+		changed,
+		"bringing 250 leases to their final status, including 10 s until the changed end dates,",
+	)
+	s.Same(
+		"hosts with allocations",
+		[]string{"83"},
+		s.Rows(`select count(distinct provider_id)::text from allocation`),
+	)
 	s.Same("events that are not done", []string{"before_end_lease UNDONE 83", "end_lease UNDONE 83"}, s.Rows(`
 		select event_type || ' ' || status || ' ' || count(*) from event where status <> 'DONE' group by event_type, status order by 1`))
 }
@@ -75,15 +100,17 @@ func eachOf(t *testing.T, all []string, f func(i int) error) {
 	}
 }
 
-// accepted sends a request until the API accepts it. The API answers 409 to a change of a lease while the start or the end of the lease is
-// in progress. The function `body` returns the body of each attempt, because a body can contain a date that depends on the present time.
+// accepted sends a request until the API accepts it. The API answers 409 to a change of a lease while the
+// start or the end of the lease is in progress. The function `body` returns the body of each attempt, because
+// a body can contain a date that depends on the present time.
 func accepted(c *servertest.Worker, method, path string, body func() any) error {
 	for begin := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		code, answer, err := c.Do(method, path, body())
 		if err == nil && code < http.StatusMultipleChoices {
 			return nil
 		}
-		again := err != nil || slices.Contains([]int{http.StatusConflict, http.StatusServiceUnavailable}, code)
+		again := err != nil ||
+			slices.Contains([]int{http.StatusConflict, http.StatusServiceUnavailable}, code)
 		if !again || time.Since(begin) > 10*time.Minute {
 			return fmt.Errorf("%s %s: got %d %v, error %w; want success", method, path, code, answer, err)
 		}

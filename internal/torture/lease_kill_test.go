@@ -26,7 +26,9 @@ func TestLease_StartsAndEndsThoughWorkerKilled(t *testing.T) {
 	}
 	allocations := func() int {
 		t.Helper()
-		return len(api.Must("GET", fmt.Sprint("/placement/allocations/", reservation["id"]), nil)["allocations"].(servertest.Object))
+		return len(
+			api.Must("GET", fmt.Sprint("/placement/allocations/", reservation["id"]), nil)["allocations"].(servertest.Object),
+		)
 	}
 	tx, err := storetest.Connect(t, s.Database).Begin(t.Context())
 	if err == nil {
@@ -43,7 +45,10 @@ func TestLease_StartsAndEndsThoughWorkerKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := allocations(); n != 0 {
-		t.Fatalf("kill the worker during the start of a lease: got %d providers with allocations of the lease, want 0", n)
+		t.Fatalf(
+			"kill the worker during the start of a lease: got %d providers with allocations of the lease, want 0",
+			n,
+		)
 	}
 	victim = s.StartWorker("relay,temporal")
 	awaitStatus("ACTIVE")
@@ -59,13 +64,18 @@ func TestLease_StartsAndEndsThoughWorkerKilled(t *testing.T) {
 	if n := allocations(); n != 0 {
 		t.Errorf("allocations of the TERMINATED lease: got them on %d providers, want 0", n)
 	}
-	s.Same("statuses of the events and of the reservation", []string{"end_lease DONE", "reservation deleted", "start_lease DONE"}, s.Rows(`
+	s.Same(
+		"statuses of the events and of the reservation",
+		[]string{"end_lease DONE", "reservation deleted", "start_lease DONE"},
+		s.Rows(`
 		select event_type || ' ' || status from event where event_type <> 'before_end_lease'
 		union all select 'reservation ' || status from reservation
-		order by 1`))
+		order by 1`),
+	)
 }
 
-// TestLease_StartsAfterRowsAreUnlocked keeps provider rows locked for longer than one attempt to start a lease may last.
+// TestLease_StartsAfterRowsAreUnlocked keeps provider rows locked for longer than one attempt to start a
+// lease may last.
 func TestLease_StartsAfterRowsAreUnlocked(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
@@ -98,7 +108,8 @@ func TestLease_StartsAfterRowsAreUnlocked(t *testing.T) {
 	s.Await("the lease is ACTIVE", leaseStatusIs(api, path, "ACTIVE"))
 }
 
-// useLimitsOfBerth makes the processes wait for a lock only as long as berth's own limits allow, because the test keeps rows locked.
+// useLimitsOfBerth makes the processes wait for a lock only as long as berth's own limits allow, because the
+// test keeps rows locked.
 func useLimitsOfBerth(s *servertest.Deployment) {
 	s.Helper()
 	u, err := url.Parse(s.Database)

@@ -16,7 +16,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// peakMemory returns the maximum resident memory of a process in bytes since the last call of resetPeakMemory.
+// peakMemory returns the maximum resident memory of a process in bytes since the last call of
+// resetPeakMemory.
 func peakMemory(t *testing.T, process int) int64 {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(process), "status"))
@@ -44,8 +45,8 @@ func resetPeakMemory(t *testing.T, process int) {
 	}
 }
 
-// insertLeasesOfProject inserts leases with reservations whose requirements are as long as berth allows. As many of the leases and
-// reservations as the default quota allows have not ended.
+// insertLeasesOfProject inserts leases with reservations whose requirements are as long as berth allows. As
+// many of the leases and reservations as the default quota allows have not ended.
 func insertLeasesOfProject(t *testing.T, database, project string, ended int) (leases int) {
 	t.Helper()
 	const live, reservations = 500, 2
@@ -71,8 +72,9 @@ func insertLeasesOfProject(t *testing.T, database, project string, ended int) (l
 	return leases
 }
 
-// TestLeaseList_MemoryOfConcurrentListsIsBounded lists the leases of a project that has used its quota, four times at the same time. The
-// lists also have ended leases, which do not count for the quota: together the four answers have about 200 MB.
+// TestLeaseList_MemoryOfConcurrentListsIsBounded lists the leases of a project that has used its quota, four
+// times at the same time. The lists also have ended leases, which do not count for the quota: together the
+// four answers have about 200 MB.
 func TestLeaseList_MemoryOfConcurrentListsIsBounded(t *testing.T) {
 	const (
 		lists     = 4
@@ -104,9 +106,21 @@ func TestLeaseList_MemoryOfConcurrentListsIsBounded(t *testing.T) {
 	}
 
 	growth := peakMemory(t, process) - before
-	t.Logf("%d concurrent lists of %d leases: the resident memory grew from %d MiB by at most %d MiB", lists, leases, before>>20, growth>>20)
+	t.Logf(
+		"%d concurrent lists of %d leases: the resident memory grew from %d MiB by at most %d MiB",
+		lists,
+		leases,
+		before>>20,
+		growth>>20,
+	)
 	if growth > maxGrowth {
-		t.Errorf("%d concurrent lists of %d leases: the resident memory grew by %d MiB, want at most %d MiB", lists, leases, growth>>20, maxGrowth>>20)
+		t.Errorf(
+			"%d concurrent lists of %d leases: the resident memory grew by %d MiB, want at most %d MiB",
+			lists,
+			leases,
+			growth>>20,
+			maxGrowth>>20,
+		)
 	}
 }
 

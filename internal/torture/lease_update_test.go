@@ -11,28 +11,65 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// activeLeaseGrows updates active reservations of hosts and instances. berth must accept more hosts or instances, and reject fewer.
+// activeLeaseGrows updates active reservations of hosts and instances. berth must accept more hosts or
+// instances, and reject fewer.
 func activeLeaseGrows(g *hostGroup) {
 	whole := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 	whole.startNow()
 	whole.awaitStatus("ACTIVE")
-	g.api.Must("PUT", whole.path, servertest.Object{"reservations": []servertest.Object{{"id": whole.reservations[0], "min": 1, "max": 2}}})
+	g.api.Must(
+		"PUT",
+		whole.path,
+		servertest.Object{
+			"reservations": []servertest.Object{{"id": whole.reservations[0], "min": 1, "max": 2}},
+		},
+	)
 	whole.awaitAggregates("a:1,2 freepool:3")
-	g.expectStatus(http.StatusConflict, "PUT", whole.path, servertest.Object{"reservations": []servertest.Object{{"id": whole.reservations[0], "min": 1, "max": 1}}})
+	g.expectStatus(
+		http.StatusConflict,
+		"PUT",
+		whole.path,
+		servertest.Object{
+			"reservations": []servertest.Object{{"id": whole.reservations[0], "min": 1, "max": 1}},
+		},
+	)
 
 	some := g.createLease(time.Hour, 2*time.Hour, g.instanceReservation(1, nil))
 	some.startNow()
 	some.awaitStatus("ACTIVE")
-	g.expectStatus(http.StatusConflict, "PUT", some.path, servertest.Object{"reservations": []servertest.Object{{"id": some.reservations[0], "amount": 5}}})
-	g.api.Must("PUT", some.path, servertest.Object{"reservations": []servertest.Object{{"id": some.reservations[0], "amount": 4}}})
-	g.expectStatus(http.StatusConflict, "PUT", some.path, servertest.Object{"reservations": []servertest.Object{{"id": some.reservations[0], "amount": 3}}})
-	g.expectStatus(http.StatusConflict, "PUT", some.path, servertest.Object{"reservations": []servertest.Object{{"id": some.reservations[0], "vcpus": 1}}})
+	g.expectStatus(
+		http.StatusConflict,
+		"PUT",
+		some.path,
+		servertest.Object{"reservations": []servertest.Object{{"id": some.reservations[0], "amount": 5}}},
+	)
+	g.api.Must(
+		"PUT",
+		some.path,
+		servertest.Object{"reservations": []servertest.Object{{"id": some.reservations[0], "amount": 4}}},
+	)
+	g.expectStatus(
+		http.StatusConflict,
+		"PUT",
+		some.path,
+		servertest.Object{"reservations": []servertest.Object{{"id": some.reservations[0], "amount": 3}}},
+	)
+	g.expectStatus(
+		http.StatusConflict,
+		"PUT",
+		some.path,
+		servertest.Object{"reservations": []servertest.Object{{"id": some.reservations[0], "vcpus": 1}}},
+	)
 	if got := some.statuses(); got != "ACTIVE DONE UNDONE active" {
 		g.Error(got)
 	}
 	whole.endNow()
 	whole.awaitStatus("TERMINATED")
-	g.api.Must("PUT", some.path, servertest.Object{"reservations": []servertest.Object{{"id": some.reservations[0], "amount": 6}}})
+	g.api.Must(
+		"PUT",
+		some.path,
+		servertest.Object{"reservations": []servertest.Object{{"id": some.reservations[0], "amount": 6}}},
+	)
 	some.await("the aggregate of the reservation has two hosts", func() string {
 		if got := some.aggregates(); !strings.HasPrefix(got, "a:1,3") && !strings.HasPrefix(got, "a:2,3") {
 			return got
@@ -47,20 +84,36 @@ func activeLeaseGrows(g *hostGroup) {
 // floatingIPReservationGrows adds floating IPs to an active reservation while some requests to Neutron fail.
 func floatingIPReservationGrows(g *hostGroup) {
 	network := g.registerFloatingIPs("172.24.4.10", "172.24.4.11", "172.24.4.12")
-	l := g.createLease(time.Hour, 2*time.Hour, servertest.Object{"resource_type": "virtual:floatingip", "network_id": network, "amount": 1})
+	l := g.createLease(
+		time.Hour,
+		2*time.Hour,
+		servertest.Object{"resource_type": "virtual:floatingip", "network_id": network, "amount": 1},
+	)
 	l.startNow()
 	l.awaitStatus("ACTIVE")
 	hits, removeFault := g.injectFault("POST", network, http.StatusInternalServerError)
-	g.api.Must("PUT", l.path, servertest.Object{"reservations": []servertest.Object{{"id": l.reservations[0], "amount": 3}}})
+	g.api.Must(
+		"PUT",
+		l.path,
+		servertest.Object{"reservations": []servertest.Object{{"id": l.reservations[0], "amount": 3}}},
+	)
 	g.awaitHits(hits, 2)
 	removeFault()
 	g.await("Neutron has three floating IPs", func() string {
-		return waitingFor("Neutron has "+g.floatingIPs(network), len(strings.Fields(g.floatingIPs(network))) >= 3)
+		return waitingFor(
+			"Neutron has "+g.floatingIPs(network),
+			len(strings.Fields(g.floatingIPs(network))) >= 3,
+		)
 	})
 	if got := l.statuses(); got != "ACTIVE DONE UNDONE active" {
 		g.Error(got)
 	}
-	g.expectStatus(http.StatusBadRequest, "PUT", l.path, servertest.Object{"reservations": []servertest.Object{{"id": l.reservations[0], "amount": 2}}})
+	g.expectStatus(
+		http.StatusBadRequest,
+		"PUT",
+		l.path,
+		servertest.Object{"reservations": []servertest.Object{{"id": l.reservations[0], "amount": 2}}},
+	)
 	g.api.Must("DELETE", l.path, nil)
 	l.awaitDeleted()
 	if got := g.floatingIPs(network); got != "" {
@@ -70,7 +123,15 @@ func floatingIPReservationGrows(g *hostGroup) {
 
 // invalidUpdates sends invalid updates to a pending and an active lease, and checks that no row changes.
 func invalidUpdates(g *hostGroup) {
-	pending, active := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1)), g.createLease(time.Hour, 3*time.Hour, g.hostReservation(1, 1))
+	pending, active := g.createLease(
+		time.Hour,
+		2*time.Hour,
+		g.hostReservation(1, 1),
+	), g.createLease(
+		time.Hour,
+		3*time.Hour,
+		g.hostReservation(1, 1),
+	)
 	active.startNow()
 	active.awaitStatus("ACTIVE")
 	reservation := func(l *testLease, more servertest.Object) servertest.Object {
@@ -81,7 +142,8 @@ func invalidUpdates(g *hostGroup) {
 		return servertest.Object{"name": "changed", "reservations": []servertest.Object{o}}
 	}
 	for _, l := range []*testLease{pending, active} {
-		before := g.deployment().Rows(`select l::text || (select string_agg(e::text, ' ' order by e.id) from event e where e.lease_id = l.id)
+		before := g.deployment().
+			Rows(`select l::text || (select string_agg(e::text, ' ' order by e.id) from event e where e.lease_id = l.id)
 			|| (select string_agg(r::text, ' ') from reservation r where r.lease_id = l.id) from lease l where id = $1`, l.id)
 		for _, c := range []struct {
 			code int
@@ -100,10 +162,15 @@ func invalidUpdates(g *hostGroup) {
 		} {
 			g.expectStatus(c.code, "PUT", l.path, c.body)
 		}
-		after := g.deployment().Rows(`select l::text || (select string_agg(e::text, ' ' order by e.id) from event e where e.lease_id = l.id)
+		after := g.deployment().
+			Rows(`select l::text || (select string_agg(e::text, ' ' order by e.id) from event e where e.lease_id = l.id)
 			|| (select string_agg(r::text, ' ') from reservation r where r.lease_id = l.id) from lease l where id = $1`, l.id)
 		if !slices.Equal(before, after) {
-			g.Errorf("send invalid updates of a lease: want its rows unchanged; before:\n%v\nafter:\n%v", before, after)
+			g.Errorf(
+				"send invalid updates of a lease: want its rows unchanged; before:\n%v\nafter:\n%v",
+				before,
+				after,
+			)
 		}
 	}
 }

@@ -14,8 +14,15 @@ func TestLeaseWebhook_SentInOrderThroughOutages(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
 	listener := &notifytest.Webhook{Token: "secret"}
-	listener.InjectFaults(notifytest.Fault{Status: 503, Times: 3}, notifytest.Fault{DropConnection: true, Applied: true})
-	s.Settings = append(s.Settings, "BERTH_LEASE_WEBHOOK_URL="+servertest.Serve(t, listener), "BERTH_LEASE_WEBHOOK_TOKEN=secret")
+	listener.InjectFaults(
+		notifytest.Fault{Status: 503, Times: 3},
+		notifytest.Fault{DropConnection: true, Applied: true},
+	)
+	s.Settings = append(
+		s.Settings,
+		"BERTH_LEASE_WEBHOOK_URL="+servertest.Serve(t, listener),
+		"BERTH_LEASE_WEBHOOK_TOKEN=secret",
+	)
 	api, victim := s.StartWorker("api"), s.StartWorker("relay,temporal")
 	lease := createHostLease(api, time.Hour, 2*time.Hour)
 	path := fmt.Sprint("/reservation/v1/leases/", lease["id"])
@@ -26,7 +33,15 @@ func TestLeaseWebhook_SentInOrderThroughOutages(t *testing.T) {
 	s.Await("the lease is ACTIVE", leaseStatusIs(api, path, "ACTIVE"))
 	api.Must("DELETE", path, nil)
 
-	want := []string{"lease.create", "lease.update", "lease.update", "lease.event.start_lease.begin", "lease.event.start_lease", "lease.delete.begin", "lease.delete"}
+	want := []string{
+		"lease.create",
+		"lease.update",
+		"lease.update",
+		"lease.event.start_lease.begin",
+		"lease.event.start_lease",
+		"lease.delete.begin",
+		"lease.delete",
+	}
 	s.Await("the webhook received all notifications in order", func() string {
 		if got := notificationTypes(listener, lease["id"]); !slices.Equal(got, want) {
 			return fmt.Sprint("it received ", got)

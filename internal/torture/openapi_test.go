@@ -38,7 +38,8 @@ func getJSON(h *hostileClient, path string, into any) []byte {
 	return body
 }
 
-// openAPIDocuments returns the OpenAPI documents that the server serves, by the first segment of the paths of the API.
+// openAPIDocuments returns the OpenAPI documents that the server serves, by the first segment of the paths of
+// the API.
 func openAPIDocuments(h *hostileClient) map[string]openAPIDocument {
 	h.t.Helper()
 	var index struct {
@@ -73,7 +74,8 @@ func openAPIDocuments(h *hostileClient) map[string]openAPIDocument {
 	return documents
 }
 
-// describedOperations returns the operations of the documents, such as "GET /journal/v1/runs", in the order of the texts.
+// describedOperations returns the operations of the documents, such as "GET /journal/v1/runs", in the order
+// of the texts.
 func describedOperations(documents map[string]openAPIDocument) (operations []string) {
 	for _, d := range documents {
 		for path, item := range d.paths {
@@ -88,8 +90,9 @@ func describedOperations(documents map[string]openAPIDocument) (operations []str
 // apiPrefix returns the first segment of a path, which differs between the APIs.
 func apiPrefix(path string) string { return strings.SplitN(path, "/", 3)[1] }
 
-// openAPIRoutes returns the routes that a document has to describe: writes, then reads, then deletions, in which an object comes after the
-// parts of the object. The form of a path that ends in .json has no operation of its own, and the console has pages.
+// openAPIRoutes returns the routes that a document has to describe: writes, then reads, then deletions, in
+// which an object comes after the parts of the object. The form of a path that ends in .json has no operation
+// of its own, and the console has pages.
 func openAPIRoutes(h *hostileClient) (routes []osapi.Route) {
 	forEachRoute(h, func(api *osapi.API, r osapi.Route) {
 		if api.Prefix != "/console" && !strings.HasSuffix(r.Path, ".json") {
@@ -107,7 +110,8 @@ func openAPIRoutes(h *hostileClient) (routes []osapi.Route) {
 	return routes
 }
 
-// refusedOperations are the operations that the server refuses in the state in which the test calls them, with the status of the error.
+// refusedOperations are the operations that the server refuses in the state in which the test calls them,
+// with the status of the error.
 var refusedOperations = map[string]int{
 	"DELETE /networking/v2.0/networks/{id}":                           http.StatusConflict,
 	"DELETE /networking/v2.0/subnets/{id}":                            http.StatusConflict,
@@ -138,7 +142,11 @@ func TestOpenAPI_DocumentsDescribeEveryRouteAndAnswer(t *testing.T) {
 	for _, r := range openAPIRoutes(h) {
 		operation := r.Method + " " + r.Path
 		registered = append(registered, operation)
-		a := attack{method: r.Method, path: h.concretePath(r.Path) + operationQueries[operation], body: h.fillGenerations(h.fill(validBodies[operation]))}
+		a := attack{
+			method: r.Method,
+			path:   h.concretePath(r.Path) + operationQueries[operation],
+			body:   h.fillGenerations(h.fill(validBodies[operation])),
+		}
 		if status := checkAnswer(h, documents, r.Path, a); status >= 400 {
 			refused[operation] = status
 		}
@@ -147,14 +155,18 @@ func TestOpenAPI_DocumentsDescribeEveryRouteAndAnswer(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(slices.Sorted(slices.Values(registered)), describedOperations(documents)); diff != "" {
-		t.Errorf("the routes of the APIs differ from the operations of the OpenAPI documents (-routes +documents):\n%s", diff)
+		t.Errorf(
+			"the routes of the APIs differ from the operations of the OpenAPI documents (-routes +documents):\n%s",
+			diff,
+		)
 	}
 	if diff := cmp.Diff(refusedOperations, refused); diff != "" {
 		t.Errorf("the server refused other operations than expected (-want +got):\n%s", diff)
 	}
 }
 
-// checkAnswer sends a request to a route, and validates the answer with the document of the API. checkAnswer returns the status of the answer.
+// checkAnswer sends a request to a route, and validates the answer with the document of the API. checkAnswer
+// returns the status of the answer.
 func checkAnswer(h *hostileClient, documents map[string]openAPIDocument, path string, a attack) int {
 	h.t.Helper()
 	d := documents[apiPrefix(path)]
@@ -177,10 +189,24 @@ func checkAnswer(h *hostileClient, documents map[string]openAPIDocument, path st
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	answer := &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: request}
+	answer := &http.Response{
+		StatusCode:    status,
+		Header:        header,
+		Body:          io.NopCloser(bytes.NewReader(body)),
+		ContentLength: int64(len(body)),
+		Request:       request,
+	}
 	_, invalid := d.GetResponseBodyValidator().ValidateResponseBodyWithPathItem(request, answer, item, path)
 	for _, e := range invalid {
-		h.t.Errorf("%s %s: the answer with status %d differs from the document: %s: %s\n%.600s", a.method, path, status, e.Message, e.Reason, body)
+		h.t.Errorf(
+			"%s %s: the answer with status %d differs from the document: %s: %s\n%.600s",
+			a.method,
+			path,
+			status,
+			e.Message,
+			e.Reason,
+			body,
+		)
 	}
 	return status
 }

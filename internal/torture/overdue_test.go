@@ -18,7 +18,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// hourPasses lets one hour pass for the objects that wait: a port, the L2 agent, a lease, a journal entry, a run and the notes.
+// hourPasses lets one hour pass for the objects that wait: a port, the L2 agent, a lease, a journal entry, a
+// run and the notes.
 const hourPasses = `
 	update lease set start_at = start_at - interval '1 hour';
 	update event set at = at - interval '1 hour' where event_type = 'start_lease';
@@ -108,13 +109,16 @@ func (s overdueStory) awaitWarnings(objects ...string) {
 	})
 }
 
-// In this story no process runs workflows, and then Temporal is away, so that an object of each kind makes no progress. Every kind must be
-// reported in every way. When Temporal and the workflows run again, every object must make progress.
+// In this story no process runs workflows, and then Temporal is away, so that an object of each kind makes no
+// progress. Every kind must be reported in every way. When Temporal and the workflows run again, every object
+// must make progress.
 func TestOverdue_EachKindIsReportedUntilItMakesProgress(t *testing.T) {
 	t.Parallel()
 	temporal, temporalClient := startOwnTemporal(t)
 	servertest.PauseSweep(t, temporalClient)
-	s := overdueStory{Deployment: servertest.NewDeployment(t, storetest.URL(t), "TEMPORAL_ADDRESS="+temporal.Address)}
+	s := overdueStory{
+		Deployment: servertest.NewDeployment(t, storetest.URL(t), "TEMPORAL_ADDRESS="+temporal.Address),
+	}
 	s.worker = s.StartWorker("api,relay")
 	s.worker.AwaitReady()
 	s.worker.RegisterAgents()
@@ -124,10 +128,19 @@ func TestOverdue_EachKindIsReportedUntilItMakesProgress(t *testing.T) {
 	port := s.worker.Create("port", servertest.PortBody(network))
 	lease := createLeaseOf(s.worker, "node-1", 30*time.Minute, 24*time.Hour)
 	s.worker.Must("POST", "/journal/v1/runs", servertest.Object{"kind": "audit"})
-	s.AwaitNone("a relay has tried to deliver each note", `select workflow_id from note where first_due_at is null and due_at <= now()`)
+	s.AwaitNone(
+		"a relay has tried to deliver each note",
+		`select workflow_id from note where first_due_at is null and due_at <= now()`,
+	)
 	storetest.ExecScript(t, s.Database, hourPasses)
-	worst := map[string]string{"port": "port/" + port, "agent": "Open vSwitch agent on cmp-1", "lease": leaseWorkflow(lease), "entry": contract.JournalID("1"),
-		"run": contract.RunID(contract.KeyAudit), "note": contract.PortID(port)}
+	worst := map[string]string{
+		"port":  "port/" + port,
+		"agent": "Open vSwitch agent on cmp-1",
+		"lease": leaseWorkflow(lease),
+		"entry": contract.JournalID("1"),
+		"run":   contract.RunID(contract.KeyAudit),
+		"note":  contract.PortID(port),
+	}
 	kinds := []string{"agent", "entry", "lease", "note", "port", "run"}
 
 	s.Await("an object of each kind is overdue", func() string {
@@ -143,7 +156,12 @@ func TestOverdue_EachKindIsReportedUntilItMakesProgress(t *testing.T) {
 			object = "of the kind note: "
 		}
 		if !strings.HasPrefix(line, "FAIL") || !strings.Contains(line, object) {
-			t.Errorf("starter doctor: got the line %s; want FAIL and %q, the worst of the kind %s", line, object, kind)
+			t.Errorf(
+				"starter doctor: got the line %s; want FAIL and %q, the worst of the kind %s",
+				line,
+				object,
+				kind,
+			)
 		}
 	}
 	for kind, object := range worst {
@@ -151,7 +169,11 @@ func TestOverdue_EachKindIsReportedUntilItMakesProgress(t *testing.T) {
 			s.awaitWarnings(kind + " " + object)
 		}
 	}
-	storetest.Exec(t, s.Database, `update agent set heartbeat_at = heartbeat_at - interval '1 hour' where host = 'net-1'`)
+	storetest.Exec(
+		t,
+		s.Database,
+		`update agent set heartbeat_at = heartbeat_at - interval '1 hour' where host = 'net-1'`,
+	)
 	s.awaitWarnings("agent DHCP agent on net-1") // from a later search
 	for object, n := range s.warnings() {
 		if n != 1 {

@@ -10,14 +10,22 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestProvisioningWebhook_SentInOrderThroughOutages ends the last block of a port several times while the webhook fails and the process that
-// delivers is killed. The webhook receives each end of a last block once, or again with the same ID.
+// TestProvisioningWebhook_SentInOrderThroughOutages ends the last block of a port several times while the
+// webhook fails and the process that delivers is killed. The webhook receives each end of a last block once,
+// or again with the same ID.
 func TestProvisioningWebhook_SentInOrderThroughOutages(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
 	listener := &notifytest.Webhook{Token: "secret"}
-	listener.InjectFaults(notifytest.Fault{Status: 503, Times: 3}, notifytest.Fault{DropConnection: true, Applied: true})
-	s.Settings = append(s.Settings, "BERTH_PROVISIONING_WEBHOOK_URL="+servertest.Serve(t, listener), "BERTH_PROVISIONING_WEBHOOK_TOKEN=secret")
+	listener.InjectFaults(
+		notifytest.Fault{Status: 503, Times: 3},
+		notifytest.Fault{DropConnection: true, Applied: true},
+	)
+	s.Settings = append(
+		s.Settings,
+		"BERTH_PROVISIONING_WEBHOOK_URL="+servertest.Serve(t, listener),
+		"BERTH_PROVISIONING_WEBHOOK_TOKEN=secret",
+	)
 	api, victim := s.StartWorker("api"), s.StartWorker("relay,temporal")
 	api.RegisterAgents()
 	network := api.CreateNetwork("blue")
@@ -42,7 +50,16 @@ func TestProvisioningWebhook_SentInOrderThroughOutages(t *testing.T) {
 	ids := map[string]bool{}
 	for _, n := range listener.Notifications() {
 		if !ids[n.ID] {
-			ids[n.ID], got = true, append(got, fmt.Sprintln(n.Publisher, n.Type, n.Payload["object_id"], n.Payload["status"], n.Payload["completed_by"] != ""))
+			ids[n.ID], got = true, append(
+				got,
+				fmt.Sprintln(
+					n.Publisher,
+					n.Type,
+					n.Payload["object_id"],
+					n.Payload["status"],
+					n.Payload["completed_by"] != "",
+				),
+			)
 		}
 	}
 	notice := func(completed bool) string {

@@ -11,10 +11,11 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// queryCounter is a proxy in front of PostgreSQL that counts the SQL statements that clients execute, and the round trips with at least
-// one such statement. How often the other statements and round trips occur depends on the speed of the machine, so queryCounter ignores
-// them: pgx prepares each statement once per connection and checks a connection that was idle for a second, and a goroutine of its own
-// notifies the relays after a commit.
+// queryCounter is a proxy in front of PostgreSQL that counts the SQL statements that clients execute, and the
+// round trips with at least one such statement. How often the other statements and round trips occur depends
+// on the speed of the machine, so queryCounter ignores them: pgx prepares each statement once per connection
+// and checks a connection that was idle for a second, and a goroutine of its own notifies the relays after a
+// commit.
 type queryCounter struct {
 	database string // URL of the database behind the proxy
 	count    atomic.Int64

@@ -14,7 +14,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestRabbitMQOutage_NotificationsSentLater kills RabbitMQ while two processes serve RPC and one process publishes notifications for agents.
+// TestRabbitMQOutage_NotificationsSentLater kills RabbitMQ while two processes serve RPC and one process
+// publishes notifications for agents.
 func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "berth-test-")
@@ -29,7 +30,12 @@ func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 	t.Cleanup(broker.Kill)
 	s, temporal := servertest.SharedDeployment(t)
 	s.Settings = append(s.Settings, "BERTH_RABBITMQ_URL="+broker.URL(0))
-	c, rpcWorkers := s.StartWorker("api,relay,temporal"), []*servertest.Worker{s.StartWorker("rpc"), s.StartWorker("rpc")}
+	c, rpcWorkers := s.StartWorker(
+		"api,relay,temporal",
+	), []*servertest.Worker{
+		s.StartWorker("rpc"),
+		s.StartWorker("rpc"),
+	}
 	awaitReadiness := func(what, rabbitmq string) {
 		t.Helper()
 		for _, a := range rpcWorkers {
@@ -53,7 +59,17 @@ func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 			return "no such metric"
 		})
 	}
-	c.Must("POST", "/agent/v1/state", servertest.Object{"agent_type": "Open vSwitch agent", "host": "cmp-1", "binary": "x", "topic": "N/A", "configurations": servertest.Object{}})
+	c.Must(
+		"POST",
+		"/agent/v1/state",
+		servertest.Object{
+			"agent_type":     "Open vSwitch agent",
+			"host":           "cmp-1",
+			"binary":         "x",
+			"topic":          "N/A",
+			"configurations": servertest.Object{},
+		},
+	)
 	awaitReadiness("both processes are connected", "ok")
 	awaitConnectedMetric("the publisher is connected", "1")
 	checkMissingVirtualHost(s, c, broker.URL(0), append(rpcWorkers, c))
@@ -65,7 +81,12 @@ func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 	c.Create("port", servertest.PortBody(network))
 	s.Await("the workflow waits for rabbitmq", func() string {
 		var why contract.Why
-		v, err := temporal.QueryWorkflow(t.Context(), contract.AgentNotificationsID(network), "", contract.QueryWhy)
+		v, err := temporal.QueryWorkflow(
+			t.Context(),
+			contract.AgentNotificationsID(network),
+			"",
+			contract.QueryWhy,
+		)
 		if err == nil {
 			err = v.Get(&why)
 		}
@@ -80,20 +101,37 @@ func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 
 	awaitReadiness("both processes are connected again", "ok")
 	awaitConnectedMetric("the publisher is connected again", "1")
-	s.AwaitNone("all notifications are published", `select kind from agent_notification where sent_at is null`)
+	s.AwaitNone(
+		"all notifications are published",
+		`select kind from agent_notification where sent_at is null`,
+	)
 	rpcWorkers[0].Kill()
 	if code, _, err := rpcWorkers[1].Do("GET", "/readyz", nil); err != nil || code != http.StatusOK {
-		t.Errorf("GET /readyz of a process after the other process was killed: got status %d, error %v; want 200", code, err)
+		t.Errorf(
+			"GET /readyz of a process after the other process was killed: got status %d, error %v; want 200",
+			code,
+			err,
+		)
 	}
 }
 
-// checkMissingVirtualHost registers a virtual host that RabbitMQ does not have, checks that each process and the command doctor name it, and
-// removes the registration.
-func checkMissingVirtualHost(s *servertest.Deployment, api *servertest.Worker, broker string, processes []*servertest.Worker) {
+// checkMissingVirtualHost registers a virtual host that RabbitMQ does not have, checks that each process and
+// the command doctor name it, and removes the registration.
+func checkMissingVirtualHost(
+	s *servertest.Deployment,
+	api *servertest.Worker,
+	broker string,
+	processes []*servertest.Worker,
+) {
 	s.Helper()
 	doctor := func() string {
 		cmd := exec.CommandContext(s.Context(), servertest.Program(s.T, "starter"), "doctor")
-		cmd.Env = append(os.Environ(), "BERTH_URL="+api.URL, "BERTH_TOKEN="+api.Token, "BERTH_RABBITMQ_URL="+broker)
+		cmd.Env = append(
+			os.Environ(),
+			"BERTH_URL="+api.URL,
+			"BERTH_TOKEN="+api.Token,
+			"BERTH_RABBITMQ_URL="+broker,
+		)
 		out, _ := cmd.Output() // doctor fails, also because not every setting is given
 		for line := range strings.Lines(string(out)) {
 			if strings.Contains(line, "  virtual hosts  ") {
@@ -103,7 +141,10 @@ func checkMissingVirtualHost(s *servertest.Deployment, api *servertest.Worker, b
 		return string(out)
 	}
 	if found := doctor(); !strings.HasPrefix(found, "-") {
-		s.Errorf("starter doctor without a registered virtual host: got %s, want a check that is not possible", found)
+		s.Errorf(
+			"starter doctor without a registered virtual host: got %s, want a check that is not possible",
+			found,
+		)
 	}
 	api.Must("POST", "/operator/v1/agent-vhosts", servertest.Object{"host": "cmp-1", "name": "v1"})
 	if found := doctor(); !strings.HasPrefix(found, "ok") {
@@ -122,7 +163,10 @@ func checkMissingVirtualHost(s *servertest.Deployment, api *servertest.Worker, b
 		})
 	}
 	if found := doctor(); !strings.HasPrefix(found, "FAIL") || !strings.Contains(found, "missing") {
-		s.Errorf("starter doctor with a missing virtual host: got %s, want FAIL and the name of the virtual host", found)
+		s.Errorf(
+			"starter doctor with a missing virtual host: got %s, want FAIL and the name of the virtual host",
+			found,
+		)
 	}
 	api.Must("DELETE", "/operator/v1/agent-vhosts/"+missing, nil)
 }

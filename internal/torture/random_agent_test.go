@@ -15,10 +15,12 @@ import (
 // computeHosts is the number of hosts with an L2 agent. The only DHCP agent is on host net-1.
 const computeHosts = 3
 
-// agentInterfaces sends each report of an agent through one of berth's interfaces for reports, chosen at random.
+// agentInterfaces sends each report of an agent through one of berth's interfaces for reports, chosen at
+// random.
 type agentInterfaces struct{ rpc *rpcAgents }
 
-// report sends a report about the port, if the ledger knows the host of the port for certain and does not contain this report yet.
+// report sends a report about the port, if the ledger knows the host of the port for certain and does not
+// contain this report yet.
 func (a *agentInterfaces) report(ctx context.Context, c *randomClient, p *promise) {
 	host := p.values["host"].acknowledged
 	if !p.isCertain("host") || host == "" {
@@ -29,7 +31,10 @@ func (a *agentInterfaces) report(ctx context.Context, c *randomClient, p *promis
 		entity, host = "DHCP", "net-1"
 	}
 	send := map[string]func(context.Context, *randomClient, string, contract.Report) bool{
-		"HTTP": reportByHTTP, "signal": reportBySignal, "update": reportByUpdate, "RPC": a.rpc.report,
+		"HTTP":   reportByHTTP,
+		"signal": reportBySignal,
+		"update": reportByUpdate,
+		"RPC":    a.rpc.report,
 	}
 	through := pick(c.random, []string{"HTTP", "signal", "signal", "update", "RPC"})
 	if send[through](ctx, c, p.id, contract.Report{Entity: entity, Host: host}) {
@@ -50,14 +55,27 @@ func reportByHTTP(ctx context.Context, c *randomClient, port string, r contract.
 func reportBySignal(ctx context.Context, c *randomClient, port string, r contract.Report) bool {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return c.deployment.client.SignalWorkflow(ctx, contract.PortID(port), "", contract.SignalProvisioningComplete, r) == nil
+	return c.deployment.client.SignalWorkflow(
+		ctx,
+		contract.PortID(port),
+		"",
+		contract.SignalProvisioningComplete,
+		r,
+	) == nil
 }
 
 func reportByUpdate(ctx context.Context, c *randomClient, port string, r contract.Report) bool {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	h, err := c.deployment.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{WorkflowID: contract.PortID(port),
-		UpdateName: contract.UpdateProvisioningComplete, Args: []any{r}, WaitForStage: client.WorkflowUpdateStageCompleted})
+	h, err := c.deployment.client.UpdateWorkflow(
+		ctx,
+		client.UpdateWorkflowOptions{
+			WorkflowID:   contract.PortID(port),
+			UpdateName:   contract.UpdateProvisioningComplete,
+			Args:         []any{r},
+			WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	)
 	var result contract.ReportResult
 	return err == nil && h.Get(ctx, &result) == nil
 }
@@ -66,7 +84,10 @@ func reportByUpdate(ctx context.Context, c *randomClient, port string, r contrac
 func sendHeartbeats(ctx context.Context, c *randomClient) {
 	agents := []servertest.Object{{"agent_type": "DHCP agent", "host": "net-1"}}
 	for n := range computeHosts {
-		agents = append(agents, servertest.Object{"agent_type": "Open vSwitch agent", "host": fmt.Sprintf("cmp-%d", n+1)})
+		agents = append(
+			agents,
+			servertest.Object{"agent_type": "Open vSwitch agent", "host": fmt.Sprintf("cmp-%d", n+1)},
+		)
 	}
 	for ctx.Err() == nil {
 		for _, a := range agents {

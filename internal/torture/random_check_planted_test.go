@@ -13,8 +13,9 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// consistentState returns a ledger and an observation without any violation: a network, a port that is ACTIVE after the reports of both
-// agents, a port that waits for its agents, a deleted port, and a lease that has ended.
+// consistentState returns a ledger and an observation without any violation: a network, a port that is ACTIVE
+// after the reports of both agents, a port that waits for its agents, a deleted port, and a lease that has
+// ended.
 func consistentState() (*ledger, *observation) {
 	l := newLedger()
 	l.created("network", "n1", map[string]string{"name": "blue"})
@@ -28,8 +29,13 @@ func consistentState() (*ledger, *observation) {
 		rows: map[string]row{
 			"network/n1": {name: "blue"},
 			"port/p1":    {name: "web", host: "cmp-1", status: "ACTIVE"},
-			"port/p2":    {name: "db", host: "cmp-2", status: "DOWN", blocks: []string{"DHCP", "L2"}},
-			"lease/l1":   {name: "night", status: endedLease},
+			"port/p2": {
+				name:   "db",
+				host:   "cmp-2",
+				status: "DOWN",
+				blocks: []string{"DHCP", "L2"},
+			},
+			"lease/l1": {name: "night", status: endedLease},
 		},
 		executions: map[string]execution{
 			"port/p1": {kind: contract.Port, status: "ACTIVE", host: "cmp-1"},
@@ -37,9 +43,26 @@ func consistentState() (*ledger, *observation) {
 		},
 		mirrored: map[string]string{"network/n1": "blue", "port/p1": "web", "port/p2": "db"},
 		requests: []odltest.Request{
-			{Method: "POST", Type: "network", ID: "n1", Revision: 1, Applied: true},
-			{Method: "PUT", Type: "network", ID: "n1", Revision: 2, Applied: true},
-			{Method: "DELETE", Type: "port", ID: "p3", Applied: true},
+			{
+				Method:   "POST",
+				Type:     "network",
+				ID:       "n1",
+				Revision: 1,
+				Applied:  true,
+			},
+			{
+				Method:   "PUT",
+				Type:     "network",
+				ID:       "n1",
+				Revision: 2,
+				Applied:  true,
+			},
+			{
+				Method:  "DELETE",
+				Type:    "port",
+				ID:      "p3",
+				Applied: true,
+			},
 		},
 		plugged:    map[string]int{"p1": 1},
 		servers:    []string{"node-1", "node-2"},
@@ -111,7 +134,12 @@ func TestCheck_FindsPlantedViolationOfEachPromise(t *testing.T) {
 			l, w := consistentState()
 			tc.plant(l, w)
 			got := check(l, w)
-			if tc.want == "" && len(got) > 0 || tc.want != "" && !slices.ContainsFunc(got, func(f finding) bool { return f.class == tc.want && f.object == tc.names }) {
+			if tc.want == "" && len(got) > 0 ||
+				tc.want != "" &&
+					!slices.ContainsFunc(
+						got,
+						func(f finding) bool { return f.class == tc.want && f.object == tc.names },
+					) {
 				t.Errorf("check: got %v, want the class %q and the object %q", got, tc.want, tc.names)
 			}
 		})
@@ -125,15 +153,38 @@ func TestCheckRegisters_FindsTwoWinnersOfOneGeneration(t *testing.T) {
 		other := write
 		other.value = "b"
 		return []porcupine.Operation{
-			{ClientId: 0, Input: write, Output: outcome{known: true, generation: 1}, Call: 0, Return: 1},
-			{ClientId: 1, Input: other, Output: second, Call: 2, Return: 3},
+			{
+				ClientId: 0,
+				Input:    write,
+				Output:   outcome{known: true, generation: 1},
+				Call:     0,
+				Return:   1,
+			},
+			{
+				ClientId: 1,
+				Input:    other,
+				Output:   second,
+				Call:     2,
+				Return:   3,
+			},
 		}
 	}
-	if got := checkRegisters([][]porcupine.Operation{history(outcome{known: true, refused: true})}); len(got) > 0 {
-		t.Errorf("check a history in which the second writer of a generation is refused: got %v, want no finding", got)
+	if got := checkRegisters([][]porcupine.Operation{history(outcome{known: true, refused: true})}); len(
+		got,
+	) > 0 {
+		t.Errorf(
+			"check a history in which the second writer of a generation is refused: got %v, want no finding",
+			got,
+		)
 	}
-	if got := checkRegisters([][]porcupine.Operation{history(outcome{known: true, generation: 1})}); len(got) != 1 || got[0].class != doubled {
-		t.Errorf("check a history in which both writers of a generation are acknowledged: got %v, want one finding of the class doubled", got)
+	if got := checkRegisters([][]porcupine.Operation{history(outcome{known: true, generation: 1})}); len(
+		got,
+	) != 1 ||
+		got[0].class != doubled {
+		t.Errorf(
+			"check a history in which both writers of a generation are acknowledged: got %v, want one finding of the class doubled",
+			got,
+		)
 	}
 }
 

@@ -24,17 +24,27 @@ type randomClient struct {
 }
 
 func (d *randomDeployment) newClient(l *ledger, seed, number uint64) *randomClient {
-	return &randomClient{deployment: d, ledger: l, random: rand.New(rand.NewPCG(seed, 100+number)), token: "admin",
-		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}, Timeout: 20 * time.Second}}
+	return &randomClient{
+		deployment: d,
+		ledger:     l,
+		random:     rand.New(rand.NewPCG(seed, 100+number)),
+		token:      "admin",
+		http: &http.Client{
+			Transport: &http.Transport{MaxIdleConnsPerHost: 4},
+			Timeout:   20 * time.Second,
+		},
+	}
 }
 
 // verdict says what a client knows about the effect of its request.
 type verdict int
 
 const (
-	unknown      verdict = iota // no answer, or a server error: the request has taken effect, will take effect later, or will never take effect
-	acknowledged                // 2xx
-	refused                     // 4xx: no effect
+	// no answer, or a server error: the request has taken effect, will take effect later, or will never take
+	// effect
+	unknown      verdict = iota
+	acknowledged         // 2xx
+	refused              // 4xx: no effect
 )
 
 type answer struct {
@@ -45,7 +55,8 @@ type answer struct {
 
 var errAnswerLost = errors.New("the answer was lost by the test")
 
-// send sends a request. If `revision` is not 0, berth must refuse the request unless the object has this revision.
+// send sends a request. If `revision` is not 0, berth must refuse the request unless the object has this
+// revision.
 func (c *randomClient) send(ctx context.Context, method, path string, body any, revision int64) answer {
 	a, err := c.exchange(ctx, method, path, body, revision)
 	switch {
@@ -71,7 +82,12 @@ func (c *randomClient) send(ctx context.Context, method, path string, body any, 
 	return a
 }
 
-func (c *randomClient) exchange(ctx context.Context, method, path string, body any, revision int64) (answer, error) {
+func (c *randomClient) exchange(
+	ctx context.Context,
+	method, path string,
+	body any,
+	revision int64,
+) (answer, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return answer{}, err
@@ -82,7 +98,12 @@ func (c *randomClient) exchange(ctx context.Context, method, path string, body a
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(c.random.IntN(30))*time.Millisecond)
 		defer cancel()
 	}
-	r, err := http.NewRequestWithContext(ctx, method, pick(c.random, c.deployment.urls("api"))+path, bytes.NewReader(raw))
+	r, err := http.NewRequestWithContext(
+		ctx,
+		method,
+		pick(c.random, c.deployment.urls("api"))+path,
+		bytes.NewReader(raw),
+	)
 	if err != nil {
 		return answer{}, err
 	}
@@ -98,7 +119,8 @@ func (c *randomClient) exchange(ctx context.Context, method, path string, body a
 	}
 	defer func() { _ = res.Body.Close() }()
 	a := answer{status: res.StatusCode}
-	if err = json.NewDecoder(res.Body).Decode(&a.body); res.StatusCode == http.StatusNoContent || res.StatusCode >= http.StatusBadRequest {
+	if err = json.NewDecoder(res.Body).Decode(&a.body); res.StatusCode == http.StatusNoContent ||
+		res.StatusCode >= http.StatusBadRequest {
 		err = nil
 	}
 	if lose {
@@ -113,7 +135,11 @@ func (c *randomClient) wait(ctx context.Context, longest time.Duration) {
 }
 
 // sendUntilAcknowledged sends a request until berth acknowledges it or the context ends.
-func (c *randomClient) sendUntilAcknowledged(ctx context.Context, method, path string, body any) servertest.Object {
+func (c *randomClient) sendUntilAcknowledged(
+	ctx context.Context,
+	method, path string,
+	body any,
+) servertest.Object {
 	for {
 		a := c.send(ctx, method, path, body, 0)
 		if a.verdict == acknowledged {

@@ -18,8 +18,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// randomDeployment is a whole installation for one run of random faults: several processes of berth, and servers for this run alone, which
-// the faults may stop, disconnect and damage.
+// randomDeployment is a whole installation for one run of random faults: several processes of berth, and
+// servers for this run alone, which the faults may stop, disconnect and damage.
 type randomDeployment struct {
 	*servertest.Deployment
 	postgres    *devstack.Postgres
@@ -44,8 +44,14 @@ func newRandomDeployment(t *testing.T, roles ...string) *randomDeployment {
 	d.slowLink = newLink(t, d.temporal.Address)
 	d.nova, d.odl = &faultyServer{handler: d.Nova}, &faultyServer{handler: d.Controller}
 	odlURL := servertest.Serve(t, d.odl)
-	settings := append(d.Settings, "TEMPORAL_ADDRESS="+d.slowLink.Listen, "BERTH_NOVA_URL="+servertest.Serve(t, d.nova),
-		"BERTH_ODL_URL="+odlURL+"/controller/nb/v2/neutron", "BERTH_ODL_TIMEOUT=3s", "BERTH_RABBITMQ_URL="+d.rabbit.URL(0))
+	settings := append(
+		d.Settings,
+		"TEMPORAL_ADDRESS="+d.slowLink.Listen,
+		"BERTH_NOVA_URL="+servertest.Serve(t, d.nova),
+		"BERTH_ODL_URL="+odlURL+"/controller/nb/v2/neutron",
+		"BERTH_ODL_TIMEOUT=3s",
+		"BERTH_RABBITMQ_URL="+d.rabbit.URL(0),
+	)
 	for _, r := range roles {
 		d.processes = append(d.processes, d.newProcess(r, settings))
 	}
@@ -85,8 +91,9 @@ func (d *randomDeployment) urls(role string) (urls []string) {
 	return urls
 }
 
-// berthProcess is a process of berth. The test starts the process again whenever it has ended, as a service manager does. The process
-// reaches PostgreSQL through a TCP proxy of its own (link), so a test can disturb the connections of this process only.
+// berthProcess is a process of berth. The test starts the process again whenever it has ended, as a service
+// manager does. The process reaches PostgreSQL through a TCP proxy of its own (link), so a test can disturb
+// the connections of this process only.
 type berthProcess struct {
 	deployment *randomDeployment
 	roles, url string
@@ -105,12 +112,19 @@ func (d *randomDeployment) newProcess(roles string, settings []string) *berthPro
 	}
 	_, address, _ := strings.Cut(d.postgres.URL, "@")
 	address, _, _ = strings.Cut(address, "/")
-	p := &berthProcess{deployment: d, roles: roles, url: fmt.Sprintf("http://127.0.0.1:%d", port), database: newLink(d.T, address)}
+	p := &berthProcess{
+		deployment: d,
+		roles:      roles,
+		url:        fmt.Sprintf("http://127.0.0.1:%d", port),
+		database:   newLink(d.T, address),
+	}
 	p.settings = append(append([]string{}, settings...), fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", port),
 		"BERTH_DATABASE_URL="+strings.Replace(d.postgres.URL, address, p.database.Listen, 1))
 	p.start()
 	var supervisor sync.WaitGroup
-	supervisor.Go(func() { p.supervise(d.Context()) }) // the context ends before the cleanup stops the processes
+	supervisor.Go(
+		func() { p.supervise(d.Context()) },
+	) // the context ends before the cleanup stops the processes
 	d.Cleanup(func() {
 		supervisor.Wait()
 		p.kill()
@@ -122,10 +136,15 @@ func (d *randomDeployment) newProcess(roles string, settings []string) *berthPro
 }
 
 func (p *berthProcess) start() {
-	p.process = servertest.StartProgram(p.deployment.T, servertest.Program(p.deployment.T, "worker"), []string{"-roles", p.roles}, p.settings...)
+	p.process = servertest.StartProgram(
+		p.deployment.T,
+		servertest.Program(p.deployment.T, "worker"),
+		[]string{"-roles", p.roles},
+		p.settings...)
 }
 
-// supervise starts the process again half a second after its end, and keeps the output of a process that has crashed.
+// supervise starts the process again half a second after its end, and keeps the output of a process that has
+// crashed.
 func (p *berthProcess) supervise(ctx context.Context) {
 	for {
 		p.mu.Lock()
@@ -171,9 +190,14 @@ func (p *berthProcess) awaitServing() {
 	})
 }
 
-// writeOutput writes the output of the latest operating system process of p into a file that stays after the test.
+// writeOutput writes the output of the latest operating system process of p into a file that stays after the
+// test.
 func (d *randomDeployment) writeOutput(p *berthProcess) {
-	name := fmt.Sprintf("berth-torture-%d-%s.log", os.Getpid(), strings.ReplaceAll(strings.TrimPrefix(p.url, "http://"), ":", "-"))
+	name := fmt.Sprintf(
+		"berth-torture-%d-%s.log",
+		os.Getpid(),
+		strings.ReplaceAll(strings.TrimPrefix(p.url, "http://"), ":", "-"),
+	)
 	path := filepath.Join(os.TempDir(), name)
 	p.mu.Lock()
 	defer p.mu.Unlock()

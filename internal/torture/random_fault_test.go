@@ -14,7 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// faultKind is a kind of fault. The function begin starts one fault of this kind and returns the function that ends this fault.
+// faultKind is a kind of fault. The function begin starts one fault of this kind and returns the function
+// that ends this fault.
 type faultKind struct {
 	name    string
 	weight  int
@@ -26,74 +27,163 @@ type faultKind struct {
 
 // faultKinds lists all kinds of faults.
 var faultKinds = []faultKind{
-	{name: "process killed", weight: 6, longest: time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
-		pick(r, d.processes).kill()
-		return noop, nil
-	}},
-	{name: "process frozen", weight: 4, longest: 12 * time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
-		p := pick(r, d.processes)
-		p.signal(syscall.SIGSTOP)
-		return func() error { p.signal(syscall.SIGCONT); return nil }, nil
-	}},
-	{name: "database connections cut", weight: 4, longest: time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
-		return noop, pick(r, d.processes).database.cut()
-	}},
-	{name: "database connections stalled", weight: 3, longest: 8 * time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
-		l := pick(r, d.processes).database
-		return l.heal, l.stall()
-	}},
-	{name: "PostgreSQL killed", weight: 2, longest: time.Second, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
-		return noop, d.postgres.Restart(d.Context())
-	}},
-	{name: "PostgreSQL read-only", weight: 2, longest: 6 * time.Second, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
-		return func() error { return d.setReadOnly("off") }, d.setReadOnly("on")
-	}},
-	{name: "table locked", weight: 2, longest: 6 * time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
-		return d.lockTable(pick(r, []string{"port", "journal_entry", "note", "lease", "consumer"}))
-	}},
-	{name: "Temporal killed", weight: 2, longest: 8 * time.Second, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
-		d.temporal.Kill()
-		return d.startTemporal, nil
-	}},
-	{name: "Temporal slow", weight: 2, longest: 15 * time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
-		return d.slowLink.heal, d.slowLink.slow(200 + r.IntN(800))
-	}},
-	{name: "Temporal throttled", weight: 1, longest: 15 * time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
-		return d.slowLink.heal, d.slowLink.throttle(20 + r.IntN(60))
-	}},
-	{name: "RabbitMQ killed", weight: 1, longest: 5 * time.Second, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
-		d.rabbit.Kill()
-		return func() error { return d.rabbit.Start(d.Context()) }, nil
-	}},
-	{name: "Nova fails", weight: 3, longest: 10 * time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
-		return d.nova.set(drawServerFault(r)), nil
-	}},
-	{name: "controller fails", weight: 3, longest: 10 * time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
-		return d.odl.set(drawServerFault(r)), nil
-	}},
-	{name: "answers lost", weight: 4, longest: 10 * time.Second, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
-		d.clientFault.share.Store(20)
-		return func() error { d.clientFault.share.Store(0); return nil }, nil
-	}},
-	{name: "Temporal emptied", weight: 1, longest: 3 * time.Second, optional: true, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
-		d.temporal.Kill()
-		return d.startTemporalAfterDataLoss, d.temporal.EraseData(d.Context())
-	}},
-	{name: "Temporal restored from a copy", weight: 1, longest: 3 * time.Second, optional: true, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
-		d.temporal.Kill()
-		return d.startTemporalAfterDataLoss, d.restoreTemporalData()
-	}},
-	{name: "workflow terminated", weight: 1, longest: time.Second, optional: true, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
-		return noop, d.terminateWorkflow(r)
-	}},
+	{
+		name:    "process killed",
+		weight:  6,
+		longest: time.Second,
+		begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+			pick(r, d.processes).kill()
+			return noop, nil
+		},
+	},
+	{
+		name:    "process frozen",
+		weight:  4,
+		longest: 12 * time.Second,
+		begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+			p := pick(r, d.processes)
+			p.signal(syscall.SIGSTOP)
+			return func() error { p.signal(syscall.SIGCONT); return nil }, nil
+		},
+	},
+	{
+		name:    "database connections cut",
+		weight:  4,
+		longest: time.Second,
+		begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+			return noop, pick(r, d.processes).database.cut()
+		},
+	},
+	{
+		name:    "database connections stalled",
+		weight:  3,
+		longest: 8 * time.Second,
+		begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+			l := pick(r, d.processes).database
+			return l.heal, l.stall()
+		},
+	},
+	{
+		name:    "PostgreSQL killed",
+		weight:  2,
+		longest: time.Second,
+		begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
+			return noop, d.postgres.Restart(d.Context())
+		},
+	},
+	{
+		name:    "PostgreSQL read-only",
+		weight:  2,
+		longest: 6 * time.Second,
+		begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
+			return func() error { return d.setReadOnly("off") }, d.setReadOnly("on")
+		},
+	},
+	{
+		name:    "table locked",
+		weight:  2,
+		longest: 6 * time.Second,
+		begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+			return d.lockTable(pick(r, []string{"port", "journal_entry", "note", "lease", "consumer"}))
+		},
+	},
+	{
+		name:    "Temporal killed",
+		weight:  2,
+		longest: 8 * time.Second,
+		begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
+			d.temporal.Kill()
+			return d.startTemporal, nil
+		},
+	},
+	{
+		name:    "Temporal slow",
+		weight:  2,
+		longest: 15 * time.Second,
+		begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+			return d.slowLink.heal, d.slowLink.slow(200 + r.IntN(800))
+		},
+	},
+	{
+		name:    "Temporal throttled",
+		weight:  1,
+		longest: 15 * time.Second,
+		begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+			return d.slowLink.heal, d.slowLink.throttle(20 + r.IntN(60))
+		},
+	},
+	{
+		name:    "RabbitMQ killed",
+		weight:  1,
+		longest: 5 * time.Second,
+		begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
+			d.rabbit.Kill()
+			return func() error { return d.rabbit.Start(d.Context()) }, nil
+		},
+	},
+	{
+		name:    "Nova fails",
+		weight:  3,
+		longest: 10 * time.Second,
+		begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+			return d.nova.set(drawServerFault(r)), nil
+		},
+	},
+	{
+		name:    "controller fails",
+		weight:  3,
+		longest: 10 * time.Second,
+		begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+			return d.odl.set(drawServerFault(r)), nil
+		},
+	},
+	{
+		name:    "answers lost",
+		weight:  4,
+		longest: 10 * time.Second,
+		begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
+			d.clientFault.share.Store(20)
+			return func() error { d.clientFault.share.Store(0); return nil }, nil
+		},
+	},
+	{
+		name:     "Temporal emptied",
+		weight:   1,
+		longest:  3 * time.Second,
+		optional: true,
+		begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
+			d.temporal.Kill()
+			return d.startTemporalAfterDataLoss, d.temporal.EraseData(d.Context())
+		},
+	},
+	{
+		name:     "Temporal restored from a copy",
+		weight:   1,
+		longest:  3 * time.Second,
+		optional: true,
+		begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
+			d.temporal.Kill()
+			return d.startTemporalAfterDataLoss, d.restoreTemporalData()
+		},
+	},
+	{
+		name:     "workflow terminated",
+		weight:   1,
+		longest:  time.Second,
+		optional: true,
+		begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+			return noop, d.terminateWorkflow(r)
+		},
+	},
 }
 
 func noop() error { return nil }
 
 func pick[T any](r *rand.Rand, all []T) T { return all[r.IntN(len(all))] }
 
-// drawServerFault returns a fault of Nova or the controller. A fault with an error status hits all requests. Otherwise the controller could
-// refuse one journal entry five times and accept other entries meanwhile; then the refused entry would fail and need an operator.
+// drawServerFault returns a fault of Nova or the controller. A fault with an error status hits all requests.
+// Otherwise the controller could refuse one journal entry five times and accept other entries meanwhile; then
+// the refused entry would fail and need an operator.
 func drawServerFault(r *rand.Rand) serverFault {
 	return pick(r, []serverFault{
 		{share: 1, status: 500},
@@ -106,10 +196,14 @@ func drawServerFault(r *rand.Rand) serverFault {
 
 // setReadOnly makes all transactions of berth read-only, or writable again.
 func (d *randomDeployment) setReadOnly(value string) error {
-	return d.execWritable(`alter system set default_transaction_read_only = `+value, `select pg_reload_conf()`)
+	return d.execWritable(
+		`alter system set default_transaction_read_only = `+value,
+		`select pg_reload_conf()`,
+	)
 }
 
-// execWritable runs statements in a separate session, in which the fault "PostgreSQL read-only" has no effect.
+// execWritable runs statements in a separate session, in which the fault "PostgreSQL read-only" has no
+// effect.
 func (d *randomDeployment) execWritable(statements ...string) error {
 	cfg, err := pgx.ParseConfig(d.postgres.URL)
 	if err != nil {
@@ -129,21 +223,26 @@ func (d *randomDeployment) execWritable(statements ...string) error {
 	return nil
 }
 
-// lockTable locks a table against reads and writes, as a migration or a person in psql does. A restart of PostgreSQL also ends the lock.
+// lockTable locks a table against reads and writes, as a migration or a person in psql does. A restart of
+// PostgreSQL also ends the lock.
 func (d *randomDeployment) lockTable(table string) (unlock func() error, err error) {
 	c, err := pgx.Connect(d.Context(), d.postgres.URL)
 	if err != nil {
 		return nil, err
 	}
 	unlock = sync.OnceValue(func() error { _ = c.Close(context.Background()); return nil })
-	_, err = c.Exec(d.Context(), `begin; set lock_timeout = '3s'; lock table `+pgx.Identifier{table}.Sanitize())
+	_, err = c.Exec(
+		d.Context(),
+		`begin; set lock_timeout = '3s'; lock table `+pgx.Identifier{table}.Sanitize(),
+	)
 	if err != nil {
 		_ = unlock()
 	}
 	return unlock, err
 }
 
-// restoreTemporalData copies Temporal's data when it is called for the first time. Each later call replaces Temporal's data by this copy.
+// restoreTemporalData copies Temporal's data when it is called for the first time. Each later call replaces
+// Temporal's data by this copy.
 func (d *randomDeployment) restoreTemporalData() error {
 	if d.copied {
 		return d.temporal.RestoreData(d.Context())
@@ -152,8 +251,9 @@ func (d *randomDeployment) restoreTemporalData() error {
 	return d.temporal.CopyData(d.Context())
 }
 
-// startTemporalAfterDataLoss starts Temporal after a fault has replaced or deleted Temporal's data. The signals that no workflow has
-// handled are lost with this data, so the clients send all reports again, as agents do when they start.
+// startTemporalAfterDataLoss starts Temporal after a fault has replaced or deleted Temporal's data. The
+// signals that no workflow has handled are lost with this data, so the clients send all reports again, as
+// agents do when they start.
 func (d *randomDeployment) startTemporalAfterDataLoss() error {
 	err := d.startTemporal()
 	d.ledger.forgetReports()
@@ -170,7 +270,8 @@ func (d *randomDeployment) startTemporal() error {
 	}
 }
 
-// terminateWorkflow terminates a random open workflow. The signals that this workflow has not handled are lost.
+// terminateWorkflow terminates a random open workflow. The signals that this workflow has not handled are
+// lost.
 func (d *randomDeployment) terminateWorkflow(r *rand.Rand) error {
 	ctx, cancel := context.WithTimeout(d.Context(), 10*time.Second)
 	defer cancel()
@@ -183,15 +284,16 @@ func (d *randomDeployment) terminateWorkflow(r *rand.Rand) error {
 	return err
 }
 
-// plannedFault is a fault of a timeline. The fault begins when the duration `at` has passed since the begin of the run, and lasts for the
-// duration `lasts`.
+// plannedFault is a fault of a timeline. The fault begins when the duration `at` has passed since the begin
+// of the run, and lasts for the duration `lasts`.
 type plannedFault struct {
 	kind      faultKind
 	at, lasts time.Duration
 	seed      uint64
 }
 
-// drawTimeline draws the faults of a run of the given duration. Faults overlap, but two faults of the same kind do not.
+// drawTimeline draws the faults of a run of the given duration. Faults overlap, but two faults of the same
+// kind do not.
 func drawTimeline(seed uint64, duration time.Duration, kinds []faultKind) (timeline []plannedFault) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	var weighted []faultKind
@@ -211,7 +313,8 @@ func drawTimeline(seed uint64, duration time.Duration, kinds []faultKind) (timel
 	return timeline
 }
 
-// runFaults runs the faults of a timeline and returns how many faults of each kind it has begun. All faults have ended when it returns.
+// runFaults runs the faults of a timeline and returns how many faults of each kind it has begun. All faults
+// have ended when it returns.
 func (d *randomDeployment) runFaults(timeline []plannedFault) map[string]int {
 	d.Helper()
 	counts, began := map[string]int{}, time.Now()

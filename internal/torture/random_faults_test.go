@@ -28,7 +28,12 @@ type randomOptions struct {
 // readRandomOptions reads the options from the environment. Without options the run is a short one.
 func readRandomOptions(t *testing.T) randomOptions {
 	t.Helper()
-	o := randomOptions{seed: rand.Uint64N(1_000_000), duration: 25 * time.Second, rest: 10 * time.Minute, writers: 2}
+	o := randomOptions{
+		seed:     rand.Uint64N(1_000_000),
+		duration: 25 * time.Second,
+		rest:     10 * time.Minute,
+		writers:  2,
+	}
 	if v := os.Getenv("BERTH_TEST_SEED"); v != "" {
 		n, err := strconv.ParseUint(v, 10, 64)
 		if err != nil {
@@ -55,9 +60,10 @@ func readRandomOptions(t *testing.T) randomOptions {
 	return o
 }
 
-// TestRandomFaults_NothingLostDoubledOutOfOrderOrStuck sends mixed requests through all interfaces of several processes of berth, while
-// random faults hit the processes and the servers on which they depend. After the last fault, all work must end, and every write that berth
-// has acknowledged must be in the rows. `make torture` runs this test for ten minutes.
+// TestRandomFaults_NothingLostDoubledOutOfOrderOrStuck sends mixed requests through all interfaces of several
+// processes of berth, while random faults hit the processes and the servers on which they depend. After the
+// last fault, all work must end, and every write that berth has acknowledged must be in the rows. `make
+// torture` runs this test for ten minutes.
 func TestRandomFaults_NothingLostDoubledOutOfOrderOrStuck(t *testing.T) {
 	t.Parallel()
 	o := readRandomOptions(t)
@@ -78,12 +84,17 @@ func TestRandomFaults_NothingLostDoubledOutOfOrderOrStuck(t *testing.T) {
 		d.describe(f.object)
 	}
 	if len(findings) > 0 {
-		t.Errorf("%d findings; run it again with: make torture SEED=%d DURATION=%s", len(findings), o.seed, o.duration)
+		t.Errorf(
+			"%d findings; run it again with: make torture SEED=%d DURATION=%s",
+			len(findings),
+			o.seed,
+			o.duration,
+		)
 	}
 }
 
-// runClients starts the clients. The returned function stops the clients and returns the histories of the registers. A register is the data
-// that one Placement generation protects.
+// runClients starts the clients. The returned function stops the clients and returns the histories of the
+// registers. A register is the data that one Placement generation protects.
 func (d *randomDeployment) runClients(l *ledger, o randomOptions) (stop func() [][]porcupine.Operation) {
 	d.Helper()
 	ctx, cancel := context.WithCancel(d.Context())
@@ -112,7 +123,8 @@ func (d *randomDeployment) runClients(l *ledger, o randomOptions) (stop func() [
 	return stop
 }
 
-// awaitRest repeats the checks until they find nothing or the deadline is over, and returns the last findings.
+// awaitRest repeats the checks until they find nothing or the deadline is over, and returns the last
+// findings.
 func (d *randomDeployment) awaitRest(l *ledger, deadline time.Time) []finding {
 	d.Helper()
 	operator := d.newClient(l, 0, 0)
@@ -123,7 +135,9 @@ func (d *randomDeployment) awaitRest(l *ledger, deadline time.Time) []finding {
 	defer stopAgents()
 	ended, logged := time.Now(), 0
 	for {
-		operator.resume(d.Context()) // an earlier request to pause that got no answer may have taken effect late
+		operator.resume(
+			d.Context(),
+		) // an earlier request to pause that got no answer may have taken effect late
 		operator.retryFailed(d.Context())
 		ctx, cancel := context.WithTimeout(d.Context(), 30*time.Second)
 		w, err := d.observe(ctx)
@@ -139,7 +153,12 @@ func (d *randomDeployment) awaitRest(l *ledger, deadline time.Time) []finding {
 		}
 		if n := int(time.Since(ended) / (15 * time.Second)); n > logged {
 			logged = n
-			d.Logf("after %s without a fault %d findings are left, first: %s", time.Since(ended).Round(time.Second), len(findings), findings[0])
+			d.Logf(
+				"after %s without a fault %d findings are left, first: %s",
+				time.Since(ended).Round(time.Second),
+				len(findings),
+				findings[0],
+			)
 		}
 		pause(d.Context(), time.Second)
 	}

@@ -25,10 +25,25 @@ const leaseHosts = 6
 func (c *leaseClient) registerHosts(ctx context.Context) {
 	for n := range leaseHosts {
 		name, id := fmt.Sprintf("node-%d", n+1), uuid.NewString()
-		c.sendUntilAcknowledged(ctx, http.MethodPost, "/placement/resource_providers", servertest.Object{"name": name, "uuid": id})
-		c.sendUntilAcknowledged(ctx, http.MethodPut, "/placement/resource_providers/"+id+"/inventories", servertest.Object{"resource_provider_generation": 0,
-			"inventories": servertest.Object{"VCPU": servertest.Object{"total": 8}}})
-		c.sendUntilAcknowledged(ctx, http.MethodPost, "/reservation/v1/os-hosts", servertest.Object{"name": name})
+		c.sendUntilAcknowledged(
+			ctx,
+			http.MethodPost,
+			"/placement/resource_providers",
+			servertest.Object{"name": name, "uuid": id},
+		)
+		c.sendUntilAcknowledged(
+			ctx,
+			http.MethodPut,
+			"/placement/resource_providers/"+id+"/inventories",
+			servertest.Object{"resource_provider_generation": 0,
+				"inventories": servertest.Object{"VCPU": servertest.Object{"total": 8}}},
+		)
+		c.sendUntilAcknowledged(
+			ctx,
+			http.MethodPost,
+			"/reservation/v1/os-hosts",
+			servertest.Object{"name": name},
+		)
 	}
 }
 
@@ -55,9 +70,29 @@ func (c *leaseClient) seconds(from, to int) time.Duration {
 
 func (c *leaseClient) create(ctx context.Context) {
 	start := c.seconds(1, 8)
-	a := c.send(ctx, http.MethodPost, "/reservation/v1/leases", servertest.Object{"name": "lease-" + uuid.NewString(),
-		"start_date": timeIn(start), "end_date": timeIn(start + c.seconds(3, 15)), "events": []servertest.Object{},
-		"reservations": []servertest.Object{{"resource_type": "physical:host", "min": 1, "max": 1 + c.random.IntN(2), "resource_properties": "", "hypervisor_properties": ""}}}, 0)
+	a := c.send(
+		ctx,
+		http.MethodPost,
+		"/reservation/v1/leases",
+		servertest.Object{
+			"name": "lease-" + uuid.NewString(),
+			"start_date": timeIn(
+				start,
+			),
+			"end_date": timeIn(start + c.seconds(3, 15)),
+			"events":   []servertest.Object{},
+			"reservations": []servertest.Object{
+				{
+					"resource_type":         "physical:host",
+					"min":                   1,
+					"max":                   1 + c.random.IntN(2),
+					"resource_properties":   "",
+					"hypervisor_properties": "",
+				},
+			},
+		},
+		0,
+	)
 	if a.verdict != acknowledged {
 		return
 	}
@@ -65,7 +100,12 @@ func (c *leaseClient) create(ctx context.Context) {
 	p := c.ledger.created("lease", fmt.Sprint(o["id"]), readValues(o))
 	c.owned = append(c.owned, p)
 	if got := c.send(ctx, http.MethodGet, leasePath(p), nil, 0); got.status == http.StatusNotFound {
-		c.ledger.addFinding(lost, p.key(), "its last acknowledgement was at %s, but the next read answered 404", p.at.Format(time.TimeOnly))
+		c.ledger.addFinding(
+			lost,
+			p.key(),
+			"its last acknowledgement was at %s, but the next read answered 404",
+			p.at.Format(time.TimeOnly),
+		)
 	}
 }
 
@@ -79,7 +119,13 @@ func (c *leaseClient) pickOwned() *promise {
 
 func (c *leaseClient) changeEnd(ctx context.Context) {
 	if p := c.pickOwned(); p != nil {
-		a := c.send(ctx, http.MethodPut, leasePath(p), servertest.Object{"end_date": timeIn(c.seconds(1, 15))}, 0)
+		a := c.send(
+			ctx,
+			http.MethodPut,
+			leasePath(p),
+			servertest.Object{"end_date": timeIn(c.seconds(1, 15))},
+			0,
+		)
 		if a.verdict == acknowledged {
 			c.ledger.count("update lease")
 		}
@@ -97,7 +143,12 @@ func (c *leaseClient) delete(ctx context.Context) {
 	case a.verdict == acknowledged || a.status == http.StatusNotFound && before == perhapsDeleted:
 		c.ledger.setDeletion(p, deleted)
 	case a.status == http.StatusNotFound:
-		c.ledger.addFinding(lost, p.key(), "its last acknowledgement was at %s, but its deletion answered 404", p.at.Format(time.TimeOnly))
+		c.ledger.addFinding(
+			lost,
+			p.key(),
+			"its last acknowledgement was at %s, but its deletion answered 404",
+			p.at.Format(time.TimeOnly),
+		)
 		c.ledger.setDeletion(p, deleted)
 	case a.verdict == refused:
 		c.ledger.setDeletion(p, before)

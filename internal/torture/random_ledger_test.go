@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ledger contains what berth has acknowledged. The clients write into the ledger; the checks compare the ledger with an observation at the
-// end.
+// ledger contains what berth has acknowledged. The clients write into the ledger; the checks compare the
+// ledger with an observation at the end.
 type ledger struct {
 	mu           sync.Mutex
 	promises     map[string]*promise // by kind and ID of the object
@@ -25,11 +25,13 @@ type promise struct {
 	kind, id string
 	values   map[string]promisedValue // by attribute
 	deletion deletion
-	reports  map[string]string // by entity, for each acknowledged report about the present binding: the host of this binding
-	at       time.Time         // of the last acknowledgement
+	// by entity, for each acknowledged report about the present binding: the host of this binding
+	reports map[string]string
+	at      time.Time // of the last acknowledgement
 }
 
-// promisedValue is the acknowledged value of an attribute, and the values of unanswered writes, which may take effect at any later time.
+// promisedValue is the acknowledged value of an attribute, and the values of unanswered writes, which may
+// take effect at any later time.
 type promisedValue struct {
 	acknowledged string
 	possible     []string
@@ -74,7 +76,8 @@ func newLedger() *ledger {
 
 func (p *promise) key() string { return p.kind + "/" + p.id }
 
-// isCertain reports whether the ledger knows for certain that the object exists, and which value the attribute has.
+// isCertain reports whether the ledger knows for certain that the object exists, and which value the
+// attribute has.
 func (p *promise) isCertain(attribute string) bool {
 	return p.deletion == notDeleted && len(p.values[attribute].possible) == 0
 }
@@ -96,7 +99,13 @@ func (l *ledger) addFinding(class findingClass, object, format string, args ...a
 func (l *ledger) created(kind, id string, values map[string]string) *promise {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := &promise{kind: kind, id: id, values: map[string]promisedValue{}, reports: map[string]string{}, at: time.Now()}
+	p := &promise{
+		kind:    kind,
+		id:      id,
+		values:  map[string]promisedValue{},
+		reports: map[string]string{},
+		at:      time.Now(),
+	}
 	for attribute, v := range values {
 		p.values[attribute] = promisedValue{acknowledged: v}
 	}
@@ -105,8 +114,9 @@ func (l *ledger) created(kind, id string, values map[string]string) *promise {
 	return p
 }
 
-// changing records that a client sends a write. The row may get the value of this write at any later time, until the function `changed`
-// records an acknowledged write, or `notChanged` records that berth refused this write.
+// changing records that a client sends a write. The row may get the value of this write at any later time,
+// until the function `changed` records an acknowledged write, or `notChanged` records that berth refused this
+// write.
 func (l *ledger) changing(p *promise, attribute, value string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,8 +128,8 @@ func (l *ledger) changing(p *promise, attribute, value string) {
 	}
 }
 
-// changed records an acknowledged write that required a certain revision of the object. The write has changed the revision, so no earlier
-// write, which required an older revision, can take effect any more.
+// changed records an acknowledged write that required a certain revision of the object. The write has changed
+// the revision, so no earlier write, which required an older revision, can take effect any more.
 func (l *ledger) changed(p *promise, values map[string]string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,8 +179,9 @@ func (l *ledger) reportsOf(p *promise) map[string]string {
 	return maps.Clone(p.reports)
 }
 
-// forgetReports forgets the acknowledged reports, as if every agent had restarted, so that the clients send all reports again. Only
-// Temporal stores the signals that no workflow has handled yet, so these signals are lost with Temporal's data.
+// forgetReports forgets the acknowledged reports, as if every agent had restarted, so that the clients send
+// all reports again. Only Temporal stores the signals that no workflow has handled yet, so these signals are
+// lost with Temporal's data.
 func (l *ledger) forgetReports() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,8 +190,10 @@ func (l *ledger) forgetReports() {
 	}
 }
 
-// isReported reports whether the ledger knows the host of a port for certain and all agents have reported for the binding to this host.
+// isReported reports whether the ledger knows the host of a port for certain and all agents have reported for
+// the binding to this host.
 func (p *promise) isReported() bool {
 	host := p.values["host"]
-	return p.isCertain("host") && p.reports["L2"] == host.acknowledged && p.reports["DHCP"] != "" && host.acknowledged != ""
+	return p.isCertain("host") && p.reports["L2"] == host.acknowledged && p.reports["DHCP"] != "" &&
+		host.acknowledged != ""
 }

@@ -16,7 +16,8 @@ import (
 // init turns off the logger of toxiproxy's toxics, which write every interruption to stderr.
 func init() { zerolog.SetGlobalLevel(zerolog.Disabled) }
 
-// link is a TCP proxy between processes of berth and a server. A test cuts, stalls or slows the connections through the link.
+// link is a TCP proxy between processes of berth and a server. A test cuts, stalls or slows the connections
+// through the link.
 type link struct{ *toxiproxy.Proxy }
 
 // newLink starts a proxy on a free port of loopback; `upstream` is the host and port of the server.
@@ -41,12 +42,17 @@ func (l link) cut() error {
 	return l.Start()
 }
 
-// stall drops all bytes in both directions, so that both ends wait. When heal is called, the stalled connections end.
+// stall drops all bytes in both directions, so that both ends wait. When heal is called, the stalled
+// connections end.
 func (l link) stall() error { return l.add("timeout", "") }
 
-// slow delays every packet of the answers by a random time between the given number of milliseconds and twice that number.
+// slow delays every packet of the answers by a random time between the given number of milliseconds and twice
+// that number.
 func (l link) slow(milliseconds int) error {
-	return l.add("latency", fmt.Sprintf(`"latency":%d,"jitter":%d`, milliseconds+milliseconds/2, milliseconds/2))
+	return l.add(
+		"latency",
+		fmt.Sprintf(`"latency":%d,"jitter":%d`, milliseconds+milliseconds/2, milliseconds/2),
+	)
 }
 
 // throttle limits the rate of the answers to the given number of kilobytes per second.

@@ -12,7 +12,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// networkClient creates, changes and deletes objects of the Networking API. No other client changes these objects.
+// networkClient creates, changes and deletes objects of the Networking API. No other client changes these
+// objects.
 type networkClient struct {
 	*randomClient
 	agents  *agentInterfaces
@@ -62,8 +63,8 @@ func (c *networkClient) step(ctx context.Context) {
 	}
 }
 
-// pickOwned returns a random object of the given kind that this client owns and has not deleted; an empty kind means any kind. It returns
-// nil if there is no such object.
+// pickOwned returns a random object of the given kind that this client owns and has not deleted; an empty
+// kind means any kind. It returns nil if there is no such object.
 func (c *networkClient) pickOwned(kind string) *promise {
 	c.owned = slices.DeleteFunc(c.owned, func(p *promise) bool { return p.deletion == deleted })
 	var found []*promise
@@ -106,7 +107,9 @@ func (c *networkClient) createTrunk(ctx context.Context) {
 		return
 	}
 	c.create(ctx, "trunk", servertest.Object{"port_id": parent.id,
-		"sub_ports": []servertest.Object{{"port_id": child.id, "segmentation_type": "vlan", "segmentation_id": 1 + c.random.IntN(4000)}}})
+		"sub_ports": []servertest.Object{
+			{"port_id": child.id, "segmentation_type": "vlan", "segmentation_id": 1 + c.random.IntN(4000)},
+		}})
 }
 
 func collection(kind string) string {
@@ -142,21 +145,35 @@ func (c *networkClient) create(ctx context.Context, kind string, body servertest
 	return p
 }
 
-// checkVisible checks that the next read shows what berth has acknowledged, and returns the object's revision, or 0 if no answer came.
+// checkVisible checks that the next read shows what berth has acknowledged, and returns the object's
+// revision, or 0 if no answer came.
 func (c *networkClient) checkVisible(ctx context.Context, p *promise) (revision int64) {
 	a := c.send(ctx, http.MethodGet, path(p), nil, 0)
 	switch {
 	case a.status == http.StatusNotFound && p.deletion == perhapsDeleted:
 		c.ledger.setDeletion(p, deleted)
 	case a.status == http.StatusNotFound:
-		c.ledger.addFinding(lost, p.key(), "its last acknowledgement was at %s, but the next read answered 404", p.at.Format(time.TimeOnly))
+		c.ledger.addFinding(
+			lost,
+			p.key(),
+			"its last acknowledgement was at %s, but the next read answered 404",
+			p.at.Format(time.TimeOnly),
+		)
 		c.ledger.setDeletion(p, deleted)
 	case a.verdict == acknowledged:
 		o, _ := a.body[p.kind].(servertest.Object)
 		for attribute, seen := range readValues(o) {
 			if v := p.values[attribute]; !v.allows(seen) {
-				c.ledger.addFinding(lost, p.key(), "%s was acknowledged as %q at %s (possible are also %q), but the next read showed %q",
-					attribute, v.acknowledged, p.at.Format(time.TimeOnly), v.possible, seen)
+				c.ledger.addFinding(
+					lost,
+					p.key(),
+					"%s was acknowledged as %q at %s (possible are also %q), but the next read showed %q",
+					attribute,
+					v.acknowledged,
+					p.at.Format(time.TimeOnly),
+					v.possible,
+					seen,
+				)
 			}
 		}
 		n, _ := o["revision_number"].(float64)
@@ -194,10 +211,20 @@ func (c *networkClient) delete(ctx context.Context, p *promise) {
 	case a.verdict == acknowledged || a.status == http.StatusNotFound && before == perhapsDeleted:
 		c.ledger.setDeletion(p, deleted)
 		if got := c.send(ctx, http.MethodGet, path(p), nil, 0); got.verdict == acknowledged {
-			c.ledger.addFinding(lost, p.key(), "its deletion was acknowledged at %s, but the next read shows it", p.at.Format(time.TimeOnly))
+			c.ledger.addFinding(
+				lost,
+				p.key(),
+				"its deletion was acknowledged at %s, but the next read shows it",
+				p.at.Format(time.TimeOnly),
+			)
 		}
 	case a.status == http.StatusNotFound:
-		c.ledger.addFinding(lost, p.key(), "its last acknowledgement was at %s, but its deletion answered 404", p.at.Format(time.TimeOnly))
+		c.ledger.addFinding(
+			lost,
+			p.key(),
+			"its last acknowledgement was at %s, but its deletion answered 404",
+			p.at.Format(time.TimeOnly),
+		)
 		c.ledger.setDeletion(p, deleted)
 	case a.verdict == refused:
 		c.ledger.setDeletion(p, before)

@@ -53,8 +53,8 @@ const rowsQuery = `
 	union all select 'security_group_rule/' || id, '', '', '', '{}' from security_group_rule
 	union all select 'lease/' || id, name, '', case when ` + leaseHasEnded + ` then '` + endedLease + `' else status end, '{}' from lease`
 
-// endedLease is the status in an observation of a lease on which no work is left: the lease is TERMINATED, or it is in ERROR, its end has
-// been tried, and it holds no hosts, floating IPs, network segments or devices.
+// endedLease is the status in an observation of a lease on which no work is left: the lease is TERMINATED, or
+// it is in ERROR, its end has been tried, and it holds no hosts, floating IPs, network segments or devices.
 const endedLease = "ended"
 
 const leaseHasEnded = `(status = 'TERMINATED' or status = 'ERROR'
@@ -81,7 +81,13 @@ const unfinishedQuery = `
 
 // observe reads the present state of the deployment.
 func (d *randomDeployment) observe(ctx context.Context) (*observation, error) {
-	w := &observation{rows: map[string]row{}, executions: map[string]execution{}, mirrored: map[string]string{}, plugged: map[string]int{}, gauges: map[string]float64{}}
+	w := &observation{
+		rows:       map[string]row{},
+		executions: map[string]execution{},
+		mirrored:   map[string]string{},
+		plugged:    map[string]int{},
+		gauges:     map[string]float64{},
+	}
 	for _, read := range []func(context.Context, *observation) error{d.readRows, d.readExecutions, d.readGauges} {
 		if err := read(ctx, w); err != nil {
 			return nil, err
@@ -93,7 +99,10 @@ func (d *randomDeployment) observe(ctx context.Context) (*observation, error) {
 			w.mirrored[r.Type+"/"+r.ID] = name
 		}
 	}
-	w.requests, w.violations, w.plugged = d.Controller.Requests(), d.Controller.Violations(), countNovaEvents(d.Deployment, "network-vif-plugged")
+	w.requests, w.violations, w.plugged = d.Controller.Requests(), d.Controller.Violations(), countNovaEvents(
+		d.Deployment,
+		"network-vif-plugged",
+	)
 	w.aggregates = d.Nova.ComputeState().Aggregates
 	for _, p := range d.processes {
 		p.mu.Lock()
@@ -140,14 +149,20 @@ func (d *randomDeployment) readExecutions(ctx context.Context, w *observation) e
 func (d *randomDeployment) listExecutions(ctx context.Context, query string, w *observation) error {
 	var page []byte
 	for {
-		a, err := d.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: 1000, NextPageToken: page})
+		a, err := d.client.ListWorkflow(
+			ctx,
+			&workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: 1000, NextPageToken: page},
+		)
 		if err != nil {
 			return err
 		}
 		for _, info := range a.GetExecutions() {
 			id, kind := info.GetExecution().GetWorkflowId(), info.GetType().GetName()
 			if status := info.GetStatus().String(); status != "Running" {
-				w.failed = append(w.failed, fmt.Sprintf("%s (%s) %s", id, info.GetExecution().GetRunId(), status))
+				w.failed = append(
+					w.failed,
+					fmt.Sprintf("%s (%s) %s", id, info.GetExecution().GetRunId(), status),
+				)
 				continue
 			}
 			e := execution{kind: kind}
@@ -165,8 +180,16 @@ func (d *randomDeployment) listExecutions(ctx context.Context, query string, w *
 }
 
 // driftGauges are the metrics that say how far something outside of the rows differs from the rows.
-var driftGauges = []string{"berth_unattended_rows", "berth_orphan_executions", "berth_due_late_seconds", "berth_search_attribute_drift",
-	"berth_hosts_quarantined", "berth_host_pool_changes", "berth_reservation_leftovers", "berth_lease_steps_interrupted"}
+var driftGauges = []string{
+	"berth_unattended_rows",
+	"berth_orphan_executions",
+	"berth_due_late_seconds",
+	"berth_search_attribute_drift",
+	"berth_hosts_quarantined",
+	"berth_host_pool_changes",
+	"berth_reservation_leftovers",
+	"berth_lease_steps_interrupted",
+}
 
 func (d *randomDeployment) readGauges(ctx context.Context, w *observation) error {
 	for _, p := range d.processes {
@@ -196,7 +219,8 @@ func (d *randomDeployment) readGauges(ctx context.Context, w *observation) error
 	return nil
 }
 
-// describe logs the row and the execution of an object whose workflow ID is the given key, so that a finding can be explained after the run.
+// describe logs the row and the execution of an object whose workflow ID is the given key, so that a finding
+// can be explained after the run.
 func (d *randomDeployment) describe(key string) {
 	d.Helper()
 	kind, id, _ := strings.Cut(key, "/")

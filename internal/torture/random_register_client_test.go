@@ -16,9 +16,10 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// registerEpoch is a period in which several clients read and write a few registers, with the history of these accesses. A register is the
-// data that one Placement generation protects. Each unanswered write makes the check of the history slower, so the clients begin another
-// epoch, with new registers, after a few unanswered writes.
+// registerEpoch is a period in which several clients read and write a few registers, with the history of
+// these accesses. A register is the data that one Placement generation protects. Each unanswered write makes
+// the check of the history slower, so the clients begin another epoch, with new registers, after a few
+// unanswered writes.
 type registerEpoch struct {
 	registerClients
 	values atomic.Int64
@@ -32,7 +33,11 @@ const (
 )
 
 // writeRegisters runs epochs until the context ends, and returns the histories of all of them.
-func (d *randomDeployment) writeRegisters(ctx context.Context, l *ledger, seed uint64) (histories [][]porcupine.Operation) {
+func (d *randomDeployment) writeRegisters(
+	ctx context.Context,
+	l *ledger,
+	seed uint64,
+) (histories [][]porcupine.Operation) {
 	for n := uint64(0); ctx.Err() == nil; n++ {
 		setUp := d.newClient(l, seed, 1000+n)
 		e := &registerEpoch{}
@@ -66,8 +71,15 @@ func (e *registerEpoch) unansweredWrites() int {
 func (e *registerEpoch) createProviders(ctx context.Context, c *randomClient) bool {
 	for _, id := range []*string{&e.allocationProvider, &e.provider} {
 		*id = uuid.NewString()
-		for ctx.Err() == nil { // an unanswered creation may have taken effect; the answer to the next attempt is then 409
-			a := c.send(ctx, http.MethodPost, "/placement/resource_providers", servertest.Object{"name": "register-" + *id, "uuid": *id}, 0)
+		// an unanswered creation may have taken effect; the answer to the next attempt is then 409
+		for ctx.Err() == nil {
+			a := c.send(
+				ctx,
+				http.MethodPost,
+				"/placement/resource_providers",
+				servertest.Object{"name": "register-" + *id, "uuid": *id},
+				0,
+			)
 			if a.verdict == acknowledged || a.status == http.StatusConflict {
 				break
 			}
@@ -75,8 +87,14 @@ func (e *registerEpoch) createProviders(ctx context.Context, c *randomClient) bo
 		}
 	}
 	for ctx.Err() == nil {
-		a := c.send(ctx, http.MethodPut, "/placement/resource_providers/"+e.allocationProvider+"/inventories", servertest.Object{
-			"resource_provider_generation": 0, "inventories": servertest.Object{"VCPU": servertest.Object{"total": 1_000_000_000}}}, 0)
+		a := c.send(
+			ctx,
+			http.MethodPut,
+			"/placement/resource_providers/"+e.allocationProvider+"/inventories",
+			servertest.Object{
+				"resource_provider_generation": 0, "inventories": servertest.Object{"VCPU": servertest.Object{"total": 1_000_000_000}}},
+			0,
+		)
 		if a.verdict == acknowledged || a.status == http.StatusConflict {
 			return true
 		}
@@ -85,7 +103,8 @@ func (e *registerEpoch) createProviders(ctx context.Context, c *randomClient) bo
 	return false
 }
 
-// readThenWrite reads a register, and then writes it with the generation that the read has shown, or sometimes with an older one.
+// readThenWrite reads a register, and then writes it with the generation that the read has shown, or
+// sometimes with an older one.
 func (e *registerEpoch) readThenWrite(ctx context.Context, c *randomClient, writer int) {
 	a := access{kind: read, register: e.provider, slot: c.random.IntN(slotCount)}
 	if c.random.IntN(2) == 0 {
@@ -116,7 +135,8 @@ func (e *registerEpoch) drawValue(r *rand.Rand, a access) string {
 	}
 }
 
-// accessBy sends an access and adds its outcome to the history, as registerClients.access does. Its result is false if no answer came.
+// accessBy sends an access and adds its outcome to the history, as registerClients.access does. Its result is
+// false if no answer came.
 func (e *registerEpoch) accessBy(ctx context.Context, c *randomClient, writer int, a access) (outcome, bool) {
 	method, path, body := e.request(a)
 	began := time.Now()
@@ -128,25 +148,38 @@ func (e *registerEpoch) accessBy(ctx context.Context, c *randomClient, writer in
 	case got.status == http.StatusConflict && strings.Contains(fmt.Sprint(got.body), "placement.concurrent_update"):
 		o.refused = true
 	case got.verdict == refused:
-		c.ledger.addFinding(doubled, "register "+a.register, "%+v answered %d %v, expected success or a conflict of generations", a, got.status, got.body)
+		c.ledger.addFinding(
+			doubled,
+			"register "+a.register,
+			"%+v answered %d %v, expected success or a conflict of generations",
+			a,
+			got.status,
+			got.body,
+		)
 		return o, false
 	case got.verdict == acknowledged:
 		o.generation, o.value = e.parseAnswer(a, got.body)
 		if a.kind != read {
-			c.ledger.count(map[bool]string{true: "write provider", false: "write allocations"}[a.register == e.provider])
+			c.ledger.count(
+				map[bool]string{true: "write provider", false: "write allocations"}[a.register == e.provider],
+			)
 		}
 	}
 	e.add(writer, began, a, o)
 	return o, o.known
 }
 
-// checkRegisters checks that each history is linearizable: of two writes with one generation, at most one succeeds.
+// checkRegisters checks that each history is linearizable: of two writes with one generation, at most one
+// succeeds.
 func checkRegisters(histories [][]porcupine.Operation) (findings []finding) {
 	for n, ops := range histories {
 		switch porcupine.CheckOperationsTimeout(registerModel, ops, time.Minute) {
 		case porcupine.Illegal:
 			findings = append(findings, finding{doubled, fmt.Sprintf("registers of epoch %d", n),
-				fmt.Sprintf("the history of %d accesses has no order in which each generation has at most one successful writer", len(ops))})
+				fmt.Sprintf(
+					"the history of %d accesses has no order in which each generation has at most one successful writer",
+					len(ops),
+				)})
 		case porcupine.Unknown:
 			findings = append(findings, finding{doubled, fmt.Sprintf("registers of epoch %d", n),
 				fmt.Sprintf("the check of %d accesses did not end within a minute", len(ops))})

@@ -15,7 +15,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// rpcAgents sends the calls of Neutron's agents over RabbitMQ, one call at a time, and connects again after a failure.
+// rpcAgents sends the calls of Neutron's agents over RabbitMQ, one call at a time, and connects again after a
+// failure.
 type rpcAgents struct {
 	url     string
 	mu      sync.Mutex
@@ -32,7 +33,13 @@ func (a *rpcAgents) report(ctx context.Context, _ *randomClient, port string, r 
 	method, version, args := "dhcp_ready_on_ports", "1.5", servertest.Object{"port_ids": []string{port}}
 	if r.Entity == "L2" {
 		method, version = "update_device_list", "1.9"
-		args = servertest.Object{"devices_up": []string{port}, "devices_down": []string{}, "agent_id": "ovs-agent-" + r.Host, "host": r.Host, "refresh_tunnels": false}
+		args = servertest.Object{
+			"devices_up":      []string{port},
+			"devices_down":    []string{},
+			"agent_id":        "ovs-agent-" + r.Host,
+			"host":            r.Host,
+			"refresh_tunnels": false,
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -76,8 +83,8 @@ func (a *rpcAgents) connect() (err error) {
 	return a.receiveCasts("dhcp_agent.net-1")
 }
 
-// receiveCasts receives the notifications for an agent and drops them. While an agent has no queue, berth does not send the notifications
-// for this agent.
+// receiveCasts receives the notifications for an agent and drops them. While an agent has no queue, berth
+// does not send the notifications for this agent.
 func (a *rpcAgents) receiveCasts(topic string) error {
 	if err := a.channel.ExchangeDeclare("neutron", "topic", false, false, false, false, nil); err != nil {
 		return err
@@ -114,13 +121,29 @@ func (a *rpcAgents) keepConnected(ctx context.Context) {
 }
 
 // call sends an RPC call to berth and returns the result. Its message has the format of oslo.messaging 2.0.
-func (a *rpcAgents) call(ctx context.Context, method, version string, args servertest.Object) (json.RawMessage, error) {
+func (a *rpcAgents) call(
+	ctx context.Context,
+	method, version string,
+	args servertest.Object,
+) (json.RawMessage, error) {
 	if err := a.connect(); err != nil {
 		return nil, err
 	}
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
-	inner, err := json.Marshal(servertest.Object{"method": method, "args": args, "version": version, "_msg_id": id, "_reply_q": a.queue,
-		"_timeout": nil, "_unique_id": id, "_context_is_admin": true, "_context_roles": []string{}, "_context_request_id": "req-" + id})
+	inner, err := json.Marshal(
+		servertest.Object{
+			"method":              method,
+			"args":                args,
+			"version":             version,
+			"_msg_id":             id,
+			"_reply_q":            a.queue,
+			"_timeout":            nil,
+			"_unique_id":          id,
+			"_context_is_admin":   true,
+			"_context_roles":      []string{},
+			"_context_request_id": "req-" + id,
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -128,8 +151,12 @@ func (a *rpcAgents) call(ctx context.Context, method, version string, args serve
 	if err != nil {
 		return nil, err
 	}
-	if err := a.channel.PublishWithContext(ctx, "neutron", "q-plugin", false, false, amqp.Publishing{ContentType: "application/json",
-		DeliveryMode: amqp.Persistent, Expiration: "10000", Body: body}); err != nil {
+	if err := a.channel.PublishWithContext(ctx, "neutron", "q-plugin", false, false, amqp.Publishing{
+		ContentType:  "application/json",
+		DeliveryMode: amqp.Persistent,
+		Expiration:   "10000",
+		Body:         body,
+	}); err != nil {
 		return nil, err
 	}
 	for {

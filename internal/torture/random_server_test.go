@@ -18,7 +18,8 @@ type faultyServer struct {
 
 // serverFault is a fault of an HTTP server that lasts until `over` is closed.
 type serverFault struct {
-	status     int           // answer with this status, without any effect; 0: another field says what the fault is
+	// answer with this status, without any effect; 0: another field says what the fault is
+	status     int
 	hang       bool          // no answer, and no effect
 	loseAnswer bool          // the request takes effect, but the connection ends without an answer
 	delay      time.Duration // before the answer

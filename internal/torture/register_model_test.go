@@ -10,8 +10,9 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// register is the data that one Placement generation protects: the allocations of a consumer, or the aggregates, traits and
-// inventory of a provider. The register of a consumer has generation 0 if the consumer does not exist.
+// register is the data that one Placement generation protects: the allocations of a consumer, or the
+// aggregates, traits and inventory of a provider. The register of a consumer has generation 0 if the consumer
+// does not exist.
 type register struct {
 	generation int64
 	values     [3]string // the values that the generation guards; the constants below are the indexes
@@ -50,8 +51,8 @@ type outcome struct {
 	value      string
 }
 
-// registerModel is the sequential specification of a register: of two writes that send the same generation, one write succeeds
-// and the API refuses the other write.
+// registerModel is the sequential specification of a register: of two writes that send the same generation,
+// one write succeeds and the API refuses the other write.
 var registerModel = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		by := map[string][]porcupine.Operation{}
@@ -72,9 +73,9 @@ var registerModel = porcupine.Model{
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v: %+v", input, output) },
 }
 
-// step reports whether the register r can give the outcome o to the access a. step also returns the state of the register after
-// the access. The model treats a write without an answer as concurrent with all later operations, because the write may take
-// effect at any later time, or never.
+// step reports whether the register r can give the outcome o to the access a. step also returns the state of
+// the register after the access. The model treats a write without an answer as concurrent with all later
+// operations, because the write may take effect at any later time, or never.
 func (r register) step(a access, o outcome) (bool, register) {
 	if a.kind == read {
 		return o.generation == r.generation && o.value == r.values[a.slot], r
@@ -89,7 +90,8 @@ func (r register) step(a access, o outcome) (bool, register) {
 	switch {
 	case a.kind == remove:
 		r = register{}
-	case a.slot != traitSlot || r.values[traitSlot] != a.value: // a write of the same traits does not increment the generation
+	// a write of the same traits does not increment the generation
+	case a.slot != traitSlot || r.values[traitSlot] != a.value:
 		r.generation++
 		r.values[a.slot] = a.value
 	}
@@ -107,7 +109,13 @@ type history struct {
 
 // add records an access that started at the time `began` and has just ended.
 func (h *history) add(client int, began time.Time, a access, o outcome) {
-	op := porcupine.Operation{ClientId: client, Input: a, Output: o, Call: int64(began.Sub(h.start)), Return: int64(time.Since(h.start))}
+	op := porcupine.Operation{
+		ClientId: client,
+		Input:    a,
+		Output:   o,
+		Call:     int64(began.Sub(h.start)),
+		Return:   int64(time.Since(h.start)),
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -134,7 +142,12 @@ func (h *history) checkLinearizable(t *testing.T) {
 	if result == porcupine.Ok {
 		return
 	}
-	t.Errorf("check a history of %d accesses, %d of them without an answer: got %s, want linearizable; longest linearizable prefix of each register:", len(h.ops), h.unanswered, result)
+	t.Errorf(
+		"check a history of %d accesses, %d of them without an answer: got %s, want linearizable; longest linearizable prefix of each register:",
+		len(h.ops),
+		h.unanswered,
+		result,
+	)
 	for _, part := range why.PartialLinearizationsOperations() {
 		longest := []porcupine.Operation{}
 		for _, p := range part {
@@ -152,7 +165,12 @@ func (h *history) checkLinearizable(t *testing.T) {
 func TestRegisterModel_RejectsImpossibleHistories(t *testing.T) {
 	t.Parallel()
 	set := func(expect int64, value string) access {
-		return access{register: "c", kind: write, expect: expect, value: value}
+		return access{
+			register: "c",
+			kind:     write,
+			expect:   expect,
+			value:    value,
+		}
 	}
 	at := func(generation int64, value string) outcome {
 		return outcome{known: true, generation: generation, value: value}

@@ -13,14 +13,18 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestSearchAttributes_HostFollowsThePort binds, moves and unbinds a port. Temporal's list of workflows must show the port under its
-// current host only.
+// TestSearchAttributes_HostFollowsThePort binds, moves and unbinds a port. Temporal's list of workflows must
+// show the port under its current host only.
 func TestSearchAttributes_HostFollowsThePort(t *testing.T) {
 	t.Parallel()
 	s, c := servertest.SharedDeployment(t)
 	api := s.StartWorker("api,relay,temporal")
 	api.RegisterAgents()
-	api.Must("POST", "/agent/v1/state", servertest.Object{"agent_type": "Open vSwitch agent", "host": "cmp-2"})
+	api.Must(
+		"POST",
+		"/agent/v1/state",
+		servertest.Object{"agent_type": "Open vSwitch agent", "host": "cmp-2"},
+	)
 	network := api.CreateNetwork("blue")
 	body := servertest.PortBody(network)
 	delete(body, "binding:host_id")
@@ -30,7 +34,12 @@ func TestSearchAttributes_HostFollowsThePort(t *testing.T) {
 		s.Await(what, func() string {
 			found := map[string]string{}
 			for _, host := range []string{"cmp-1", "cmp-2"} {
-				list, err := c.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf(`BerthResource = 'port' AND BerthHost = '%s'`, host)})
+				list, err := c.ListWorkflow(
+					t.Context(),
+					&workflowservice.ListWorkflowExecutionsRequest{
+						Query: fmt.Sprintf(`BerthResource = 'port' AND BerthHost = '%s'`, host),
+					},
+				)
 				if err != nil {
 					return err.Error()
 				}
@@ -46,7 +55,11 @@ func TestSearchAttributes_HostFollowsThePort(t *testing.T) {
 	}
 	bind := func(host string) {
 		t.Helper()
-		api.Must("PUT", "/networking/v2.0/ports/"+port, servertest.Object{"port": servertest.Object{"binding:host_id": host}})
+		api.Must(
+			"PUT",
+			"/networking/v2.0/ports/"+port,
+			servertest.Object{"port": servertest.Object{"binding:host_id": host}},
+		)
 	}
 	id := contract.PortID(port)
 
@@ -54,7 +67,11 @@ func TestSearchAttributes_HostFollowsThePort(t *testing.T) {
 	awaitHosts("a port that is bound after its creation has its host", id, "")
 	bind("cmp-2")
 	awaitHosts("a port that moved has its new host", "", id)
-	api.Must("POST", "/networking/v2.0/ports/"+port+"/bindings", servertest.Object{"binding": servertest.Object{"host": "cmp-1"}})
+	api.Must(
+		"POST",
+		"/networking/v2.0/ports/"+port+"/bindings",
+		servertest.Object{"binding": servertest.Object{"host": "cmp-1"}},
+	)
 	api.Must("PUT", "/networking/v2.0/ports/"+port+"/bindings/cmp-1/activate", servertest.Object{})
 	awaitHosts("a port after a live migration has its new host", id, "")
 	bind("")
@@ -71,12 +88,14 @@ func TestSearchAttributes_HostFollowsThePort(t *testing.T) {
 		}
 	}
 	if writes != 0 {
-		t.Error("the first read of a new port wrote search attributes, want none, because the start of the workflow has set them")
+		t.Error(
+			"the first read of a new port wrote search attributes, want none, because the start of the workflow has set them",
+		)
 	}
 }
 
-// TestSearchAttributes_OutdatedHostIsFoundAndRepaired changes the host of a port directly in the database, so that the workflow of the port
-// gets no signal and its search attribute keeps the old host.
+// TestSearchAttributes_OutdatedHostIsFoundAndRepaired changes the host of a port directly in the database, so
+// that the workflow of the port gets no signal and its search attribute keeps the old host.
 func TestSearchAttributes_OutdatedHostIsFoundAndRepaired(t *testing.T) {
 	t.Parallel()
 	s, temporal := servertest.SharedDeployment(t)
@@ -89,7 +108,12 @@ func TestSearchAttributes_OutdatedHostIsFoundAndRepaired(t *testing.T) {
 		t.Helper()
 		s.Await(what, func() string {
 			for h, want := range map[string]string{host: id, other: ""} {
-				list, err := temporal.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf(`BerthResource = 'port' AND BerthHost = '%s'`, h)})
+				list, err := temporal.ListWorkflow(
+					t.Context(),
+					&workflowservice.ListWorkflowExecutionsRequest{
+						Query: fmt.Sprintf(`BerthResource = 'port' AND BerthHost = '%s'`, h),
+					},
+				)
 				if err != nil {
 					return err.Error()
 				}
@@ -121,7 +145,10 @@ func TestSearchAttributes_OutdatedHostIsFoundAndRepaired(t *testing.T) {
 
 	storetest.Exec(t, s.Database, `update port set host = 'cmp-9' where id = $1`, port)
 
-	awaitMetrics("the reconciler has told the workflow of the port", `berth_rows_nudged_total{reason="attributes"} 1`)
+	awaitMetrics(
+		"the reconciler has told the workflow of the port",
+		`berth_rows_nudged_total{reason="attributes"} 1`,
+	)
 	awaitHost("Temporal finds the port on its new host only", "cmp-9", "cmp-1")
 	awaitMetrics("no search attribute differs", "berth_search_attribute_drift 0")
 }

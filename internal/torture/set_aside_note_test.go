@@ -12,9 +12,10 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestSetAsideNote_EveryVerbOfStarterNote makes Temporal refuse the notes of two ports, because a search attribute in these notes is too
-// long, so that the relay sets the notes aside. The processes stay ready, `starter doctor` and `starter note list` show the notes, and
-// `starter note retry` delivers a note after its cause has ended.
+// TestSetAsideNote_EveryVerbOfStarterNote makes Temporal refuse the notes of two ports, because a search
+// attribute in these notes is too long, so that the relay sets the notes aside. The processes stay ready,
+// `starter doctor` and `starter note list` show the notes, and `starter note retry` delivers a note after its
+// cause has ended.
 func TestSetAsideNote_EveryVerbOfStarterNote(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
@@ -22,11 +23,25 @@ func TestSetAsideNote_EveryVerbOfStarterNote(t *testing.T) {
 	api.RegisterAgents()
 	network := api.CreateNetwork("blue")
 	api.CreateSubnet(network)
-	one, other := contract.PortID(api.Create("port", servertest.PortBody(network))), contract.PortID(api.Create("port", servertest.PortBody(network)))
-	if waiting := api.Starter("note", "list", "--state", "waiting"); !strings.Contains(waiting, one) || !strings.Contains(waiting, other) {
-		t.Errorf("starter note list --state waiting without a relay: got the output below, want the notes of both ports\n%s", waiting)
+	one, other := contract.PortID(
+		api.Create("port", servertest.PortBody(network)),
+	), contract.PortID(
+		api.Create("port", servertest.PortBody(network)),
+	)
+	if waiting := api.Starter("note", "list", "--state", "waiting"); !strings.Contains(waiting, one) ||
+		!strings.Contains(waiting, other) {
+		t.Errorf(
+			"starter note list --state waiting without a relay: got the output below, want the notes of both ports\n%s",
+			waiting,
+		)
 	}
-	storetest.Exec(t, s.Database, `update note set attributes = jsonb_build_object('project', repeat('x', 100000)) where workflow_id in ($1, $2)`, one, other)
+	storetest.Exec(
+		t,
+		s.Database,
+		`update note set attributes = jsonb_build_object('project', repeat('x', 100000)) where workflow_id in ($1, $2)`,
+		one,
+		other,
+	)
 
 	worker := s.StartWorker("relay,temporal")
 
@@ -34,7 +49,10 @@ func TestSetAsideNote_EveryVerbOfStarterNote(t *testing.T) {
 		return func() string {
 			list := api.Starter("note", "list", "--state", "set-aside")
 			for _, id := range []string{one, other} {
-				if wanted := strings.Contains(strings.Join(ids, " "), id); wanted != strings.Contains(list, id) {
+				if wanted := strings.Contains(strings.Join(ids, " "), id); wanted != strings.Contains(
+					list,
+					id,
+				) {
 					return fmt.Sprintf("want only the notes %v, got\n%s", ids, list)
 				}
 			}
@@ -48,8 +66,13 @@ func TestSetAsideNote_EveryVerbOfStarterNote(t *testing.T) {
 	}
 	doctor := exec.CommandContext(t.Context(), servertest.Program(t, "starter"), "doctor")
 	doctor.Env = append(append(os.Environ(), s.Settings...), "BERTH_URL="+api.URL, "BERTH_TOKEN="+api.Token)
-	if out, err := doctor.CombinedOutput(); err == nil || !strings.Contains(string(out), "Temporal refuses 2 notes") {
-		t.Errorf("starter doctor: got error %v and the output below, want a failure that names 2 refused notes\n%s", err, out)
+	if out, err := doctor.CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "Temporal refuses 2 notes") {
+		t.Errorf(
+			"starter doctor: got error %v and the output below, want a failure that names 2 refused notes\n%s",
+			err,
+			out,
+		)
 	}
 	if list := api.Starter("note", "list"); !strings.Contains(list, one) || !strings.Contains(list, other) {
 		t.Errorf("starter note list: got the output below, want the notes of both ports\n%s", list)
@@ -65,6 +88,9 @@ func TestSetAsideNote_EveryVerbOfStarterNote(t *testing.T) {
 	}
 	s.Await("all notes are delivered", setAside())
 	if list := api.Starter("note", "list"); strings.Contains(list, "port/") {
-		t.Errorf("starter note list after the retries: got the output below, want no note of a port\n%s", list)
+		t.Errorf(
+			"starter note list after the retries: got the output below, want no note of a port\n%s",
+			list,
+		)
 	}
 }

@@ -20,10 +20,12 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// sendStorm sends signals to a workflow: 600 signals, or 50 signals per round of `make soak`. sendStorm sends the signals in bursts. A
-// burst has so many signals that the workflow interrupts the activity that it is running and continues as new. After each burst, sendStorm
-// waits until the workflow has continued as new. This wait is necessary because Temporal handles signals before a workflow task of the same
-// workflow, so that signals without a pause could delay the workflow task until the last signal. sendStorm returns the number of signals.
+// sendStorm sends signals to a workflow: 600 signals, or 50 signals per round of `make soak`. sendStorm sends
+// the signals in bursts. A burst has so many signals that the workflow interrupts the activity that it is
+// running and continues as new. After each burst, sendStorm waits until the workflow has continued as new.
+// This wait is necessary because Temporal handles signals before a workflow task of the same workflow, so
+// that signals without a pause could delay the workflow task until the last signal. sendStorm returns the
+// number of signals.
 func sendStorm(t *testing.T, s *servertest.Deployment, c client.Client, id, name string, arg any) int {
 	t.Helper()
 	const burst = 600
@@ -41,7 +43,8 @@ func sendStorm(t *testing.T, s *servertest.Deployment, c client.Client, id, name
 	return n
 }
 
-// sendBurst sends n signals from 8 senders. sendBurst repeats a signal whose call timed out, and fails the test if Temporal refuses a signal.
+// sendBurst sends n signals from 8 senders. sendBurst repeats a signal whose call timed out, and fails the
+// test if Temporal refuses a signal.
 func sendBurst(t *testing.T, c client.Client, n int, id, name string, arg any) {
 	t.Helper()
 	const senders = 8
@@ -67,8 +70,8 @@ func sendBurst(t *testing.T, c client.Client, n int, id, name string, arg any) {
 	wait.Wait()
 }
 
-// checkHistories checks that no run of a workflow, from the given first run on, is near Temporal's limits of 10,000 signals and of the
-// length of a history.
+// checkHistories checks that no run of a workflow, from the given first run on, is near Temporal's limits of
+// 10,000 signals and of the length of a history.
 func checkHistories(t *testing.T, c client.Client, id, run string) {
 	t.Helper()
 	const maxSignals, maxEvents = 1_800, 10_240
@@ -91,7 +94,14 @@ func checkHistories(t *testing.T, c client.Client, id, run string) {
 	}
 	t.Logf("%s had %d runs, with at most %d signals and %d events", id, runs, most, longest)
 	if most > maxSignals || longest > maxEvents {
-		t.Errorf("runs of %s: got up to %d signals and %d events, want at most %d and %d", id, most, longest, maxSignals, maxEvents)
+		t.Errorf(
+			"runs of %s: got up to %d signals and %d events, want at most %d and %d",
+			id,
+			most,
+			longest,
+			maxSignals,
+			maxEvents,
+		)
 	}
 }
 
@@ -113,24 +123,32 @@ func why(t *testing.T, c client.Client, id string) (w contract.Why, err error) {
 	return w, err
 }
 
-// TestSignalStorm_NoReportLostWhileNovaIsAway sends many reports to a port while Nova is away. Temporal must accept every report, berth
-// must count every report, and Nova must get each event once and in order when it is back.
+// TestSignalStorm_NoReportLostWhileNovaIsAway sends many reports to a port while Nova is away. Temporal must
+// accept every report, berth must count every report, and Nova must get each event once and in order when it
+// is back.
 func TestSignalStorm_NoReportLostWhileNovaIsAway(t *testing.T) {
 	t.Parallel()
 	s, c := servertest.SharedDeployment(t)
 	var up atomic.Bool
-	s.Settings = append(s.Settings, "BERTH_NOVA_URL="+servertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !up.Load() {
-			panic(http.ErrAbortHandler)
-		}
-		s.Nova.ServeHTTP(w, r)
-	})))
+	s.Settings = append(
+		s.Settings,
+		"BERTH_NOVA_URL="+servertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !up.Load() {
+				panic(http.ErrAbortHandler)
+			}
+			s.Nova.ServeHTTP(w, r)
+		})),
+	)
 	api := s.StartWorker("api,relay,temporal")
 	api.RegisterAgents()
 	network := api.CreateNetwork("blue")
 	api.CreateSubnet(network)
 	port := api.Create("port", servertest.PortBody(network))
-	api.Must("PUT", "/networking/v2.0/ports/"+port, servertest.Object{"port": servertest.Object{"name": "web"}})
+	api.Must(
+		"PUT",
+		"/networking/v2.0/ports/"+port,
+		servertest.Object{"port": servertest.Object{"name": "web"}},
+	)
 	id := contract.PortID(port)
 	s.Await("the port says that Nova is away", func() string {
 		if w, err := why(t, c, id); err != nil || w.LastError == "" {
@@ -140,7 +158,14 @@ func TestSignalStorm_NoReportLostWhileNovaIsAway(t *testing.T) {
 	})
 	first := firstRun(t, c, id)
 
-	n := sendStorm(t, s, c, id, contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "elsewhere"})
+	n := sendStorm(
+		t,
+		s,
+		c,
+		id,
+		contract.SignalProvisioningComplete,
+		contract.Report{Entity: "L2", Host: "elsewhere"},
+	)
 	for entity, host := range map[string]string{"L2": "cmp-1", "DHCP": "net-1"} {
 		if err := c.SignalWorkflow(t.Context(), id, "", contract.SignalProvisioningComplete, contract.Report{Entity: entity, Host: host}); err != nil {
 			t.Fatal(err)
@@ -166,7 +191,8 @@ func TestSignalStorm_NoReportLostWhileNovaIsAway(t *testing.T) {
 	checkHistories(t, c, id, first)
 }
 
-// TestSignalStorm_NotificationsArriveAfterRabbitMQOutage sends many nudges to the workflow that notifies agents while RabbitMQ is away.
+// TestSignalStorm_NotificationsArriveAfterRabbitMQOutage sends many nudges to the workflow that notifies
+// agents while RabbitMQ is away.
 func TestSignalStorm_NotificationsArriveAfterRabbitMQOutage(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "berth-test-")
@@ -200,6 +226,9 @@ func TestSignalStorm_NotificationsArriveAfterRabbitMQOutage(t *testing.T) {
 	if err := broker.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.AwaitNone("all notifications are published", `select kind from agent_notification where sent_at is null`)
+	s.AwaitNone(
+		"all notifications are published",
+		`select kind from agent_notification where sent_at is null`,
+	)
 	checkHistories(t, c, id, first)
 }

@@ -9,8 +9,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestWrites_SurviveTemporalOutage creates ports and sends agents' reports while Temporal is down. Nova must receive the events of the
-// ports during the outage, exactly once. After the restart of Temporal, all ports must become ACTIVE.
+// TestWrites_SurviveTemporalOutage creates ports and sends agents' reports while Temporal is down. Nova must
+// receive the events of the ports during the outage, exactly once. After the restart of Temporal, all ports
+// must become ACTIVE.
 func TestWrites_SurviveTemporalOutage(t *testing.T) {
 	t.Parallel()
 	temporal, temporalClient := startOwnTemporal(t)
@@ -44,12 +45,16 @@ func TestWrites_SurviveTemporalOutage(t *testing.T) {
 	s.Await("readyz names Temporal as the only failed check", func() string {
 		code, o, err := c.Do("GET", "/readyz", nil)
 		checks, _ := o["checks"].(servertest.Object)
-		if err == nil && code == http.StatusServiceUnavailable && checks["temporal"] != "ok" && checks["database"] == "ok" {
+		if err == nil && code == http.StatusServiceUnavailable && checks["temporal"] != "ok" &&
+			checks["database"] == "ok" {
 			return ""
 		}
 		return fmt.Sprint(code, o, err)
 	})
-	s.AwaitNone("a delivery has failed", `select workflow_id from note where not exists (select from note where last_error <> '')`)
+	s.AwaitNone(
+		"a delivery has failed",
+		`select workflow_id from note where not exists (select from note where last_error <> '')`,
+	)
 	s.Await("Nova receives the events of all ports although Temporal is down", func() string {
 		if n := len(countNovaEvents(s, "network-vif-plugged")); n < len(ports) {
 			return fmt.Sprintf("the events of %d of %d ports", n, len(ports))
@@ -65,13 +70,18 @@ func TestWrites_SurviveTemporalOutage(t *testing.T) {
 	plugged := countNovaEvents(s, "network-vif-plugged")
 	for _, p := range ports {
 		if plugged[p] != 1 {
-			t.Errorf("count the network-vif-plugged events that Nova received: got %d for port %s, want 1", plugged[p], p)
+			t.Errorf(
+				"count the network-vif-plugged events that Nova received: got %d for port %s, want 1",
+				plugged[p],
+				p,
+			)
 		}
 	}
 	s.AwaitNone("all notes are delivered", `select workflow_id from note`)
 }
 
-// countNovaEvents returns, for each port, how many external events with the given name the stub of Nova has received.
+// countNovaEvents returns, for each port, how many external events with the given name the stub of Nova has
+// received.
 func countNovaEvents(s *servertest.Deployment, event string) map[string]int {
 	n := map[string]int{}
 	for _, e := range s.Nova.Events() {

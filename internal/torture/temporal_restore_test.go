@@ -31,18 +31,32 @@ type ownTemporal struct {
 func newOwnTemporal(t *testing.T) *ownTemporal {
 	t.Helper()
 	server, c := startOwnTemporal(t)
-	return &ownTemporal{servertest.NewDeployment(t, storetest.URL(t), "TEMPORAL_ADDRESS="+server.Address), server, c}
+	return &ownTemporal{
+		servertest.NewDeployment(t, storetest.URL(t), "TEMPORAL_ADDRESS="+server.Address),
+		server,
+		c,
+	}
 }
 
 // startOwnTemporal starts a Temporal server for the test alone, and connects with it.
 func startOwnTemporal(t *testing.T) (*devstack.TestTemporal, client.Client) {
 	t.Helper()
-	server, err := devstack.StartTestTemporal(t.Context(), filepath.Join(filepath.Dir(servertest.DataFolder(t)), "temporal"), func(string) {})
+	server, err := devstack.StartTestTemporal(
+		t.Context(),
+		filepath.Join(filepath.Dir(servertest.DataFolder(t)), "temporal"),
+		func(string) {},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	c, err := client.DialContext(t.Context(), client.Options{HostPort: server.Address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	c, err := client.DialContext(
+		t.Context(),
+		client.Options{
+			HostPort: server.Address,
+			Logger:   log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,16 +104,31 @@ func createWaitingPort(c *servertest.Worker) string {
 	return c.Create("port", servertest.PortBody(network))
 }
 
-// createLeaseOf registers a host and creates a lease that reserves the host. createLeaseOf returns the path of the lease.
+// createLeaseOf registers a host and creates a lease that reserves the host. createLeaseOf returns the path
+// of the lease.
 func createLeaseOf(c *servertest.Worker, host string, start, end time.Duration) string {
 	c.T.Helper()
 	provider := c.Must("POST", "/placement/resource_providers", servertest.Object{"name": host})
-	c.Must("PUT", fmt.Sprint("/placement/resource_providers/", provider["uuid"], "/inventories"), servertest.Object{
-		"resource_provider_generation": provider["generation"], "inventories": servertest.Object{"VCPU": servertest.Object{"total": 8}}})
+	c.Must(
+		"PUT",
+		fmt.Sprint("/placement/resource_providers/", provider["uuid"], "/inventories"),
+		servertest.Object{
+			"resource_provider_generation": provider["generation"], "inventories": servertest.Object{"VCPU": servertest.Object{"total": 8}}},
+	)
 	c.Must("POST", "/reservation/v1/os-hosts", servertest.Object{"name": host})
-	created := c.Must("POST", "/reservation/v1/leases", servertest.Object{"name": "lease of " + host, "start_date": timeIn(start), "end_date": timeIn(end),
-		"events": []servertest.Object{}, "reservations": []servertest.Object{{"resource_type": "physical:host", "min": 1, "max": 1,
-			"resource_properties": "", "hypervisor_properties": ""}}})["lease"].(servertest.Object)
+	created := c.Must("POST", "/reservation/v1/leases", servertest.Object{
+		"name":       "lease of " + host,
+		"start_date": timeIn(start),
+		"end_date":   timeIn(end),
+		"events":     []servertest.Object{},
+		"reservations": []servertest.Object{{
+			"resource_type":         "physical:host",
+			"min":                   1,
+			"max":                   1,
+			"resource_properties":   "",
+			"hypervisor_properties": "",
+		}},
+	})["lease"].(servertest.Object)
 	return "/reservation/v1/leases/" + created["id"].(string)
 }
 
@@ -108,7 +137,8 @@ func leaseWorkflow(leasePath string) string {
 	return contract.LeaseID(leasePath[strings.LastIndex(leasePath, "/")+1:])
 }
 
-// logTime logs how long the repair that the test awaited has taken. The test does not limit the time, because the machine may be slow.
+// logTime logs how long the repair that the test awaited has taken. The test does not limit the time, because
+// the machine may be slow.
 func logTime(t *testing.T, begin time.Time, what string) {
 	t.Helper()
 	t.Logf("%s took %s", what, time.Since(begin).Round(100*time.Millisecond))
@@ -126,8 +156,8 @@ func (o *ownTemporal) signalReports(ports ...string) {
 	}
 }
 
-// TestTemporalRestoredFromBackup_RowsGetTheirExecutionsAgain restores Temporal from a backup. The restored server has the same namespace
-// ID, but lacks all executions that were created after the backup.
+// TestTemporalRestoredFromBackup_RowsGetTheirExecutionsAgain restores Temporal from a backup. The restored
+// server has the same namespace ID, but lacks all executions that were created after the backup.
 func TestTemporalRestoredFromBackup_RowsGetTheirExecutionsAgain(t *testing.T) {
 	t.Parallel()
 	o := newOwnTemporal(t)
@@ -188,7 +218,8 @@ func TestTemporalReplacedByEmptyOne_WorkContinuesWithoutRestart(t *testing.T) {
 	logTime(t, begin, "continuing on an empty Temporal")
 }
 
-// TestSearchAttributesLost_AreRegisteredAgain removes berth's search attributes from the namespace while berth runs.
+// TestSearchAttributesLost_AreRegisteredAgain removes berth's search attributes from the namespace while
+// berth runs.
 func TestSearchAttributesLost_AreRegisteredAgain(t *testing.T) {
 	t.Parallel()
 	o := newOwnTemporal(t)
@@ -205,7 +236,8 @@ func TestSearchAttributesLost_AreRegisteredAgain(t *testing.T) {
 
 	begin := time.Now()
 	o.Await("the search attributes are registered", func() string {
-		r, err := o.client.OperatorService().ListSearchAttributes(t.Context(), &operatorservice.ListSearchAttributesRequest{Namespace: client.DefaultNamespace})
+		r, err := o.client.OperatorService().
+			ListSearchAttributes(t.Context(), &operatorservice.ListSearchAttributesRequest{Namespace: client.DefaultNamespace})
 		if err != nil {
 			return err.Error()
 		}

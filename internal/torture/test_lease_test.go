@@ -57,8 +57,8 @@ func (l *testLease) awaitDeleted() {
 	})
 }
 
-// statuses returns, in one line, the status of the lease, the statuses of the lease's start and end events, and the
-// statuses of the lease's reservations.
+// statuses returns, in one line, the status of the lease, the statuses of the lease's start and end events,
+// and the statuses of the lease's reservations.
 func (l *testLease) statuses() string {
 	l.T.Helper()
 	return strings.Join(l.deployment().Rows(`
@@ -92,8 +92,8 @@ func (l *testLease) awaitEvent(typ, status string) {
 	})
 }
 
-// awaitBlockedBy waits until the lease's attribute `berth:why`, which explains the lease's status, names the lease
-// `other` as a blocker.
+// awaitBlockedBy waits until the lease's attribute `berth:why`, which explains the lease's status, names the
+// lease `other` as a blocker.
 func (l *testLease) awaitBlockedBy(other *testLease) {
 	l.T.Helper()
 	l.await("the lease waits for the other lease", func() string {
@@ -105,8 +105,8 @@ func (l *testLease) awaitBlockedBy(other *testLease) {
 	})
 }
 
-// aggregates lists Nova's aggregates of the group's hosts. In this list, "a" is the aggregate of the lease's first reservation, "b" is the
-// aggregate of the second reservation, and so on.
+// aggregates lists Nova's aggregates of the group's hosts. In this list, "a" is the aggregate of the lease's
+// first reservation, "b" is the aggregate of the second reservation, and so on.
 func (l *testLease) aggregates() string { return l.hostAggregates(l.reservations...) }
 
 // awaitAggregates waits until the method aggregates returns the wanted list.
@@ -120,8 +120,8 @@ func (l *testLease) awaitAggregates(want string) {
 	})
 }
 
-// healthFlags lists the health flags (`degraded`, `missing_resources`, `resources_changed`) that the lease API shows as
-// true for the lease or for its reservations.
+// healthFlags lists the health flags (`degraded`, `missing_resources`, `resources_changed`) that the lease
+// API shows as true for the lease or for its reservations.
 func (l *testLease) healthFlags() string {
 	l.T.Helper()
 	now := l.get()
