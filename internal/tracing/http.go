@@ -10,34 +10,39 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// StartRequest starts the span of an HTTP request to this process. The span continues the trace of the request's traceparent, and names the
-// request ID of the caller.
+// StartRequest starts the span of an HTTP request to this process. The span continues the trace of the
+// request's traceparent, and names the request ID of the caller.
 func (t *Traces) StartRequest(r *http.Request) (*http.Request, trace.Span) {
 	ctx := w3c.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 	ctx, span := t.Tracer().Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer),
-		trace.WithAttributes(attribute.String("http.request.method", r.Method), attribute.String("url.path", r.URL.Path)))
+		trace.WithAttributes(attribute.String("http.request.method", r.Method), attribute.String("url.path", r.URL.Path)),
+	)
 	if global := ValidRequestID(r.Header.Get("X-Openstack-Request-Id")); global != "" {
 		span.SetAttributes(attribute.String("openstack.global_request_id", global))
 	}
 	return r.WithContext(ctx), span
 }
 
-// EndRequest ends the span of an HTTP request. The name of the span is the method and the route, that is, the path without values.
+// EndRequest ends the span of an HTTP request. The name of the span is the method and the route, that is, the
+// path without values.
 func EndRequest(span trace.Span, method, route string, status int, requestID string) {
 	if !span.IsRecording() {
 		return
 	}
 	span.SetName(method + " " + route)
-	span.SetAttributes(attribute.String("http.route", route), attribute.Int("http.response.status_code", status),
-		attribute.String("openstack.request_id", requestID))
+	span.SetAttributes(
+		attribute.String("http.route", route),
+		attribute.Int("http.response.status_code", status),
+		attribute.String("openstack.request_id", requestID),
+	)
 	if status >= http.StatusInternalServerError {
 		span.SetStatus(codes.Error, http.StatusText(status))
 	}
 	span.End()
 }
 
-// Transport returns a transport that sends the traceparent with each request of a sampled trace, and that makes a span of the request.
-// serviceOf returns the name of the service that gets the request.
+// Transport returns a transport that sends the traceparent with each request of a sampled trace, and that
+// makes a span of the request. serviceOf returns the name of the service that gets the request.
 func Transport(next http.RoundTripper, serviceOf func(*http.Request) string) http.RoundTripper {
 	return transport{next, serviceOf}
 }
@@ -53,8 +58,18 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.next.RoundTrip(r)
 	}
 	service := t.serviceOf(r)
-	ctx, span := Start(r.Context(), r.Method+" "+service, trace.SpanKindClient, attribute.String("peer.service", service),
-		attribute.String("http.request.method", r.Method), attribute.String("server.address", r.URL.Host), attribute.String("url.path", r.URL.Path))
+	ctx, span := Start(
+		r.Context(),
+		r.Method+" "+service,
+		trace.SpanKindClient,
+		attribute.String("peer.service", service),
+		attribute.String(
+			"http.request.method",
+			r.Method,
+		),
+		attribute.String("server.address", r.URL.Host),
+		attribute.String("url.path", r.URL.Path),
+	)
 	r = r.Clone(ctx) // a RoundTripper must not change its request
 	w3c.Inject(ctx, propagation.HeaderCarrier(r.Header))
 	answer, err := t.next.RoundTrip(r)
@@ -68,7 +83,8 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// InjectMap returns the headers traceparent and tracestate of the context's span. The map is nil if the span is not sampled.
+// InjectMap returns the headers traceparent and tracestate of the context's span. The map is nil if the span
+// is not sampled.
 func InjectMap(ctx context.Context) map[string]string {
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return nil

@@ -16,8 +16,8 @@ func WithSpanID(ctx context.Context, id trace.SpanID) context.Context {
 	return context.WithValue(ctx, spanIDKey{}, id)
 }
 
-// SpanIDOf returns a span ID that depends only on the texts. Code that Temporal replays uses it, because a replay must compute the same span
-// ID again.
+// SpanIDOf returns a span ID that depends only on the texts. Code that Temporal replays uses it, because a
+// replay must compute the same span ID again.
 func SpanIDOf(texts ...string) (id trace.SpanID) {
 	hash := sha256.New()
 	for _, text := range texts {
@@ -35,7 +35,10 @@ type idGenerator struct{}
 func (g idGenerator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	var id trace.TraceID
 	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
-	binary.NativeEndian.PutUint64(id[8:], 1+rand.Uint64N(1<<63)) // not zero, because an ID of zeros is invalid
+	binary.NativeEndian.PutUint64(
+		id[8:],
+		1+rand.Uint64N(1<<63),
+	) // not zero, because an ID of zeros is invalid
 	return id, g.NewSpanID(ctx, id)
 }
 

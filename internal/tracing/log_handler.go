@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// NewLogHandler returns a handler that adds the IDs of the context's request and trace to each log message: request_id, global_request_id,
-// trace_id and span_id.
+// NewLogHandler returns a handler that adds the IDs of the context's request and trace to each log message:
+// request_id, global_request_id, trace_id and span_id.
 func NewLogHandler(next slog.Handler) slog.Handler { return logHandler{next} }
 
 type logHandler struct{ slog.Handler }
@@ -26,7 +26,10 @@ func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
 		r.AddAttrs(slog.String("global_request_id", ids.Global))
 	}
 	if span.IsValid() {
-		r.AddAttrs(slog.String("trace_id", span.TraceID().String()), slog.String("span_id", span.SpanID().String()))
+		r.AddAttrs(
+			slog.String("trace_id", span.TraceID().String()),
+			slog.String("span_id", span.SpanID().String()),
+		)
 	}
 	return h.Handler.Handle(ctx, r)
 }

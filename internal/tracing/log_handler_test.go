@@ -29,7 +29,10 @@ func TestLogHandler_AddsIDsOfRequestAndTrace(t *testing.T) {
 			t.Parallel()
 			var b bytes.Buffer
 			log := slog.New(tracing.NewLogHandler(slog.NewJSONHandler(&b, nil))).With("part", "relay")
-			log.InfoContext(tracing.WithTraceparent(tracing.WithRequestIDs(t.Context(), c.ids), c.traceparent), "hello")
+			log.InfoContext(
+				tracing.WithTraceparent(tracing.WithRequestIDs(t.Context(), c.ids), c.traceparent),
+				"hello",
+			)
 			got := map[string]any{}
 			if err := json.Unmarshal(b.Bytes(), &got); err != nil {
 				t.Fatal(err)
@@ -46,7 +49,14 @@ func TestLogHandler_AddsIDsOfRequestAndTrace(t *testing.T) {
 func TestValidRequestID_OnlyOpenStacksForm(t *testing.T) {
 	t.Parallel()
 	const valid = "req-11111111-1111-4111-8111-111111111111"
-	for text, want := range map[string]string{valid: valid, "": "", "req-1": "", valid + "\n": "", "x" + valid: "", "11111111-1111-4111-8111-111111111111": ""} {
+	for text, want := range map[string]string{
+		valid:                                  valid,
+		"":                                     "",
+		"req-1":                                "",
+		valid + "\n":                           "",
+		"x" + valid:                            "",
+		"11111111-1111-4111-8111-111111111111": "",
+	} {
 		if got := tracing.ValidRequestID(text); got != want {
 			t.Errorf("ValidRequestID(%q): got %q, want %q", text, got, want)
 		}

@@ -9,8 +9,9 @@ type requestIDKey struct{}
 
 // RequestIDs are the IDs of a request in OpenStack's form: "req-" and a UUID.
 type RequestIDs struct {
-	ID     string // berth has assigned this ID
-	Global string // the ID that the caller sent: the request of the service on whose behalf the caller acts; empty: none
+	ID string // berth has assigned this ID
+	// the ID that the caller sent: the request of the service on whose behalf the caller acts; empty: none
+	Global string
 }
 
 // WithRequestIDs returns a context that belongs to a request.
@@ -25,7 +26,9 @@ func RequestIDsOf(ctx context.Context) RequestIDs {
 }
 
 // requestID matches the request IDs that OpenStack's services accept from callers.
-var requestID = regexp.MustCompile(`^req-[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
+var requestID = regexp.MustCompile(
+	`^req-[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`,
+)
 
 // ValidRequestID returns the text if it is a request ID, otherwise "".
 func ValidRequestID(text string) string {

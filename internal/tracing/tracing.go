@@ -1,6 +1,7 @@
-// Package tracing sends OpenTelemetry traces, and carries the IDs of a request through the program: its trace and its request IDs. The parts
-// of a request that run later, such as the delivery of a note, continue the trace of the request. Package tracing starts a span only as a
-// part of a sampled trace, so that the other requests cost nothing.
+// Package tracing sends OpenTelemetry traces, and carries the IDs of a request through the program: its trace
+// and its request IDs. The parts of a request that run later, such as the delivery of a note, continue the
+// trace of the request. Package tracing starts a span only as a part of a sampled trace, so that the other
+// requests cost nothing.
 package tracing
 
 import (
@@ -40,25 +41,35 @@ type Traces struct {
 // closeTimeout is how long Close waits for the receiver of the traces.
 const closeTimeout = 3 * time.Second
 
-// Open starts to send traces. Open does not wait for the receiver: while the receiver is away, berth drops the spans that exceed the queue of
-// the exporter, and no request waits.
+// Open starts to send traces. Open does not wait for the receiver: while the receiver is away, berth drops
+// the spans that exceed the queue of the exporter, and no request waits.
 func Open(o Options) (*Traces, error) {
 	if o.Endpoint == "" {
 		return &Traces{}, nil
 	}
 	logErrors()
-	exporter, err := otlptracehttp.New(context.Background(), otlptracehttp.WithEndpointURL(o.Endpoint), otlptracehttp.WithHeaders(o.Headers))
+	exporter, err := otlptracehttp.New(
+		context.Background(),
+		otlptracehttp.WithEndpointURL(o.Endpoint),
+		otlptracehttp.WithHeaders(o.Headers),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("send traces to %s: %w", o.Endpoint, err)
 	}
 	host, _ := os.Hostname()
-	about := resource.NewSchemaless(attribute.String("service.name", o.Service), attribute.String("service.version", o.Version),
-		attribute.String("host.name", host), attribute.Int("process.pid", os.Getpid()))
+	about := resource.NewSchemaless(
+		attribute.String("service.name", o.Service),
+		attribute.String("service.version", o.Version),
+		attribute.String("host.name", host),
+		attribute.Int("process.pid", os.Getpid()),
+	)
 	if about, err = resource.Merge(about, resource.Environment()); err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	return &Traces{provider: sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about),
-		sdktrace.WithSampler(o.sampler()), sdktrace.WithIDGenerator(idGenerator{}))}, nil
+	return &Traces{
+		provider: sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about),
+			sdktrace.WithSampler(o.sampler()), sdktrace.WithIDGenerator(idGenerator{})),
+	}, nil
 }
 
 func (o Options) sampler() sdktrace.Sampler {
@@ -80,7 +91,11 @@ func (o Options) sampler() sdktrace.Sampler {
 
 // logErrors makes OpenTelemetry write its errors, for example about a missing receiver, to the log.
 var logErrors = sync.OnceFunc(func() {
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { slog.Warn("sending traces failed; spans are lost", "error", err) }))
+	otel.SetErrorHandler(
+		otel.ErrorHandlerFunc(
+			func(err error) { slog.Warn("sending traces failed; spans are lost", "error", err) },
+		),
+	)
 })
 
 // On reports whether the process sends traces.
@@ -109,7 +124,8 @@ func (t *Traces) Close() {
 // w3c reads and writes the headers traceparent and tracestate.
 var w3c propagation.TraceContext
 
-// WithTraceparent returns a context whose spans continue the trace of a traceparent. An empty or invalid traceparent changes nothing.
+// WithTraceparent returns a context whose spans continue the trace of a traceparent. An empty or invalid
+// traceparent changes nothing.
 func WithTraceparent(ctx context.Context, traceparent string) context.Context {
 	if traceparent == "" {
 		return ctx
@@ -127,19 +143,32 @@ func Traceparent(ctx context.Context) string {
 	return carrier["traceparent"]
 }
 
-// Start starts a span below the context's span. If the context has no sampled span of this process, Start returns the context and a span that
-// does nothing.
-func Start(ctx context.Context, name string, kind trace.SpanKind, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
+// Start starts a span below the context's span. If the context has no sampled span of this process, Start
+// returns the context and a span that does nothing.
+func Start(
+	ctx context.Context,
+	name string,
+	kind trace.SpanKind,
+	attributes ...attribute.KeyValue,
+) (context.Context, trace.Span) {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
 		return ctx, noop.Span{}
 	}
-	return parent.TracerProvider().Tracer("berth").Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attributes...))
+	return parent.TracerProvider().
+		Tracer("berth").
+		Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attributes...))
 }
 
-// Continue starts a span below a span of another process, whose traceparent WithTraceparent has stored in the context. If that span is
-// missing or not sampled, Continue returns the context and a span that does nothing.
-func Continue(ctx context.Context, t trace.Tracer, name string, kind trace.SpanKind, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
+// Continue starts a span below a span of another process, whose traceparent WithTraceparent has stored in the
+// context. If that span is missing or not sampled, Continue returns the context and a span that does nothing.
+func Continue(
+	ctx context.Context,
+	t trace.Tracer,
+	name string,
+	kind trace.SpanKind,
+	attributes ...attribute.KeyValue,
+) (context.Context, trace.Span) {
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return ctx, noop.Span{}
 	}

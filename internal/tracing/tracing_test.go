@@ -19,7 +19,13 @@ const (
 
 func TestTraceparent_OnlyOfSampledTraces(t *testing.T) {
 	t.Parallel()
-	for given, want := range map[string]string{sampled: sampled, notSampled: "", "": "", "00-zz-01": "", sampled + "-extra": ""} {
+	for given, want := range map[string]string{
+		sampled:            sampled,
+		notSampled:         "",
+		"":                 "",
+		"00-zz-01":         "",
+		sampled + "-extra": "",
+	} {
 		if got := tracing.Traceparent(tracing.WithTraceparent(t.Context(), given)); got != want {
 			t.Errorf("traceparent of a context with %q: got %q, want %q", given, got, want)
 		}
@@ -44,7 +50,9 @@ func TestRequest_SampledAsItsParentOrTheRatioSays(t *testing.T) {
 		{"always_on", 0, notSampled, true},
 		{"parentbased_always_on", 0, "", true},
 	} {
-		traces, err := tracing.Open(tracing.Options{Endpoint: "http://127.0.0.1:1/v1/traces", Sampler: c.sampler, Ratio: c.ratio})
+		traces, err := tracing.Open(
+			tracing.Options{Endpoint: "http://127.0.0.1:1/v1/traces", Sampler: c.sampler, Ratio: c.ratio},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,13 +62,20 @@ func TestRequest_SampledAsItsParentOrTheRatioSays(t *testing.T) {
 		}
 		_, span := traces.StartRequest(r)
 		if got := span.SpanContext().IsSampled(); got != c.want {
-			t.Errorf("sampler %s with ratio %v and traceparent %q: got sampled=%v, want %v", c.sampler, c.ratio, c.traceparent, got, c.want)
+			t.Errorf(
+				"sampler %s with ratio %v and traceparent %q: got sampled=%v, want %v",
+				c.sampler,
+				c.ratio,
+				c.traceparent,
+				got,
+				c.want,
+			)
 		}
 	}
 }
 
-// Without a sampled trace, the code on the path of each request allocates nothing. The test does not run in parallel, because it counts
-// allocations.
+// Without a sampled trace, the code on the path of each request allocates nothing. The test does not run in
+// parallel, because it counts allocations.
 func TestSpans_CostNothingWithoutSampledTrace(t *testing.T) {
 	ctx := t.Context()
 	off := &tracing.Traces{}
@@ -90,7 +105,8 @@ func TestSpanIDOf_SameTextsGiveSameID(t *testing.T) {
 	id := tracing.SpanIDOf("run", "signal")
 	_, span := provider.Tracer("").Start(tracing.WithSpanID(t.Context(), id), "x")
 	span.End()
-	if got := spans.GetSpans()[0].SpanContext.SpanID(); got != tracing.SpanIDOf("run", "signal") || got == tracing.SpanIDOf("runs", "ignal") {
+	if got := spans.GetSpans()[0].SpanContext.SpanID(); got != tracing.SpanIDOf("run", "signal") ||
+		got == tracing.SpanIDOf("runs", "ignal") {
 		t.Errorf("ID of the span: got %s, want %s", got, id)
 	}
 }
