@@ -1,5 +1,6 @@
-// Package temporaltrace carries traces through Temporal: from the call that starts or signals a workflow, over the workflow, to its
-// activities. Package temporaltrace uses the header of Temporal's SDKs, so that clients and agents with another SDK take part.
+// Package temporaltrace carries traces through Temporal: from the call that starts or signals a workflow,
+// over the workflow, to its activities. Package temporaltrace uses the header of Temporal's SDKs, so that
+// clients and agents with another SDK take part.
 package temporaltrace
 
 import (
@@ -21,51 +22,69 @@ import (
 // headerKey is the header in which Temporal's SDKs carry a trace.
 const headerKey = "_tracer-data"
 
-// New returns the interceptor of a Temporal client and its workers. New makes no spans for calls without a sampled trace; such calls have
-// no header either.
+// New returns the interceptor of a Temporal client and its workers. New makes no spans for calls without a
+// sampled trace; such calls have no header either.
 func New(tracer trace.Tracer) (interceptor.Interceptor, error) {
-	// Queries and baggage are left out: the consoles send queries all the time, and baggage would copy headers of clients into histories.
-	spans, err := opentelemetry.NewTracingInterceptor(opentelemetry.TracerOptions{Tracer: tracer, DisableQueryTracing: true, DisableBaggage: true,
-		AllowInvalidParentSpans: true, HeaderKey: headerKey,
-		SpanStarter: func(ctx context.Context, t trace.Tracer, name string, options ...trace.SpanStartOption) trace.Span {
-			if !trace.SpanContextFromContext(ctx).IsSampled() {
-				return noop.Span{}
-			}
-			_, span := t.Start(ctx, name, options...)
-			return span
-		}})
+	// Queries and baggage are left out: the consoles send queries all the time, and baggage would copy
+	// headers of clients into histories.
+	spans, err := opentelemetry.NewTracingInterceptor(
+		opentelemetry.TracerOptions{
+			Tracer:                  tracer,
+			DisableQueryTracing:     true,
+			DisableBaggage:          true,
+			AllowInvalidParentSpans: true,
+			HeaderKey:               headerKey,
+			SpanStarter: func(ctx context.Context, t trace.Tracer, name string, options ...trace.SpanStartOption) trace.Span {
+				if !trace.SpanContextFromContext(ctx).IsSampled() {
+					return noop.Span{}
+				}
+				_, span := t.Start(ctx, name, options...)
+				return span
+			},
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
 	return &tracingInterceptor{Interceptor: spans, tracer: tracer}, nil
 }
 
-// tracingInterceptor makes the spans of calls and activities as Temporal's interceptor does, but the spans of workflows itself: a port
-// workflow runs for years, so its span must not end with the workflow, and its activities belong to the trace of the last signal.
+// tracingInterceptor makes the spans of calls and activities as Temporal's interceptor does, but the spans of
+// workflows itself: a port workflow runs for years, so its span must not end with the workflow, and its
+// activities belong to the trace of the last signal.
 type tracingInterceptor struct {
 	interceptor.Interceptor
 	tracer trace.Tracer
 }
 
 // InterceptWorkflow implements interceptor.WorkerInterceptor.
-func (t *tracingInterceptor) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
-	return &inbound{WorkflowInboundInterceptorBase: interceptor.WorkflowInboundInterceptorBase{Next: next}, run: &run{tracer: t.tracer}}
+func (t *tracingInterceptor) InterceptWorkflow(
+	_ workflow.Context,
+	next interceptor.WorkflowInboundInterceptor,
+) interceptor.WorkflowInboundInterceptor {
+	return &inbound{
+		WorkflowInboundInterceptorBase: interceptor.WorkflowInboundInterceptorBase{Next: next},
+		run:                            &run{tracer: t.tracer},
+	}
 }
 
-// traceAge is how long the activities of a workflow belong to the trace of the last start, signal or update that had one. Without this limit,
-// a trace of a port's creation would grow for years.
+// traceAge is how long the activities of a workflow belong to the trace of the last start, signal or update
+// that had one. Without this limit, a trace of a port's creation would grow for years.
 const traceAge = time.Hour
 
-// run is the trace of one run of a workflow. The methods of run issue no commands and depend only on the history, so they are deterministic.
+// run is the trace of one run of a workflow. The methods of run issue no commands and depend only on the
+// history, so they are deterministic.
 type run struct {
-	tracer  trace.Tracer
-	current *commonpb.Payload // header for activities, from the last start, signal or update with a sampled trace; nil: none
+	tracer trace.Tracer
+	// header for activities, from the last start, signal or update with a sampled trace; nil: none
+	current *commonpb.Payload
 	since   time.Time
 }
 
-// enter makes the trace of the workflow's header the current one, and records a span without duration. A replay computes the same ID of this
-// span, but does not record the span again. A header without a sampled trace changes nothing: for example, the signal that wakes a blocked
-// journal entry has none, and the entry still belongs to the request that recorded it.
+// enter makes the trace of the workflow's header the current one, and records a span without duration. A
+// replay computes the same ID of this span, but does not record the span again. A header without a sampled
+// trace changes nothing: for example, the signal that wakes a blocked journal entry has none, and the entry
+// still belongs to the request that recorded it.
 func (r *run) enter(ctx workflow.Context, name string) {
 	var carrier map[string]string
 	execution := workflow.GetInfo(ctx).WorkflowExecution
@@ -80,8 +99,15 @@ func (r *run) enter(ctx workflow.Context, name string) {
 	}
 	id := tracing.SpanIDOf(execution.RunID, name, carrier["traceparent"])
 	if !workflow.IsReplaying(ctx) {
-		_, span := r.tracer.Start(tracing.WithSpanID(parent, id), name, trace.WithSpanKind(trace.SpanKindConsumer),
-			trace.WithAttributes(attribute.String("temporalWorkflowID", execution.ID), attribute.String("temporalRunID", execution.RunID)))
+		_, span := r.tracer.Start(
+			tracing.WithSpanID(parent, id),
+			name,
+			trace.WithSpanKind(trace.SpanKindConsumer),
+			trace.WithAttributes(
+				attribute.String("temporalWorkflowID", execution.ID),
+				attribute.String("temporalRunID", execution.RunID),
+			),
+		)
 		span.End()
 	}
 	own := trace.ContextWithSpanContext(context.Background(), sampled.WithSpanID(id))
@@ -143,12 +169,17 @@ func (o *outbound) ExecuteLocalActivity(ctx workflow.Context, name string, args 
 }
 
 // SignalExternalWorkflow implements interceptor.WorkflowOutboundInterceptor.
-func (o *outbound) SignalExternalWorkflow(ctx workflow.Context, id, runID, signal string, arg any) workflow.Future {
+func (o *outbound) SignalExternalWorkflow(
+	ctx workflow.Context,
+	id, runID, signal string,
+	arg any,
+) workflow.Future {
 	o.run.leave(ctx)
 	return o.Next.SignalExternalWorkflow(ctx, id, runID, signal, arg)
 }
 
-// NewContinueAsNewError implements interceptor.WorkflowOutboundInterceptor. The new run continues the current trace.
+// NewContinueAsNewError implements interceptor.WorkflowOutboundInterceptor. The new run continues the current
+// trace.
 func (o *outbound) NewContinueAsNewError(ctx workflow.Context, workflowType any, args ...any) error {
 	o.run.leave(ctx)
 	return o.Next.NewContinueAsNewError(ctx, workflowType, args...)
