@@ -1,5 +1,5 @@
-// Package version says which version of berth a program is. A release sets the version and the commit with the linker; any other build has
-// the version and the commit that Go's toolchain records.
+// Package version says which version of berth a program is. A release sets the version and the commit with
+// the linker; any other build has the version and the commit that Go's toolchain records.
 package version
 
 import (
@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// The build of a release sets these variables with -ldflags "-X berth/internal/version.number=… -X berth/internal/version.commit=…".
+// The build of a release sets these variables with -ldflags "-X berth/internal/version.number=… -X
+// berth/internal/version.commit=…".
 var (
 	number string
 	commit string
@@ -33,10 +34,14 @@ func Read() Info {
 	return describe(number, commit, build)
 }
 
-// describe returns the description of the program with the given build information. The parameters `number` and `commit` replace the
-// values of the build information, unless they are empty.
+// describe returns the description of the program with the given build information. The parameters `number`
+// and `commit` replace the values of the build information, unless they are empty.
 func describe(number, commit string, build *debug.BuildInfo) Info {
-	info := Info{Version: number, Commit: commit, Go: strings.Join([]string{runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}, " ")}
+	info := Info{
+		Version: number,
+		Commit:  commit,
+		Go:      strings.Join([]string{runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}, " "),
+	}
 	if info.Version == "" {
 		info.Version = strings.TrimPrefix(build.Main.Version, "v")
 	}
@@ -49,8 +54,8 @@ func describe(number, commit string, build *debug.BuildInfo) Info {
 	return info
 }
 
-// recordedCommit returns the commit that Go's toolchain has recorded. The commit has the suffix -dirty if the source had changes that were
-// not committed.
+// recordedCommit returns the commit that Go's toolchain has recorded. The commit has the suffix -dirty if the
+// source had changes that were not committed.
 func recordedCommit(build *debug.BuildInfo) string {
 	revision, modified := unknown, false
 	for _, s := range build.Settings {
@@ -67,8 +72,8 @@ func recordedCommit(build *debug.BuildInfo) string {
 	return revision
 }
 
-// Text returns the output of the flag --version for the program with the given name. The parameter `schema` describes the database schemas
-// with which the program works.
+// Text returns the output of the flag --version for the program with the given name. The parameter `schema`
+// describes the database schemas with which the program works.
 func (i Info) Text(program, schema string) string {
 	return program + " " + i.Version + "\ncommit " + i.Commit + "\nbuilt with " + i.Go + "\n" + schema + "\n"
 }
