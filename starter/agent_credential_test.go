@@ -37,10 +37,30 @@ func TestAgentKey_SignsReports(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	h.expect(t, 0, "sent", "signal", "port/"+h.portID, "--entity", "L2", "--host", "cmp-1", "--key", file, "-o", "json")
+	h.expect(
+		t,
+		0,
+		"sent",
+		"signal",
+		"port/"+h.portID,
+		"--entity",
+		"L2",
+		"--host",
+		"cmp-1",
+		"--key",
+		file,
+		"-o",
+		"json",
+	)
 
 	var report contract.Report
-	events := h.namespace.Client.GetWorkflowHistory(t.Context(), contract.PortID(h.portID), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := h.namespace.Client.GetWorkflowHistory(
+		t.Context(),
+		contract.PortID(h.portID),
+		"",
+		false,
+		enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT,
+	)
 	for events.HasNext() {
 		e, err := events.Next()
 		if err != nil {
@@ -53,16 +73,41 @@ func TestAgentKey_SignsReports(t *testing.T) {
 		}
 	}
 	keys, err := agents.PublicKeys(t.Context(), []string{"cmp-1"})
-	if refused := report.Verify(contract.PortID(h.portID), keys["cmp-1"], time.Now()); err != nil || refused != "" {
-		t.Errorf("verify the sent report %+v: got %q, error %v, want that the registered key verifies it", report, refused, err)
+	if refused := report.Verify(contract.PortID(h.portID), keys["cmp-1"], time.Now()); err != nil ||
+		refused != "" {
+		t.Errorf(
+			"verify the sent report %+v: got %q, error %v, want that the registered key verifies it",
+			report,
+			refused,
+			err,
+		)
 	}
-	h.expect(t, cli.ExitUsage, "--key", "signal", "port/"+h.portID, "--entity", "L2", "--host", "cmp-1", "--key", os.DevNull)
+	h.expect(
+		t,
+		cli.ExitUsage,
+		"--key",
+		"signal",
+		"port/"+h.portID,
+		"--entity",
+		"L2",
+		"--host",
+		"cmp-1",
+		"--key",
+		os.DevNull,
+	)
 	for _, refused := range [][]string{{"--expires-in", "25h"}, {"--expires-in", "0s"}, {"--expires-in", "-1h"}, {"--event", "block"}} {
-		h.expect(t, cli.ExitUsage, refused[0][2:], append([]string{"signal", "port/" + h.portID, "--entity", "x", "--host", "cmp-1", "--key", file}, refused...)...)
+		h.expect(
+			t,
+			cli.ExitUsage,
+			refused[0][2:],
+			append(
+				[]string{"signal", "port/" + h.portID, "--entity", "x", "--host", "cmp-1", "--key", file},
+				refused...)...)
 	}
 }
 
-// newStarter returns a function that runs a command of starter against the operators' API, and returns the output of the command.
+// newStarter returns a function that runs a command of starter against the operators' API, and returns the
+// output of the command.
 func newStarter(t *testing.T, agents *agentstore.Store) func(args ...string) string {
 	t.Helper()
 	server := httptest.NewServer(operator.New(operator.Options{Agents: agents, Identity: identity.Noauth{}}))
@@ -88,7 +133,9 @@ func TestAgentToken_IsPrintedOnceListedAndRevoked(t *testing.T) {
 	if token == "" || id == "" {
 		t.Fatalf("create a token: got %s, want the ID and the token", created)
 	}
-	if list := starter("agent", "tokens", "--filter", "host=cmp-1"); !strings.Contains(list, id) || !strings.Contains(list, "cmp-1") || strings.Contains(list, token) {
+	if list := starter("agent", "tokens", "--filter", "host=cmp-1"); !strings.Contains(list, id) ||
+		!strings.Contains(list, "cmp-1") ||
+		strings.Contains(list, token) {
 		t.Errorf("list the tokens: got %s, want %s of cmp-1 without the secret", list, id)
 	}
 	starter("agent", "revoke", id, "--yes")
@@ -102,19 +149,37 @@ func TestAgentVirtualHost_IsRegisteredListedAndRemovedByHost(t *testing.T) {
 	agents := storetest.New(t).Agents
 	starter := newStarter(t, agents)
 
-	starter("agent", "vhost", "cmp-1", "--name", "agents-1", "--type", "Open vSwitch agent", "--type", "DHCP agent")
+	starter(
+		"agent",
+		"vhost",
+		"cmp-1",
+		"--name",
+		"agents-1",
+		"--type",
+		"Open vSwitch agent",
+		"--type",
+		"DHCP agent",
+	)
 	starter("agent", "vhost", "cmp-2")
 
 	all, err := agents.VirtualHosts(t.Context(), "")
-	if err != nil || len(all) != 2 || all[0].Name != "agents-1" || strings.Join(all[0].AgentTypes, ",") != "Open vSwitch agent,DHCP agent" ||
-		all[1].Name != "cmp-2" || len(all[1].AgentTypes) != 0 {
-		t.Fatalf("registered virtual hosts: got %+v, error %v, want agents-1 with two types of agents and cmp-2 with none", all, err)
+	if err != nil || len(all) != 2 || all[0].Name != "agents-1" ||
+		strings.Join(all[0].AgentTypes, ",") != "Open vSwitch agent,DHCP agent" ||
+		all[1].Name != "cmp-2" ||
+		len(all[1].AgentTypes) != 0 {
+		t.Fatalf(
+			"registered virtual hosts: got %+v, error %v, want agents-1 with two types of agents and cmp-2 with none",
+			all,
+			err,
+		)
 	}
-	if list := starter("agent", "vhosts"); !strings.Contains(list, "agents-1") || !strings.Contains(list, all[1].ID.String()) {
+	if list := starter("agent", "vhosts"); !strings.Contains(list, "agents-1") ||
+		!strings.Contains(list, all[1].ID.String()) {
 		t.Errorf("list the virtual hosts: got %s, want both", list)
 	}
 	starter("agent", "remove-vhost", "cmp-1", "--yes")
-	if all, err = agents.VirtualHosts(t.Context(), ""); err != nil || len(all) != 1 || all[0].Host != "cmp-2" {
+	if all, err = agents.VirtualHosts(t.Context(), ""); err != nil || len(all) != 1 ||
+		all[0].Host != "cmp-2" {
 		t.Errorf("virtual hosts after the removal of cmp-1: got %+v, error %v, want that of cmp-2", all, err)
 	}
 }

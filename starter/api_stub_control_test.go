@@ -8,8 +8,8 @@ import (
 	"berth/starter/cli"
 )
 
-// change sets an attribute of a stored object to the value of the pair KEY=VALUE. If the key is `new`, change adds an object with
-// the attributes in VALUE. If the pair is the word `deleted`, change deletes the object.
+// change sets an attribute of a stored object to the value of the pair KEY=VALUE. If the key is `new`, change
+// adds an object with the attributes in VALUE. If the pair is the word `deleted`, change deletes the object.
 func (s *apiStub) change(collection, name, pair string) error {
 	key, value, _ := strings.Cut(pair, "=")
 	switch key {

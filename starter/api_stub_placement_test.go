@@ -9,8 +9,14 @@ import (
 
 // generationConflict is Placement's answer to a write with an old generation.
 func generationConflict() (int, any) {
-	return 409, cli.Object{"errors": []cli.Object{{"status": 409, "title": "Conflict", "code": "placement.concurrent_update",
-		"detail": "There was a conflict when trying to complete your request.\n\n generation moved  "}}}
+	return 409, cli.Object{
+		"errors": []cli.Object{{
+			"status": 409,
+			"title":  "Conflict",
+			"code":   "placement.concurrent_update",
+			"detail": "There was a conflict when trying to complete your request.\n\n generation moved  ",
+		}},
+	}
 }
 
 // allocation answers requests for the allocations of a consumer.
@@ -32,8 +38,8 @@ func (s *apiStub) allocation(r *http.Request, consumer string, body cli.Object) 
 	return 204, nil
 }
 
-// migrate simulates a request that creates records for at most `limit` consumers. When only one consumer remains, the first
-// request migrates no consumer, as if another writer had locked the last consumer.
+// migrate simulates a request that creates records for at most `limit` consumers. When only one consumer
+// remains, the first request migrates no consumer, as if another writer had locked the last consumer.
 func (s *apiStub) migrate(limit int) (int, any) {
 	n := min(limit, s.unrecorded)
 	if s.unrecorded == 1 {
@@ -51,8 +57,18 @@ func (s *apiStub) history(collection, id string) (int, any) {
 		one, other = other, one
 	}
 	change := func(n int, from any, to int) cli.Object {
-		return cli.Object{"id": n, "at": "2030-01-31T10:00:00Z", "actor": "ann/demo", "cause": "allocations",
-			one: id, one + "_from": from, one + "_to": to, other: "x", other + "_from": 7, other + "_to": 8}
+		return cli.Object{
+			"id":            n,
+			"at":            "2030-01-31T10:00:00Z",
+			"actor":         "ann/demo",
+			"cause":         "allocations",
+			one:             id,
+			one + "_from":   from,
+			one + "_to":     to,
+			other:           "x",
+			other + "_from": 7,
+			other + "_to":   8,
+		}
 	}
 	return 200, cli.Object{"changes": []cli.Object{change(2, 1, 2), change(1, nil, 1)}}
 }

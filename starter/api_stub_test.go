@@ -18,8 +18,8 @@ import (
 	"berth/starter/cli"
 )
 
-// apiStub is a stub of berth's API that keeps its objects in memory. apiStub has those parts of the real API that the command
-// line needs: names, envelopes, generations, revisions and error formats.
+// apiStub is a stub of berth's API that keeps its objects in memory. apiStub has those parts of the real API
+// that the command line needs: names, envelopes, generations, revisions and error formats.
 type apiStub struct {
 	mu          sync.Mutex
 	collections map[string]map[string]cli.Object // collection → ID → object
@@ -30,11 +30,23 @@ type apiStub struct {
 	onRequest   func(r *http.Request) // called before each request; may be nil
 }
 
-var envelopes = map[string]string{"networks": "network", "subnets": "subnet", "ports": "port", "agents": "agent",
-	"leases": "lease", "os-hosts": "host", "entries": "entry", "resource_providers": ""}
+var envelopes = map[string]string{
+	"networks":           "network",
+	"subnets":            "subnet",
+	"ports":              "port",
+	"agents":             "agent",
+	"leases":             "lease",
+	"os-hosts":           "host",
+	"entries":            "entry",
+	"resource_providers": "",
+}
 
 func newAPIStub(t testing.TB) (*apiStub, string) {
-	s := &apiStub{collections: map[string]map[string]cli.Object{}, consumers: map[string]cli.Object{}, unrecorded: 5}
+	s := &apiStub{
+		collections: map[string]map[string]cli.Object{},
+		consumers:   map[string]cli.Object{},
+		unrecorded:  5,
+	}
 	s.collections["runs"], s.collections["uses"] = map[string]cli.Object{}, map[string]cli.Object{}
 	for c := range envelopes {
 		s.collections[c] = map[string]cli.Object{}
@@ -66,8 +78,8 @@ func (s *apiStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer returns the status and the body of the answer to a request. For some tokens and paths, answer returns an error
-// that a test needs.
+// answer returns the status and the body of the answer to a request. For some tokens and paths, answer
+// returns an error that a test needs.
 func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 	switch r.Header.Get("X-Auth-Token") {
 	case "":
@@ -80,20 +92,42 @@ func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case r.URL.Path == "/readyz" && r.Header.Get("X-Auth-Token") == "not-ready":
-		return 503, cli.Object{"status": "not ready", "checks": cli.Object{"database": "ok", "temporal": "unavailable", "notes": "late"}, "informational": []string{"notes"}}
+		return 503, cli.Object{
+			"status":        "not ready",
+			"checks":        cli.Object{"database": "ok", "temporal": "unavailable", "notes": "late"},
+			"informational": []string{"notes"},
+		}
 	case r.URL.Path == "/readyz":
-		return 200, cli.Object{"status": "ready", "checks": cli.Object{"database": "ok", "notes": "ok"}, "informational": []string{"notes"}}
+		return 200, cli.Object{
+			"status":        "ready",
+			"checks":        cli.Object{"database": "ok", "notes": "ok"},
+			"informational": []string{"notes"},
+		}
 	case r.URL.Path == "/healthz":
 		return 200, cli.Object{}
 	case parts[0] == "journal" && parts[2] == "analysis":
-		return 200, cli.Object{"analysis": cli.Object{"entries": 5, "p50": 0.25, "slowest": []cli.Object{{"seq": 7, "seconds": 1.5}}}}
+		return 200, cli.Object{
+			"analysis": cli.Object{
+				"entries": 5,
+				"p50":     0.25,
+				"slowest": []cli.Object{{"seq": 7, "seconds": 1.5}},
+			},
+		}
 	case parts[0] == "journal" && slices.Contains([]string{"pause", "resume"}, parts[2]):
 		return s.pause(r, parts[2], body)
 	case parts[0] == "journal" && parts[2] == "runs":
 		return s.run(r, parts[3:], body)
 	case parts[len(parts)-1] == "plans":
-		return 200, cli.Object{"plan": cli.Object{"name": body["name"], "start_date": body["start_date"], "end_date": body["end_date"],
-			"reservations": []cli.Object{{"hosts": []string{"cmp-1", "cmp-2"}, "latest": body["latest_start"]}}}}
+		return 200, cli.Object{
+			"plan": cli.Object{
+				"name":       body["name"],
+				"start_date": body["start_date"],
+				"end_date":   body["end_date"],
+				"reservations": []cli.Object{
+					{"hosts": []string{"cmp-1", "cmp-2"}, "latest": body["latest_start"]},
+				},
+			},
+		}
 	case strings.HasSuffix(r.URL.Path, "/os-hosts/allocations"):
 		return 200, cli.Object{"allocations": s.named(s.collections["uses"], "")}
 	case parts[0] == "networking" || parts[0] == "reservation" || parts[0] == "journal":
@@ -101,8 +135,14 @@ func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 	case parts[0] == "operator" && parts[len(parts)-1] == "history":
 		return s.history(parts[2], parts[3])
 	case parts[0] == "operator" && parts[2] == "projections":
-		return 200, cli.Object{"namespace": s.namespace, "projections": []cli.Object{{"name": "executions", "compared_at": time.Now()}, {"name": "search attributes", "compared_at": time.Now()},
-			{"name": "usage", "compared_at": time.Now()}}}
+		return 200, cli.Object{
+			"namespace": s.namespace,
+			"projections": []cli.Object{
+				{"name": "executions", "compared_at": time.Now()},
+				{"name": "search attributes", "compared_at": time.Now()},
+				{"name": "usage", "compared_at": time.Now()},
+			},
+		}
 	case parts[0] == "operator" && parts[2] == "overdue":
 		return 200, cli.Object{"overdue": []cli.Object{}}
 	case parts[0] == "operator" && parts[2] == "candidates":
@@ -119,25 +159,64 @@ func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 	return 404, nil
 }
 
-// explanation answers requests for the explanation of a query for allocation candidates. The answer contains a limit if the query has one.
+// explanation answers requests for the explanation of a query for allocation candidates. The answer contains
+// a limit if the query has one.
 func (s *apiStub) explanation(r *http.Request) (int, any) {
 	filter := func(name string, removed int, reason string) cli.Object {
-		return cli.Object{"filter": name, "providers": removed, "trees": removed, "examples": []cli.Object{{"uuid": "1", "name": "cmp-1", "reason": reason}}[:min(removed, 1)]}
+		return cli.Object{
+			"filter":    name,
+			"providers": removed,
+			"trees":     removed,
+			"examples":  []cli.Object{{"uuid": "1", "name": "cmp-1", "reason": reason}}[:min(removed, 1)],
+		}
 	}
-	candidates := cli.Object{"trees": 2, "returned": 2, "limit": nil, "cut": false}
+	candidates := cli.Object{
+		"trees":    2,
+		"returned": 2,
+		"limit":    nil,
+		"cut":      false,
+	}
 	if r.URL.Query().Get("limit") != "" {
-		candidates = cli.Object{"trees": 2, "returned": 1, "limit": 1, "cut": true}
+		candidates = cli.Object{
+			"trees":    2,
+			"returned": 1,
+			"limit":    1,
+			"cut":      true,
+		}
 	}
-	return 200, cli.Object{"examined": cli.Object{"trees": 5, "providers": 6, "cut": candidates["cut"]}, "candidates": candidates,
-		"groups": []cli.Object{{"suffix": "_A", "resources": cli.Object{"VCPU": 4, "DISK_GB": 1}, "providers_left": 3, "trees_left": 2,
-			"filters": []cli.Object{filter("in_tree", 0, ""), filter("capacity", 3, "has 2 of 8 VCPU free, and 4 is requested")}}},
-		"trees": []cli.Object{filter("root_required", 0, ""), filter("groups", 3, "no provider of the tree is left for DISK_GB,VCPU of group _A")}}
+	return 200, cli.Object{
+		"examined":   cli.Object{"trees": 5, "providers": 6, "cut": candidates["cut"]},
+		"candidates": candidates,
+		"groups": []cli.Object{
+			{
+				"suffix":         "_A",
+				"resources":      cli.Object{"VCPU": 4, "DISK_GB": 1},
+				"providers_left": 3,
+				"trees_left":     2,
+				"filters": []cli.Object{
+					filter("in_tree", 0, ""),
+					filter("capacity", 3, "has 2 of 8 VCPU free, and 4 is requested"),
+				},
+			},
+		},
+		"trees": []cli.Object{
+			filter("root_required", 0, ""),
+			filter("groups", 3, "no provider of the tree is left for DISK_GB,VCPU of group _A"),
+		},
+	}
 }
 
 // pause answers requests for the pause of the journal.
 func (s *apiStub) pause(r *http.Request, action string, body cli.Object) (int, any) {
 	if r.Method == "POST" {
-		s.collections["pause"] = map[string]cli.Object{"now": {"paused": action == "pause", "paused_at": "2030-01-01T00:00:00Z", "actor": "ann", "reason": body["reason"]}}
+		s.collections["pause"] = map[string]cli.Object{
+			"now": {
+				"paused":    action == "pause",
+				"paused_at": "2030-01-01T00:00:00Z",
+				"actor":     "ann",
+				"reason":    body["reason"],
+			},
+		}
 	}
 	now := s.collections["pause"]["now"]
 	if now == nil {
@@ -146,14 +225,22 @@ func (s *apiStub) pause(r *http.Request, action string, body cli.Object) (int, a
 	return 200, cli.Object{"pause": now}
 }
 
-// run answers requests for runs: full syncs, recoveries, audits and repairs. When a client reads a run for the second time, the
-// answer of the stub says that the run is done, unless its reason is `stalled`. Every audit of the stub has two findings.
+// run answers requests for runs: full syncs, recoveries, audits and repairs. When a client reads a run for
+// the second time, the answer of the stub says that the run is done, unless its reason is `stalled`. Every
+// audit of the stub has two findings.
 func (s *apiStub) run(r *http.Request, rest []string, body cli.Object) (int, any) {
 	all := s.collections["runs"]
 	switch {
 	case len(rest) == 0 && r.Method == "POST":
 		id := fmt.Sprint(len(all) + 1)
-		all[id] = cli.Object{"id": len(all) + 1, "kind": body["kind"], "plan": body["plan"], "reason": body["reason"], "state": "running", "sentence": fmt.Sprintf("The %v %s is running.", body["kind"], id)}
+		all[id] = cli.Object{
+			"id":       len(all) + 1,
+			"kind":     body["kind"],
+			"plan":     body["plan"],
+			"reason":   body["reason"],
+			"state":    "running",
+			"sentence": fmt.Sprintf("The %v %s is running.", body["kind"], id),
+		}
 		return 202, cli.Object{"run": maps.Clone(all[id])}
 	case len(rest) == 0:
 		return 200, cli.Object{"runs": runPage(s.named(all, ""), r.URL.Query().Get("before"))}
@@ -165,9 +252,29 @@ func (s *apiStub) run(r *http.Request, rest []string, body cli.Object) (int, any
 		}
 		return 200, cli.Object{"run": all[rest[0]]}
 	case r.URL.Query().Get("after") == "":
-		return 200, cli.Object{"findings": []cli.Object{{"object_type": "network", "object_id": "n1", "kind": "missing", "operation": "create", "outcome": ""}}}
+		return 200, cli.Object{
+			"findings": []cli.Object{
+				{
+					"object_type": "network",
+					"object_id":   "n1",
+					"kind":        "missing",
+					"operation":   "create",
+					"outcome":     "",
+				},
+			},
+		}
 	case r.URL.Query().Get("after") == "network/n1":
-		return 200, cli.Object{"findings": []cli.Object{{"object_type": "port", "object_id": "p1", "kind": "extra", "operation": "delete", "outcome": "recorded"}}}
+		return 200, cli.Object{
+			"findings": []cli.Object{
+				{
+					"object_type": "port",
+					"object_id":   "p1",
+					"kind":        "extra",
+					"operation":   "delete",
+					"outcome":     "recorded",
+				},
+			},
+		}
 	}
 	return 200, cli.Object{"findings": []cli.Object{}}
 }
@@ -183,7 +290,9 @@ func runPage(all []cli.Object, before string) []cli.Object {
 
 // missing returns Neutron's answer for an object that does not exist.
 func missing(id string) (int, any) {
-	return 404, cli.Object{"NeutronError": cli.Object{"type": "NotFound", "message": id + " could not be found", "detail": ""}}
+	return 404, cli.Object{
+		"NeutronError": cli.Object{"type": "NotFound", "message": id + " could not be found", "detail": ""},
+	}
 }
 
 // rest answers the list, show, create, update and delete requests for a collection.
@@ -193,7 +302,13 @@ func (s *apiStub) rest(r *http.Request, collection string, rest []string, body c
 		body = inner
 	}
 	if unknown := r.URL.Query().Get("stauts"); unknown != "" && collection == "networks" {
-		return 400, cli.Object{"NeutronError": cli.Object{"type": "HTTPBadRequest", "message": "['stauts'] is invalid attribute for filtering", "detail": ""}}
+		return 400, cli.Object{
+			"NeutronError": cli.Object{
+				"type":    "HTTPBadRequest",
+				"message": "['stauts'] is invalid attribute for filtering",
+				"detail":  "",
+			},
+		}
 	}
 	if len(rest) == 0 && r.Method == "GET" {
 		return 200, cli.Object{collectionKey(collection): s.named(all, r.URL.Query().Get("name"))}
@@ -209,8 +324,14 @@ func (s *apiStub) rest(r *http.Request, collection string, rest []string, body c
 	if !ok {
 		return missing(rest[0])
 	}
-	if m := r.Header.Get("If-Match"); m != "" && m != fmt.Sprintf("revision_number=%v", o["revision_number"]) {
-		return 412, cli.Object{"NeutronError": cli.Object{"type": "RevisionNumberConstraintFailed", "message": "Constrained to another revision"}}
+	if m := r.Header.Get("If-Match"); m != "" &&
+		m != fmt.Sprintf("revision_number=%v", o["revision_number"]) {
+		return 412, cli.Object{
+			"NeutronError": cli.Object{
+				"type":    "RevisionNumberConstraintFailed",
+				"message": "Constrained to another revision",
+			},
+		}
 	}
 	if r.Method == "DELETE" && o["status"] == "ACTIVE" {
 		o["status"] = "DELETING"
@@ -258,8 +379,8 @@ func (s *apiStub) named(all map[string]cli.Object, name string) []cli.Object {
 	return found
 }
 
-// add stores a new object. add also sets those attributes of the new object that the real API sets itself, for example
-// the ID.
+// add stores a new object. add also sets those attributes of the new object that the real API sets itself,
+// for example the ID.
 func (s *apiStub) add(collection string, body cli.Object) cli.Object {
 	id := uuid.NewString()
 	if given, ok := body["id"].(string); ok {

@@ -42,7 +42,12 @@ func (a auditCommands) add(t *testing.T, r auditlog.Record, ports ...string) {
 	ctx := db.WithRecorder(t.Context(), &auditstore.Request{Record: func() auditlog.Record { return r }})
 	if err := a.store.DB.InTx(ctx, func(tx db.Tx) error {
 		for _, id := range ports {
-			tx.Changed(db.Change{Type: "port", ID: id, Before: new(int64(3)), After: new(int64(4))})
+			tx.Changed(db.Change{
+				Type:   "port",
+				ID:     id,
+				Before: new(int64(3)),
+				After:  new(int64(4)),
+			})
 		}
 		_, err := tx.Exec(ctx, `insert into resource_class (name) values ($1)`, "CUSTOM_"+ports[0])
 		return err
@@ -70,7 +75,14 @@ func (a auditCommands) run(t *testing.T, line ...string) (int, string) {
 func TestAudit_ListSelectsRecords(t *testing.T) {
 	t.Parallel()
 	a := newAuditCommands(t)
-	record := auditlog.Record{At: time.Now().Add(-3 * time.Hour), Outcome: auditlog.Success, User: "ann", Project: "demo", Method: "PUT", Route: "/r"}
+	record := auditlog.Record{
+		At:      time.Now().Add(-3 * time.Hour),
+		Outcome: auditlog.Success,
+		User:    "ann",
+		Project: "demo",
+		Method:  "PUT",
+		Route:   "/r",
+	}
 	a.add(t, record, "one")
 	record.At, record.User, record.Project = time.Now().Add(-time.Hour), "bob", "other"
 	a.add(t, record, "two", "three")
@@ -110,10 +122,17 @@ func TestAudit_ListSelectsRecords(t *testing.T) {
 			t.Errorf("starter %s: other records (-want +got):\n%s", line, d)
 		}
 	}
-	if _, out := a.run(t, "audit", "list", "--limit", "1"); !strings.Contains(out, "denied") || !strings.Contains(out, "bob") || !strings.Contains(out, "PUT") {
+	if _, out := a.run(t, "audit", "list", "--limit", "1"); !strings.Contains(out, "denied") ||
+		!strings.Contains(out, "bob") ||
+		!strings.Contains(out, "PUT") {
 		t.Errorf("starter audit list: got the table\n%s, want the outcome, the user and the method", out)
 	}
-	for line, code := range map[string]int{"--since soon": cli.ExitUsage, "--outcome maybe": cli.ExitOther, "--limit 0": cli.ExitOther, "--marker -1": cli.ExitOther} {
+	for line, code := range map[string]int{
+		"--since soon":    cli.ExitUsage,
+		"--outcome maybe": cli.ExitOther,
+		"--limit 0":       cli.ExitOther,
+		"--marker -1":     cli.ExitOther,
+	} {
 		if got, out := a.run(t, strings.Fields("audit list "+line)...); got != code {
 			t.Errorf("starter audit list %s: got exit code %d and %s, want %d", line, got, out, code)
 		}
@@ -132,13 +151,19 @@ func TestAudit_ExportAndVerifyReadEveryPage(t *testing.T) {
 	code, out := a.run(t, "audit", "export")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if code != cli.ExitOK || len(lines) != len(ports) {
-		t.Fatalf("starter audit export: got exit code %d and %d lines, want 0 and %d", code, len(lines), len(ports))
+		t.Fatalf(
+			"starter audit export: got exit code %d and %d lines, want 0 and %d",
+			code,
+			len(lines),
+			len(ports),
+		)
 	}
 	v := auditlog.Verifier{}
 	var all auditlog.Page
 	for i, line := range lines {
 		var r auditlog.Sealed
-		if err := cli.Decode([]byte(line), &r); err != nil || !strings.Contains(line, `"object_id":"`+ports[i]+`"`) {
+		if err := cli.Decode([]byte(line), &r); err != nil ||
+			!strings.Contains(line, `"object_id":"`+ports[i]+`"`) {
 			t.Fatalf("line %d of the export: got %s, error %v, want the record of %s", i, line, err, ports[i])
 		}
 		all.Records, all.Head = append(all.Records, r), r.Position
@@ -146,11 +171,13 @@ func TestAudit_ExportAndVerifyReadEveryPage(t *testing.T) {
 	if err := v.Check(all); err != nil {
 		t.Errorf("verify the export: %v", err)
 	}
-	if code, out := a.run(t, "audit", "export", "--object", ports[7]); code != cli.ExitOK || strings.Count(out, "\n") != 1 {
+	if code, out := a.run(t, "audit", "export", "--object", ports[7]); code != cli.ExitOK ||
+		strings.Count(out, "\n") != 1 {
 		t.Errorf("starter audit export --object: got exit code %d and\n%s, want one line", code, out)
 	}
 	head := all.Head.String()
-	if code, out := a.run(t, "audit", "verify"); code != cli.ExitOK || out != "2100 records are intact; head "+head+"\n" {
+	if code, out := a.run(t, "audit", "verify"); code != cli.ExitOK ||
+		out != "2100 records are intact; head "+head+"\n" {
 		t.Errorf("starter audit verify: got exit code %d and %s, want 0 and the head %s", code, out, head)
 	}
 	a.add(t, auditlog.Record{At: time.Now(), Outcome: auditlog.Success}, "later")
@@ -161,9 +188,19 @@ func TestAudit_ExportAndVerifyReadEveryPage(t *testing.T) {
 		t.Errorf("starter audit verify --head 12: got exit code %d and %s, want %d", code, out, cli.ExitUsage)
 	}
 
-	storetest.Exec(t, a.url, `update audit_record set record = replace(record::text, 'ann', 'eve')::json where sequence = 1500`)
+	storetest.Exec(
+		t,
+		a.url,
+		`update audit_record set record = replace(record::text, 'ann', 'eve')::json where sequence = 1500`,
+	)
 
-	if code, out := a.run(t, "audit", "verify"); code != cli.ExitBroken || !strings.Contains(out, "the audit log is broken at record 1500") {
-		t.Errorf("starter audit verify of a changed log: got exit code %d and %s, want %d and record 1500", code, out, cli.ExitBroken)
+	if code, out := a.run(t, "audit", "verify"); code != cli.ExitBroken ||
+		!strings.Contains(out, "the audit log is broken at record 1500") {
+		t.Errorf(
+			"starter audit verify of a changed log: got exit code %d and %s, want %d and record 1500",
+			code,
+			out,
+			cli.ExitBroken,
+		)
 	}
 }

@@ -16,14 +16,34 @@ func TestAuthentication_OperatorShowsAndChangesTheModeOfTheDatabase(t *testing.T
 
 	h.expect(t, 0, "the database has no value of BERTH_AUTH yet", "authentication", "show")
 	h.expect(t, 2, `"none" is none of noauth, keystone`, "authentication", "set", "none")
-	h.expect(t, 0, "the database expects BERTH_AUTH=noauth; restart all processes", "authentication", "set", "noauth")
-	h.expect(t, 0, "the database expects BERTH_AUTH=keystone, before noauth; restart all processes", "authentication", "set", "keystone")
+	h.expect(
+		t,
+		0,
+		"the database expects BERTH_AUTH=noauth; restart all processes",
+		"authentication",
+		"set",
+		"noauth",
+	)
+	h.expect(
+		t,
+		0,
+		"the database expects BERTH_AUTH=keystone, before noauth; restart all processes",
+		"authentication",
+		"set",
+		"keystone",
+	)
 	h.expect(t, 0, `"mode": "keystone"`, "authentication", "show", "-o", "json")
 }
 
 func TestAuthentication_MigrationBindsTheDatabase(t *testing.T) {
 	t.Parallel()
-	h := harness{environ: []string{"BERTH_DATA=" + t.TempDir(), "BERTH_DATABASE_URL=" + storetest.URL(t), "BERTH_AUTH=noauth"}}
+	h := harness{
+		environ: []string{
+			"BERTH_DATA=" + t.TempDir(),
+			"BERTH_DATABASE_URL=" + storetest.URL(t),
+			"BERTH_AUTH=noauth",
+		},
+	}
 
 	h.expect(t, 0, "00052_authentication.sql", "migrate", "--status")
 	h.expect(t, 0, "no value of BERTH_AUTH yet", "authentication", "show")
@@ -59,7 +79,15 @@ func TestDoctor_ComparesAuthentication(t *testing.T) {
 				w.WriteHeader(http.StatusUnauthorized)
 			}))
 			t.Cleanup(api.Close)
-			h := harness{environ: append(c.environ, "BERTH_DATA="+t.TempDir(), "BERTH_URL="+api.URL, "TEMPORAL_ADDRESS=127.0.0.1:1", "BERTH_DATABASE_URL="+storetest.URL(t))}
+			h := harness{
+				environ: append(
+					c.environ,
+					"BERTH_DATA="+t.TempDir(),
+					"BERTH_URL="+api.URL,
+					"TEMPORAL_ADDRESS=127.0.0.1:1",
+					"BERTH_DATABASE_URL="+storetest.URL(t),
+				),
+			}
 			if c.database != "" {
 				h.expect(t, 0, "", "authentication", "set", c.database)
 			}

@@ -22,15 +22,28 @@ func TestDoctor_NamesEachMissingServiceWithAdvice(t *testing.T) {
 
 	code, output := h.run(t, "doctor")
 	if code != 0 || strings.Contains(output, "FAIL") || strings.Count(output, "ok  ") != 17 {
-		t.Errorf("doctor with all services: got exit code %d and the output below, want 0, 17 checks and no FAIL:\n%s", code, output)
+		t.Errorf(
+			"doctor with all services: got exit code %d and the output below, want 0, 17 checks and no FAIL:\n%s",
+			code,
+			output,
+		)
 	}
 	for _, clock := range []string{"the API", "PostgreSQL", "Temporal"} {
 		if line := lineOf(output, "clocks"); !strings.Contains(line, clock) {
-			t.Errorf("doctor with all services: got the line %q, want it to name the clock of %s", line, clock)
+			t.Errorf(
+				"doctor with all services: got the line %q, want it to name the clock of %s",
+				line,
+				clock,
+			)
 		}
 	}
 
-	h.environ = append(h.environ, "TEMPORAL_NAMESPACE=temporal-system", "BERTH_ODL_URL=http://127.0.0.1:1", "BERTH_DATABASE_URL=postgres://u@127.0.0.1:1/d")
+	h.environ = append(
+		h.environ,
+		"TEMPORAL_NAMESPACE=temporal-system",
+		"BERTH_ODL_URL=http://127.0.0.1:1",
+		"BERTH_DATABASE_URL=postgres://u@127.0.0.1:1/d",
+	)
 	code, output = h.run(t, "doctor")
 	for _, wanted := range []string{
 		"no worker polls ports", "Start a worker with the role temporal",
@@ -46,7 +59,8 @@ func TestDoctor_NamesEachMissingServiceWithAdvice(t *testing.T) {
 	}
 }
 
-// lineOf returns the line of doctor's output for a check, together with the next line, which may contain the advice.
+// lineOf returns the line of doctor's output for a check, together with the next line, which may contain the
+// advice.
 func lineOf(output, check string) string {
 	lines := strings.Split(output, "\n")
 	for i, line := range lines {
@@ -83,20 +97,50 @@ func TestDoctor_DamageOfDatabaseAndTemporalIsAFailureWithAdvice(t *testing.T) {
 		wanted        []string
 	}{
 		{name: "overdue lease with an execution", check: "leases", wanted: []string{"WARN", "1 leases are overdue", "starter why lease/attended"}},
-		{name: "overdue lease without an execution", damage: func() { overdue("gold", "PENDING") }, check: "leases",
-			wanted: []string{"FAIL", "1 of 2 overdue leases have no execution: lease/gold", "berth restarts their workflows"}},
-		{name: "missing namespace", setting: "TEMPORAL_NAMESPACE=absent", check: "namespace", wanted: []string{"FAIL", `no namespace "absent"`, "Set --namespace"}},
-		{name: "read-only database", check: "database", wanted: []string{"FAIL", "read-only", "primary server"},
-			setting: database(`do $$ begin execute format('alter database %I set default_transaction_read_only = on', current_database()); end $$`)},
-		{name: "outdated schema", check: "database", wanted: []string{"FAIL", "it lacks 1 of", "starter migrate"},
-			setting: database(`delete from goose_db_version where version_id = (select max(version_id) from goose_db_version)`)},
-		{name: "newer schema", check: "database", wanted: []string{"WARN", "schema version 99999, which is newer"},
-			setting: database(`insert into goose_db_version (version_id, is_applied) values (99999, true)`)},
-		{name: "another database", check: "database", wanted: []string{"FAIL", "not a database of berth", "primary server"},
-			setting: database(`drop schema public cascade; create schema public`)},
-		{name: "database bound to another namespace", check: "namespace", damage: func() {
-			h.stub.namespace = cli.Object{"id": "4711", "name": "earlier", "bound_at": "2030-01-31T10:00:00Z"}
-		}, wanted: []string{"FAIL", "bound since 2030-01-31T10:00:00Z to another Temporal namespace (earlier, ID 4711)", "so no workflow starts", "A process with the role relay binds the database again"}},
+		{
+			name:   "overdue lease without an execution",
+			damage: func() { overdue("gold", "PENDING") },
+			check:  "leases",
+			wanted: []string{"FAIL", "1 of 2 overdue leases have no execution: lease/gold", "berth restarts their workflows"},
+		},
+		{
+			name:    "missing namespace",
+			setting: "TEMPORAL_NAMESPACE=absent",
+			check:   "namespace",
+			wanted:  []string{"FAIL", `no namespace "absent"`, "Set --namespace"},
+		},
+		{
+			name:    "read-only database",
+			check:   "database",
+			wanted:  []string{"FAIL", "read-only", "primary server"},
+			setting: database(`do $$ begin execute format('alter database %I set default_transaction_read_only = on', current_database()); end $$`),
+		},
+		{
+			name:    "outdated schema",
+			check:   "database",
+			wanted:  []string{"FAIL", "it lacks 1 of", "starter migrate"},
+			setting: database(`delete from goose_db_version where version_id = (select max(version_id) from goose_db_version)`),
+		},
+		{
+			name:    "newer schema",
+			check:   "database",
+			wanted:  []string{"WARN", "schema version 99999, which is newer"},
+			setting: database(`insert into goose_db_version (version_id, is_applied) values (99999, true)`),
+		},
+		{
+			name:    "another database",
+			check:   "database",
+			wanted:  []string{"FAIL", "not a database of berth", "primary server"},
+			setting: database(`drop schema public cascade; create schema public`),
+		},
+		{
+			name:  "database bound to another namespace",
+			check: "namespace",
+			damage: func() {
+				h.stub.namespace = cli.Object{"id": "4711", "name": "earlier", "bound_at": "2030-01-31T10:00:00Z"}
+			},
+			wanted: []string{"FAIL", "bound since 2030-01-31T10:00:00Z to another Temporal namespace (earlier, ID 4711)", "so no workflow starts", "A process with the role relay binds the database again"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.damage != nil {
@@ -123,7 +167,11 @@ func TestDoctor_HidesTheUsersOfURLs(t *testing.T) {
 	const secret = "ann:hunter2@"
 	broker := httptest.NewServer(http.NotFoundHandler()) // accepts connections, but does not speak AMQP
 	t.Cleanup(broker.Close)
-	common := []string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=http://127.0.0.1:1", "TEMPORAL_ADDRESS=127.0.0.1:1"}
+	common := []string{
+		"BERTH_DATA=" + t.TempDir(),
+		"BERTH_URL=http://127.0.0.1:1",
+		"TEMPORAL_ADDRESS=127.0.0.1:1",
+	}
 	for name, c := range map[string]struct {
 		setting string
 		args    []string
@@ -143,8 +191,14 @@ func TestDoctor_HidesTheUsersOfURLs(t *testing.T) {
 			err := run(t.Context(), c.args, append(slices.Clone(common), c.setting), &out, &out)
 			cli.ReportError(&out, err)
 			output := out.String()
-			if err == nil || strings.Contains(output, "hunter2") || strings.Contains(output, "://ann") || strings.Contains(output, "ann@") {
-				t.Errorf("starter %s: got error %v and the output below, want an error without the user and the password:\n%s", c.args, err, output)
+			if err == nil || strings.Contains(output, "hunter2") || strings.Contains(output, "://ann") ||
+				strings.Contains(output, "ann@") {
+				t.Errorf(
+					"starter %s: got error %v and the output below, want an error without the user and the password:\n%s",
+					c.args,
+					err,
+					output,
+				)
 			}
 		})
 	}

@@ -18,14 +18,15 @@ import (
 	"berth/starter/cli"
 )
 
-// portWorkflow is a simple replacement of the workflow Port, with the same signals, updates and queries. portWorkflow waits
-// for the reports of the entities DHCP and L2.
+// portWorkflow is a simple replacement of the workflow Port, with the same signals, updates and queries.
+// portWorkflow waits for the reports of the entities DHCP and L2.
 func portWorkflow(ctx workflow.Context, _ contract.Input) error {
 	remaining := []string{"DHCP", "L2"}
 	since := workflow.Now(ctx)
 	complete := func(r contract.Report) {
 		switch {
-		case r.Revision == 1: // this replacement treats a report with revision 1 as a report for an earlier binding
+		// this replacement treats a report with revision 1 as a report for an earlier binding
+		case r.Revision == 1:
 			return
 		case r.Event == "begun" || r.Event == "lost":
 			if !slices.Contains(remaining, r.Entity) {
@@ -33,7 +34,10 @@ func portWorkflow(ctx workflow.Context, _ contract.Input) error {
 			}
 			return
 		}
-		remaining = slices.DeleteFunc(remaining, func(e string) bool { return e == r.Entity && r.Host == "cmp-1" })
+		remaining = slices.DeleteFunc(
+			remaining,
+			func(e string) bool { return e == r.Entity && r.Host == "cmp-1" },
+		)
 	}
 	if err := workflow.SetQueryHandler(ctx, contract.QueryWhy, func() (contract.Why, error) {
 		w := contract.Why{Object: workflow.GetInfo(ctx).WorkflowExecution.ID, State: "DOWN", Sentence: "waiting for " + strings.Join(remaining, " and ")}
@@ -88,10 +92,23 @@ func newHarness(t *testing.T) harness {
 		t.Cleanup(w.Stop)
 	}
 	s, url := newAPIStub(t)
-	port := s.add("ports", cli.Object{"name": "web-1", "berth:why": cli.Object{"sentence": "explanation of the API"}})
+	port := s.add(
+		"ports",
+		cli.Object{"name": "web-1", "berth:why": cli.Object{"sentence": "explanation of the API"}},
+	)
 	id := port["id"].(string)
-	h := harness{n, []string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=" + url, "TEMPORAL_ADDRESS=" + n.Address, "TEMPORAL_NAMESPACE=" + n.Name},
-		s, id, s.add("ports", cli.Object{"name": "unstarted"})["id"].(string)}
+	h := harness{
+		n,
+		[]string{
+			"BERTH_DATA=" + t.TempDir(),
+			"BERTH_URL=" + url,
+			"TEMPORAL_ADDRESS=" + n.Address,
+			"TEMPORAL_NAMESPACE=" + n.Name,
+		},
+		s,
+		id,
+		s.add("ports", cli.Object{"name": "unstarted"})["id"].(string),
+	}
 	h.startWorkflow(t, contract.PortID(id), contract.PortQueue)
 	return h
 }
@@ -146,6 +163,13 @@ func (h harness) expect(t *testing.T, code int, wanted string, args ...string) {
 	t.Helper()
 	got, output := h.run(t, args...)
 	if got != code || !strings.Contains(output, wanted) {
-		t.Errorf("run starter %s: got exit code %d and the output\n%s\nwant exit code %d and %q", strings.Join(args, " "), got, output, code, wanted)
+		t.Errorf(
+			"run starter %s: got exit code %d and the output\n%s\nwant exit code %d and %q",
+			strings.Join(args, " "),
+			got,
+			output,
+			code,
+			wanted,
+		)
 	}
 }

@@ -1,5 +1,5 @@
-// Command starter is berth's command line. The program starter is a client of the API and of Temporal. Only `starter
-// migrate`, `starter authentication` and `starter doctor` connect to the database.
+// Command starter is berth's command line. The program starter is a client of the API and of Temporal. Only
+// `starter migrate`, `starter authentication` and `starter doctor` connect to the database.
 package main
 
 import (
@@ -26,7 +26,8 @@ func main() {
 	os.Exit(cli.ExitCode(err))
 }
 
-// untilSignal returns a context that ends when the process gets SIGINT or SIGTERM. A second signal ends the process at once.
+// untilSignal returns a context that ends when the process gets SIGINT or SIGTERM. A second signal ends the
+// process at once.
 func untilSignal() context.Context {
 	ctx, end := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -42,7 +43,12 @@ func untilSignal() context.Context {
 // commandTree returns the tree of all commands of starter.
 func commandTree() cli.Tree {
 	return cli.Tree{
-		Commands:    slices.Concat(resource.Commands(), diagnosis.Commands(), schema.Commands(), demo.Commands()),
+		Commands: slices.Concat(
+			resource.Commands(),
+			diagnosis.Commands(),
+			schema.Commands(),
+			demo.Commands(),
+		),
 		Groups:      groups(),
 		Completable: resource.Completable,
 		Version:     schema.Version(),
@@ -56,7 +62,8 @@ func groups() map[string]string {
 	return all
 }
 
-// run executes one command line. cli.ExitCode converts the error that run returns to the exit code of the process.
+// run executes one command line. cli.ExitCode converts the error that run returns to the exit code of the
+// process.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
 	return runIn(ctx, &cli.Session{}, args, environ, stdout, stderr)
 }

@@ -43,8 +43,8 @@ func TestCommandTree_EveryCommandHasHelp(t *testing.T) {
 	}
 }
 
-// TestCommandLine runs the scripts testdata/*.txtar. Each script of TestCommandLine has its own stub of the API, whose
-// URL is $BERTH_URL.
+// TestCommandLine runs the scripts testdata/*.txtar. Each script of TestCommandLine has its own stub of the
+// API, whose URL is $BERTH_URL.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	var stubs sync.Map // work folder → *apiStub
@@ -67,13 +67,18 @@ func TestCommandLine(t *testing.T) {
 			"api": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(stubOf(ts).change(args[0], args[1], args[2]))
 			},
-			// polled [list] [port] waits until the command in the background has read the list of ports, a single port, or both
-			// two more times. After the second read, the command has printed the state that it got from the first read.
+			// polled [list] [port] waits until the command in the background has read the list of ports, a
+			// single port, or both two more times. After the second read, the command has printed the state
+			// that it got from the first read.
 			"polled": func(ts *testscript.TestScript, _ bool, args []string) { polled(ts, stubOf(ts), args) },
-			// requested TEXT checks that the API got a request that contains TEXT; `! requested TEXT` checks that it got no such request.
+			// requested TEXT checks that the API got a request that contains TEXT; `! requested TEXT` checks
+			// that it got no such request.
 			"requested": func(ts *testscript.TestScript, neg bool, args []string) {
 				if s := stubOf(ts); s.requested(args[0]) == neg {
-					ts.Fatalf("requested: the requests do not match the expectation of the script; the stub got these requests: %s", strings.Join(s.requests, "\n"))
+					ts.Fatalf(
+						"requested: the requests do not match the expectation of the script; the stub got these requests: %s",
+						strings.Join(s.requests, "\n"),
+					)
 				}
 			},
 		},
@@ -113,6 +118,12 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("exits: want an exit code, but the command did not run: %v", err)
 	}
 	if got != want {
-		ts.Fatalf("exits: the command returned exit code %d, want %d\n%s%s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+		ts.Fatalf(
+			"exits: the command returned exit code %d, want %d\n%s%s",
+			got,
+			want,
+			ts.ReadFile("stdout"),
+			ts.ReadFile("stderr"),
+		)
 	}
 }

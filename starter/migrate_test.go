@@ -24,5 +24,10 @@ func TestMigrate_NewerSchemaIsNotChanged(t *testing.T) {
 	h.expect(t, 0, "00001_note.sql", "migrate", "--status")
 
 	storetest.Exec(t, url, `update schema_support set oldest_program = 99998`)
-	h.expect(t, 1, "version 99999, which supports programs of schema 99998 and later, but the newest schema of this program is", "migrate")
+	h.expect(
+		t,
+		1,
+		"version 99999, which supports programs of schema 99998 and later, but the newest schema of this program is",
+		"migrate",
+	)
 }

@@ -21,7 +21,14 @@ func TestPolicy_IsListedAndExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(operator.New(operator.Options{Identity: identity.Noauth{}, Policies: map[string]*policy.Policy{"placement": rules}}))
+	server := httptest.NewServer(
+		operator.New(
+			operator.Options{
+				Identity: identity.Noauth{},
+				Policies: map[string]*policy.Policy{"placement": rules},
+			},
+		),
+	)
 	t.Cleanup(server.Close)
 	for line, want := range map[string]string{
 		"policy list --api placement": "placement placement:usages rule:admin_or_project_reader_or_service_api false\n",
@@ -35,7 +42,13 @@ func TestPolicy_IsListedAndExplained(t *testing.T) {
 	} {
 		t.Run(line, func(t *testing.T) {
 			var out bytes.Buffer
-			err := run(t.Context(), strings.Fields(line), []string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=" + server.URL}, &out, &out)
+			err := run(
+				t.Context(),
+				strings.Fields(line),
+				[]string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=" + server.URL},
+				&out,
+				&out,
+			)
 			got := out.String()
 			if strings.HasPrefix(line, "policy list") { // the widths of the columns depend on the other rules
 				got = regexp.MustCompile(` +`).ReplaceAllString(got, " ")
@@ -45,8 +58,15 @@ func TestPolicy_IsListedAndExplained(t *testing.T) {
 			}
 		})
 	}
-	err = run(t.Context(), []string{"policy", "list", "--api", "other"}, []string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=" + server.URL}, io.Discard, io.Discard)
-	if want := `no API is named "other"; use one of placement`; cli.ExitCode(err) != cli.ExitUsage || err.Error() != want {
+	err = run(
+		t.Context(),
+		[]string{"policy", "list", "--api", "other"},
+		[]string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=" + server.URL},
+		io.Discard,
+		io.Discard,
+	)
+	if want := `no API is named "other"; use one of placement`; cli.ExitCode(err) != cli.ExitUsage ||
+		err.Error() != want {
 		t.Errorf("starter policy list --api other: got error %v, want the usage error %q", err, want)
 	}
 }

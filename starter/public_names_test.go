@@ -19,8 +19,8 @@ var update = flag.Bool("update", false, "write the commands and flags into testd
 // publicNamesFile lists the commands of starter with their flags, one a line.
 const publicNamesFile = "testdata/public_names.list"
 
-// A command or flag in publicNamesFile that has been released never changes and never goes. A new one is added with
-// `go test ./starter -run PublicNames -update`.
+// A command or flag in publicNamesFile that has been released never changes and never goes. A new one is
+// added with `go test ./starter -run PublicNames -update`.
 func TestPublicNames_AreFrozen(t *testing.T) {
 	t.Parallel()
 	var names []string
@@ -46,6 +46,9 @@ func TestPublicNames_AreFrozen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); d != "" {
-		t.Errorf("commands and flags (-frozen +now): %s\na released name must stay; add a new one with -update", d)
+		t.Errorf(
+			"commands and flags (-frozen +now): %s\na released name must stay; add a new one with -update",
+			d,
+		)
 	}
 }

@@ -35,7 +35,13 @@ func TestWhy_AsksWorkflowsWithoutARow(t *testing.T) {
 			"The schedule maintenance/sweep starts the rounds of the sweep."},
 	} {
 		t.Run(word, func(t *testing.T) {
-			h.expect(t, cli.ExitNotFound, "workflow "+c.workflow+" is not found; nothing is running\n  "+c.startsWhen, "why", word)
+			h.expect(
+				t,
+				cli.ExitNotFound,
+				"workflow "+c.workflow+" is not found; nothing is running\n  "+c.startsWhen,
+				"why",
+				word,
+			)
 
 			h.startWorkflow(t, c.workflow, contract.PortQueue)
 			h.expect(t, 0, c.workflow+": waiting for DHCP and L2 (from its workflow)", "why", word)
@@ -43,7 +49,13 @@ func TestWhy_AsksWorkflowsWithoutARow(t *testing.T) {
 			if err := h.namespace.Client.TerminateWorkflow(t.Context(), c.workflow, "", "end of the test"); err != nil {
 				t.Fatal(err)
 			}
-			h.expect(t, 0, c.workflow+": The workflow has ended; nothing is running. "+c.startsWhen, "why", word)
+			h.expect(
+				t,
+				0,
+				c.workflow+": The workflow has ended; nothing is running. "+c.startsWhen,
+				"why",
+				word,
+			)
 		})
 	}
 	for word, want := range map[string]string{
@@ -59,11 +71,23 @@ func TestWhy_ExplainsTheSweepFromItsSchedule(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	sweep := contract.MaintenanceID(contract.KeySweep)
-	h.expect(t, cli.ExitNotFound, "the schedule maintenance/sweep is not found; nothing is running", "why", sweep)
+	h.expect(
+		t,
+		cli.ExitNotFound,
+		"the schedule maintenance/sweep is not found; nothing is running",
+		"why",
+		sweep,
+	)
 
 	// The action starts the harness's stub of a workflow, which runs until the test ends.
-	schedule, err := h.namespace.Client.ScheduleClient().Create(t.Context(), client.ScheduleOptions{ID: sweep, Paused: true,
-		Action: &client.ScheduleWorkflowAction{ID: sweep, Workflow: contract.Port, TaskQueue: contract.PortQueue, Args: []any{contract.Input{}}}})
+	schedule, err := h.namespace.Client.ScheduleClient().
+		Create(t.Context(), client.ScheduleOptions{ID: sweep, Paused: true,
+			Action: &client.ScheduleWorkflowAction{
+				ID:        sweep,
+				Workflow:  contract.Port,
+				TaskQueue: contract.PortQueue,
+				Args:      []any{contract.Input{}},
+			}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,15 +103,26 @@ func TestWhy_ExplainsTheSweepFromItsSchedule(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("run starter why %s after the trigger of the schedule: got exit code %d and the output\n%s\nwant exit code 0 and %q", sweep, code, output, want)
+			t.Fatalf(
+				"run starter why %s after the trigger of the schedule: got exit code %d and the output\n%s\nwant exit code 0 and %q",
+				sweep,
+				code,
+				output,
+				want,
+			)
 		}
 	}
 }
 
-// retryingWorkflow is a replacement of the workflow JournalEntry that knows the failure of its first attempt only, while Temporal retries the
-// activity MirrorEntry.
+// retryingWorkflow is a replacement of the workflow JournalEntry that knows the failure of its first attempt
+// only, while Temporal retries the activity MirrorEntry.
 func retryingWorkflow(ctx workflow.Context, _ contract.Input) error {
-	why := contract.Why{Object: "journal/7", State: "pending", Sentence: "will be sent again after attempt 1: 503", LastError: "503"}
+	why := contract.Why{
+		Object:    "journal/7",
+		State:     "pending",
+		Sentence:  "will be sent again after attempt 1: 503",
+		LastError: "503",
+	}
 	if err := workflow.SetQueryHandler(ctx, contract.QueryWhy, func() (contract.Why, error) { return why, nil }); err != nil {
 		return err
 	}
@@ -105,13 +140,28 @@ func TestWhy_ShowsTheLatestAttemptOfAnActivity(t *testing.T) {
 		if attempt == 3 {
 			delay = time.Hour
 		}
-		return temporal.NewApplicationErrorWithOptions(fmt.Sprint("refused ", attempt), "test", temporal.ApplicationErrorOptions{NextRetryDelay: delay})
+		return temporal.NewApplicationErrorWithOptions(
+			fmt.Sprint("refused ", attempt),
+			"test",
+			temporal.ApplicationErrorOptions{NextRetryDelay: delay},
+		)
 	}, activity.RegisterOptions{Name: "MirrorEntry"})
 	if err := w.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.Stop)
-	h.stub.add("entries", cli.Object{"seq": 7, "state": "pending", "operation": "create", "object_type": "network", "name": "blue", "last_error": "refused 3", "berth:why": cli.Object{"sentence": "will be sent again after attempt 3: refused 3"}})
+	h.stub.add(
+		"entries",
+		cli.Object{
+			"seq":         7,
+			"state":       "pending",
+			"operation":   "create",
+			"object_type": "network",
+			"name":        "blue",
+			"last_error":  "refused 3",
+			"berth:why":   cli.Object{"sentence": "will be sent again after attempt 3: refused 3"},
+		},
+	)
 	h.startWorkflowOf(t, contract.JournalEntry, contract.JournalID("7"), "retries")
 	for failed := false; !failed; time.Sleep(20 * time.Millisecond) { // ends with the test at the latest
 		d, err := h.namespace.Client.DescribeWorkflowExecution(t.Context(), contract.JournalID("7"), "")
@@ -123,8 +173,12 @@ func TestWhy_ShowsTheLatestAttemptOfAnActivity(t *testing.T) {
 
 	code, output := h.run(t, "why", "journal/7")
 
-	want := []string{"journal/7: Entry 7 (create network blue) is pending: will be sent again after attempt 3: refused 3. (from its workflow)", "last error: refused 3",
-		"MirrorEntry: 3 attempts have failed, the next one begins at ", "; the last failure is: refused 3"}
+	want := []string{
+		"journal/7: Entry 7 (create network blue) is pending: will be sent again after attempt 3: refused 3. (from its workflow)",
+		"last error: refused 3",
+		"MirrorEntry: 3 attempts have failed, the next one begins at ",
+		"; the last failure is: refused 3",
+	}
 	for _, text := range want {
 		if code != 0 || !strings.Contains(output, text) {
 			t.Errorf("starter why journal/7: got exit code %d and\n%s\nwant %q", code, output, text)
