@@ -37,8 +37,8 @@ func (r *APIError) Error() string {
 	return fmt.Sprintf("%s (%d %s)", r.Message, r.Status, r.Type)
 }
 
-// errorOf converts an HTTP answer to an error. Only errorOf maps HTTP statuses to exit codes of starter and to advice
-// for the user.
+// errorOf converts an HTTP answer to an error. Only errorOf maps HTTP statuses to exit codes of starter and
+// to advice for the user.
 func (a *Client) errorOf(res *http.Response, raw []byte) error {
 	r := parseAPIError(res, raw)
 	t := &Error{Code: ExitOther, What: "the API refused the request", Err: r}
@@ -56,7 +56,10 @@ func (a *Client) errorOf(res *http.Response, raw []byte) error {
 		if strings.HasSuffix(r.Type, "concurrent_update") || r.Status == http.StatusPreconditionFailed {
 			t.Next = "The object has changed since it was read: read it again, then repeat with the new generation or revision."
 		}
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusTooManyRequests:
+	case http.StatusBadGateway,
+		http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout,
+		http.StatusTooManyRequests:
 		t.Code, t.Next = ExitUnavailable, "`starter doctor` shows which service is unavailable."
 	default:
 		t.Next = "The server's log has more, as request " + r.RequestID + "."
@@ -67,17 +70,19 @@ func (a *Client) errorOf(res *http.Response, raw []byte) error {
 	return t
 }
 
-// parseAPIError parses an error answer in the formats of Neutron, Placement, Blazar, the HTTP API for agents (/agent/v1) and /readyz.
+// parseAPIError parses an error answer in the formats of Neutron, Placement, Blazar, the HTTP API for agents
+// (/agent/v1) and /readyz.
 func parseAPIError(res *http.Response, raw []byte) *APIError {
 	r := &APIError{Status: res.StatusCode, RequestID: res.Header.Get("X-Openstack-Request-Id")}
 	var shapes struct {
-		NeutronError  struct{ Type, Message string }
-		Errors        []struct{ Detail, Code string }
-		ErrorMessage  string `json:"error_message"`
-		Message       string
-		Error         json.RawMessage
-		Checks        map[string]string // of /readyz
-		Informational []string          // of /readyz: the checks that do not decide whether the process is ready
+		NeutronError struct{ Type, Message string }
+		Errors       []struct{ Detail, Code string }
+		ErrorMessage string `json:"error_message"`
+		Message      string
+		Error        json.RawMessage
+		Checks       map[string]string // of /readyz
+		// of /readyz: the checks that do not decide whether the process is ready
+		Informational []string
 	}
 	_ = json.Unmarshal(raw, &shapes)
 	var inner struct{ Type, Message string }
@@ -102,15 +107,19 @@ func parseAPIError(res *http.Response, raw []byte) *APIError {
 	return r
 }
 
-// Parts of error messages that have the form of Python code. The APIs keep this form, because programs may depend on it.
+// Parts of error messages that have the form of Python code. The APIs keep this form, because programs may
+// depend on it.
 var (
-	pythonList       = regexp.MustCompile(`\['[^']*'(?:, '[^']*')*\]`)
-	unexpectedNames  = regexp.MustCompile(`Additional properties are not allowed \((.*) (was|were) unexpected\)`)
+	pythonList      = regexp.MustCompile(`\['[^']*'(?:, '[^']*')*\]`)
+	unexpectedNames = regexp.MustCompile(
+		`Additional properties are not allowed \((.*) (was|were) unexpected\)`,
+	)
 	schemaValidation = regexp.MustCompile(` Failed validating '.*$`)
 	unknownFilter    = regexp.MustCompile(`^(".*") is invalid attribute for filtering$`)
 )
 
-// inWords returns an error message without Python's forms of lists and without the part of the schema that a request violates.
+// inWords returns an error message without Python's forms of lists and without the part of the schema that a
+// request violates.
 func inWords(message string) string {
 	message = schemaValidation.ReplaceAllString(message, "")
 	message = pythonList.ReplaceAllStringFunc(message, func(list string) string {

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// cellLines converts a value to lines of a table cell. cellLines converts a list of objects to one line for each object, and
-// every other value to one line.
+// cellLines converts a value to lines of a table cell. cellLines converts a list of objects to one line for
+// each object, and every other value to one line.
 func cellLines(v any) []string {
 	all, ok := Objects(v)
 	if !ok || len(all) == 0 {
@@ -88,8 +88,8 @@ func listCell(v []any) string {
 	return strings.Join(parts, "; ")
 }
 
-// objectCell converts an object to the text of one cell. The text of the cell is the object's explanation if the object has one,
-// otherwise KEY=VALUE pairs if the object has no nested values, otherwise JSON.
+// objectCell converts an object to the text of one cell. The text of the cell is the object's explanation if
+// the object has one, otherwise KEY=VALUE pairs if the object has no nested values, otherwise JSON.
 func objectCell(o Object) string {
 	if len(o) == 0 {
 		return "-"
@@ -107,8 +107,8 @@ func objectCell(o Object) string {
 	return Sanitize(string(raw))
 }
 
-// flatPairs writes an object without nested values as KEY=VALUE. flatPairs skips empty values and time stamps. If the
-// object has nested values, flatPairs returns an empty string.
+// flatPairs writes an object without nested values as KEY=VALUE. flatPairs skips empty values and time
+// stamps. If the object has nested values, flatPairs returns an empty string.
 func flatPairs(o Object) string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(o)) {

@@ -35,7 +35,8 @@ func NewClient(baseURL, token string) *Client {
 	}}
 }
 
-// UseTLS makes the client use the PEM files of the settings for an https URL. UseTLS returns an error if it cannot read one of these files.
+// UseTLS makes the client use the PEM files of the settings for an https URL. UseTLS returns an error if it
+// cannot read one of these files.
 func (a *Client) UseTLS(files config.Client) error {
 	c, err := tlsConfig(files)
 	if err != nil {
@@ -47,7 +48,8 @@ func (a *Client) UseTLS(files config.Client) error {
 	return nil
 }
 
-// tlsConfig returns the TLS settings of the client: the trusted certificate authorities and the client certificate.
+// tlsConfig returns the TLS settings of the client: the trusted certificate authorities and the client
+// certificate.
 func tlsConfig(files config.Client) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if files.CAFile != "" {
@@ -72,9 +74,9 @@ func tlsConfig(files config.Client) (*tls.Config, error) {
 	return c, nil
 }
 
-// Do sends one request with the body `in` and decodes the answer into `out`. If `in` is nil, the request has no body; if `out` is
-// nil, Do ignores the body of the answer. `headers` contains the name of a header, its value, the name of the next header, and so
-// on.
+// Do sends one request with the body `in` and decodes the answer into `out`. If `in` is nil, the request has
+// no body; if `out` is nil, Do ignores the body of the answer. `headers` contains the name of a header, its
+// value, the name of the next header, and so on.
 func (a *Client) Do(ctx context.Context, method, path string, in, out any, headers ...string) error {
 	_, err := a.Send(ctx, method, path, in, out, headers...)
 	return err
@@ -93,7 +95,11 @@ func (a *Client) Send(ctx context.Context, method, path string, in, out any, hea
 	defer func() { _ = res.Body.Close() }()
 	raw, err := io.ReadAll(io.LimitReader(res.Body, 64<<20))
 	if err != nil {
-		return 0, Unavailable("the API at "+a.baseURL(path), "The connection broke during the answer; the request may or may not have been executed.", err)
+		return 0, Unavailable(
+			"the API at "+a.baseURL(path),
+			"The connection broke during the answer; the request may or may not have been executed.",
+			err,
+		)
 	}
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		return res.StatusCode, a.errorOf(res, raw)
@@ -102,7 +108,13 @@ func (a *Client) Send(ctx context.Context, method, path string, in, out any, hea
 		return res.StatusCode, nil
 	}
 	if err := Decode(raw, out); err != nil {
-		return res.StatusCode, Errorf(ExitOther, "Is --url a berth API?", "%s %s answered with a body that is not JSON", method, a.baseURL(path)+path)
+		return res.StatusCode, Errorf(
+			ExitOther,
+			"Is --url a berth API?",
+			"%s %s answered with a body that is not JSON",
+			method,
+			a.baseURL(path)+path,
+		)
 	}
 	return res.StatusCode, nil
 }
@@ -120,8 +132,8 @@ func (a *Client) unreachable(ctx context.Context, path string, err error) error 
 	return Unavailable("the API at "+a.baseURL(path), next, err)
 }
 
-// Copy copies the answer to a GET request to a writer while the answer arrives. Copy has no time limit. It returns an error if the answer
-// ends too early.
+// Copy copies the answer to a GET request to a writer while the answer arrives. Copy has no time limit. It
+// returns an error if the answer ends too early.
 func (a *Client) Copy(ctx context.Context, path string, to io.Writer) error {
 	req, err := a.newRequest(ctx, http.MethodGet, path, nil, nil)
 	if err != nil {
@@ -155,7 +167,11 @@ type brokenAnswer struct {
 func (b brokenAnswer) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = Unavailable("the API at "+b.url, "The connection broke during the answer, so the output is not complete.", err)
+		err = Unavailable(
+			"the API at "+b.url,
+			"The connection broke during the answer, so the output is not complete.",
+			err,
+		)
 	}
 	return n, err
 }
@@ -168,7 +184,12 @@ func (a *Client) baseURL(path string) string {
 	return a.BaseURL
 }
 
-func (a *Client) newRequest(ctx context.Context, method, path string, in any, headers []string) (*http.Request, error) {
+func (a *Client) newRequest(
+	ctx context.Context,
+	method, path string,
+	in any,
+	headers []string,
+) (*http.Request, error) {
 	var body io.Reader
 	if in != nil {
 		raw, err := json.Marshal(in)

@@ -12,14 +12,15 @@ type Action func(ctx context.Context, s *Session, args []string) error
 
 // Command is one row of the table of commands that Tree contains.
 type Command struct {
-	Words   string                      // for example "port show PORT": capitals are arguments, brackets mark optional ones
+	// for example "port show PORT": capitals are arguments, brackets mark optional ones
+	Words   string
 	Help    string                      // one line
 	Details string                      // longer help text, may be empty
 	Bind    func(*pflag.FlagSet) Action // declares the flags and returns the action
 }
 
-// RequireYes declares the flag --yes, and returns an action that refuses to run without --yes. Commands use RequireYes for
-// actions that no API call can undo.
+// RequireYes declares the flag --yes, and returns an action that refuses to run without --yes. Commands use
+// RequireYes for actions that no API call can undo.
 func RequireYes(f *pflag.FlagSet, act Action) Action {
 	yes := f.Bool("yes", false, "confirm an action that cannot be undone")
 	return func(ctx context.Context, s *Session, args []string) error {
@@ -30,8 +31,8 @@ func RequireYes(f *pflag.FlagSet, act Action) Action {
 	}
 }
 
-// SplitWords splits the usage of a command, for example "port show PORT", into the path of the command (port show) and
-// the names of the arguments (PORT).
+// SplitWords splits the usage of a command, for example "port show PORT", into the path of the command (port
+// show) and the names of the arguments (PORT).
 func SplitWords(words string) (path, arguments []string) {
 	for word := range strings.FieldsSeq(words) {
 		if word == strings.ToLower(word) {

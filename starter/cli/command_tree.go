@@ -39,12 +39,18 @@ func (t Tree) Root(s *Session) *cobra.Command {
 }
 
 func newGroup(name, help string) *cobra.Command {
-	return &cobra.Command{Use: name, Short: help, Args: cobra.ArbitraryArgs, RunE: func(c *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return c.Help()
-		}
-		return unknownCommand(c, args[0])
-	}, SuggestionsMinimumDistance: 2}
+	return &cobra.Command{
+		Use:   name,
+		Short: help,
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.Help()
+			}
+			return unknownCommand(c, args[0])
+		},
+		SuggestionsMinimumDistance: 2,
+	}
 }
 
 func seeHelp(c *cobra.Command) string { return "See `" + c.CommandPath() + " --help`." }
@@ -58,8 +64,8 @@ func unknownCommand(c *cobra.Command, word string) error {
 	return Errorf(ExitUsage, next, "%s has no command %q", c.CommandPath(), word)
 }
 
-// addCommand adds one command of the table to the tree. For example, it adds the command with the words "journal show SEQ" to the group
-// "journal", and creates the group if it does not exist.
+// addCommand adds one command of the table to the tree. For example, it adds the command with the words
+// "journal show SEQ" to the group "journal", and creates the group if it does not exist.
 func (t Tree) addCommand(root *cobra.Command, s *Session, row Command) {
 	path, arguments := SplitWords(row.Words)
 	parent := root
@@ -89,8 +95,8 @@ func (t Tree) addCommand(root *cobra.Command, s *Session, row Command) {
 	parent.AddCommand(c)
 }
 
-// subgroup returns the group with the given name below the command `parent`. If `parent` does not have a group with this name,
-// subgroup adds the group.
+// subgroup returns the group with the given name below the command `parent`. If `parent` does not have a
+// group with this name, subgroup adds the group.
 func (t Tree) subgroup(parent *cobra.Command, name string) *cobra.Command {
 	for _, c := range parent.Commands() {
 		if c.Name() == name {
@@ -116,7 +122,13 @@ func checkArguments(arguments []string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return Errorf(ExitUsage, seeHelp(c), "%s needs %s", c.CommandPath(), strings.Join(arguments[len(args):], " "))
+			return Errorf(
+				ExitUsage,
+				seeHelp(c),
+				"%s needs %s",
+				c.CommandPath(),
+				strings.Join(arguments[len(args):], " "),
+			)
 		case most >= 0 && len(args) > most:
 			return Errorf(ExitUsage, seeHelp(c), "%s does not take %q", c.CommandPath(), args[most])
 		}

@@ -8,8 +8,9 @@ import (
 	"berth/internal/config"
 )
 
-// Environment is the environment of the process. If the process does not have a variable, Environment takes the variable from the
-// address file of a development run ($BERTH_DATA/env, which `make run` writes). Environment implements envconfig.EnvLookup.
+// Environment is the environment of the process. If the process does not have a variable, Environment takes
+// the variable from the address file of a development run ($BERTH_DATA/env, which `make run` writes).
+// Environment implements envconfig.EnvLookup.
 type Environment struct {
 	process map[string]string
 	file    map[string]string
@@ -21,8 +22,8 @@ func (e Environment) LookupEnv(name string) (string, bool) {
 	return value, value != ""
 }
 
-// Environ lists the variables of the process and of the address file as NAME=VALUE. If both the process and the address file have
-// a variable, Environ lists the value of the process.
+// Environ lists the variables of the process and of the address file as NAME=VALUE. If both the process and
+// the address file have a variable, Environ lists the value of the process.
 func (e Environment) Environ() []string {
 	all := make([]string, 0, len(e.process)+len(e.file))
 	for name, value := range e.process {
@@ -45,8 +46,8 @@ func (e Environment) Get(name string) string {
 	return value
 }
 
-// readEnvironment reads the process environment, and the address file in the data folder that BERTH_DATA names. A
-// missing address file is not an error.
+// readEnvironment reads the process environment, and the address file in the data folder that BERTH_DATA
+// names. A missing address file is not an error.
 func readEnvironment(environ []string) (Environment, error) {
 	e := Environment{process: map[string]string{}}
 	for _, pair := range environ {

@@ -65,11 +65,16 @@ func UsageError(format string, args ...any) *Error { return Errorf(ExitUsage, ""
 
 // Unavailable makes the error for a service that cannot be reached.
 func Unavailable(what, next string, err error) *Error {
-	return &Error{Code: ExitUnavailable, What: "cannot reach " + what, Next: next, Err: err}
+	return &Error{
+		Code: ExitUnavailable,
+		What: "cannot reach " + what,
+		Next: next,
+		Err:  err,
+	}
 }
 
-// Cause returns the text of an error of a network client without the operation and the address, because the message in which
-// starter prints this text already names the operation and the address.
+// Cause returns the text of an error of a network client without the operation and the address, because the
+// message in which starter prints this text already names the operation and the address.
 func Cause(err error) string {
 	var op *net.OpError
 	var request *url.Error
@@ -111,8 +116,9 @@ type Interruption struct{ syscall.Signal }
 
 func (i Interruption) Error() string { return "interrupted" }
 
-// Interrupted returns the error of a command that returned err. If a signal has ended the command, the exit code is 128 plus the number of
-// the signal, as in a shell; the advice says what became of the thing that the command waited for.
+// Interrupted returns the error of a command that returned err. If a signal has ended the command, the exit
+// code is 128 plus the number of the signal, as in a shell; the advice says what became of the thing that the
+// command waited for.
 func Interrupted(ctx context.Context, err error) error {
 	var i Interruption
 	if err == nil || !errors.As(context.Cause(ctx), &i) {
@@ -126,8 +132,8 @@ func Interrupted(ctx context.Context, err error) error {
 	return interrupted
 }
 
-// ReportError prints an error, and the advice for the user if the error has one. Errors of other packages may contain the URL of a setting,
-// so ReportError hides the user and the password of each URL.
+// ReportError prints an error, and the advice for the user if the error has one. Errors of other packages may
+// contain the URL of a setting, so ReportError hides the user and the password of each URL.
 func ReportError(w io.Writer, err error) {
 	fmt.Fprintf(w, "starter: %s\n", Sanitize(safeurl.Redact(err.Error())))
 	var e *Error

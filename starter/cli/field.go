@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Field is an attribute of a resource, together with the command-line flag of `create` and `set` that sets the
-// attribute.
+// Field is an attribute of a resource, together with the command-line flag of `create` and `set` that sets
+// the attribute.
 type Field struct {
 	Flag, Key, Help string
 	Parse           Parser
@@ -19,8 +19,8 @@ type Field struct {
 	Repeatable      bool   // the flag may be repeated
 }
 
-// Parser converts the values of a command-line flag to the value of an attribute. `values` has one item; only a repeatable field
-// can have several.
+// Parser converts the values of a command-line flag to the value of an attribute. `values` has one item; only
+// a repeatable field can have several.
 type Parser func(ctx context.Context, s *Session, values []string) (any, error)
 
 // Text is a Parser that returns the value unchanged.
@@ -74,16 +74,21 @@ func CommaList(_ context.Context, _ *Session, values []string) (any, error) {
 	return all, nil
 }
 
-// Reference returns a Parser that converts the name or ID of an object of the resource r to the ID of the object.
+// Reference returns a Parser that converts the name or ID of an object of the resource r to the ID of the
+// object.
 func Reference(r *Resource) Parser {
 	return func(ctx context.Context, s *Session, values []string) (any, error) {
 		return r.Resolve(ctx, s, values[0])
 	}
 }
 
-// DeclareFields declares the flags of the fields for one command, create or set. The function that DeclareFields
-// returns makes the body of a request from the flags that the user has given.
-func DeclareFields(f *pflag.FlagSet, fields []Field, command string) func(ctx context.Context, s *Session) (Object, error) {
+// DeclareFields declares the flags of the fields for one command, create or set. The function that
+// DeclareFields returns makes the body of a request from the flags that the user has given.
+func DeclareFields(
+	f *pflag.FlagSet,
+	fields []Field,
+	command string,
+) func(ctx context.Context, s *Session) (Object, error) {
 	values := make([]func() []string, len(fields))
 	for i, fl := range fields {
 		if fl.OnlyFor != "" && fl.OnlyFor != command {
@@ -113,8 +118,8 @@ func DeclareFields(f *pflag.FlagSet, fields []Field, command string) func(ctx co
 	}
 }
 
-// Integer converts a decoded JSON number to an int64. Integer returns -1 for every value that is not a JSON number, and
-// for a missing attribute.
+// Integer converts a decoded JSON number to an int64. Integer returns -1 for every value that is not a JSON
+// number, and for a missing attribute.
 func Integer(v any) int64 {
 	n, ok := v.(json.Number)
 	if !ok {

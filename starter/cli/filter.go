@@ -8,10 +8,12 @@ import (
 	"strings"
 )
 
-// filters are the filters of a list that starter applies itself, because the API ignores them: the values by attribute.
+// filters are the filters of a list that starter applies itself, because the API ignores them: the values by
+// attribute.
 type filters map[string][]string
 
-// splitQuery splits the query of a list into the parameters that the API knows and the filters that it ignores.
+// splitQuery splits the query of a list into the parameters that the API knows and the filters that it
+// ignores.
 func (r *Resource) splitQuery(query url.Values) (url.Values, filters, error) {
 	if !r.IgnoresFilters {
 		return query, nil, nil
@@ -25,13 +27,20 @@ func (r *Resource) splitQuery(query url.Values) (url.Values, filters, error) {
 		}
 	}
 	if len(known) > 0 && len(ignored) > 0 {
-		return nil, nil, UsageError("the API applies %s before starter can filter by %s; give only one of them",
-			strings.Join(slices.Sorted(maps.Keys(known)), " and "), strings.Join(slices.Sorted(maps.Keys(ignored)), " and "))
+		return nil, nil, UsageError(
+			"the API applies %s before starter can filter by %s; give only one of them",
+			strings.Join(
+				slices.Sorted(maps.Keys(known)),
+				" and ",
+			),
+			strings.Join(slices.Sorted(maps.Keys(ignored)), " and "),
+		)
 	}
 	return known, ignored, nil
 }
 
-// apply returns the objects that match all filters. apply returns an error if a filter names an attribute that no object has.
+// apply returns the objects that match all filters. apply returns an error if a filter names an attribute
+// that no object has.
 func (f filters) apply(r *Resource, all []Object) ([]Object, error) {
 	if len(f) == 0 {
 		return all, nil
@@ -47,8 +56,13 @@ func (f filters) apply(r *Resource, all []Object) ([]Object, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		if !attributes[name] {
-			return nil, Errorf(ExitUsage, "The attributes are "+strings.Join(slices.Sorted(maps.Keys(attributes)), ", ")+".",
-				"no %s has the attribute %q", r.Name, name)
+			return nil, Errorf(
+				ExitUsage,
+				"The attributes are "+strings.Join(slices.Sorted(maps.Keys(attributes)), ", ")+".",
+				"no %s has the attribute %q",
+				r.Name,
+				name,
+			)
 		}
 	}
 	return slices.DeleteFunc(all, func(o Object) bool { return !f.match(o) }), nil

@@ -16,8 +16,8 @@ type Printer struct {
 	Format string
 }
 
-// PrintObject prints one object. In the table format, PrintObject prints the attributes in `columns` first, then all other
-// attributes of the object except links.
+// PrintObject prints one object. In the table format, PrintObject prints the attributes in `columns` first,
+// then all other attributes of the object except links.
 func (p *Printer) PrintObject(o Object, columns []string) error {
 	if p.Format != "table" {
 		return p.PrintDocument(o)
@@ -46,8 +46,8 @@ func (p *Printer) PrintObject(o Object, columns []string) error {
 // ExplanationKey is the attribute in which the API explains the status of an object.
 const ExplanationKey = "berth:why"
 
-// PrintList prints a list of objects. In the table format, PrintList prints only the attributes in `columns` of each
-// object.
+// PrintList prints a list of objects. In the table format, PrintList prints only the attributes in `columns`
+// of each object.
 func (p *Printer) PrintList(all []Object, columns []string) error {
 	if p.Format != "table" {
 		return p.PrintDocument(all)
@@ -72,8 +72,8 @@ func (p *Printer) PrintDocument(v any) error {
 	return e.Encode(v)
 }
 
-// PrintNextDocument prints a document after another document was printed. In the YAML format, PrintNextDocument prints
-// a separator between the two documents.
+// PrintNextDocument prints a document after another document was printed. In the YAML format,
+// PrintNextDocument prints a separator between the two documents.
 func (p *Printer) PrintNextDocument(v any) error {
 	if p.Format == "yaml" {
 		if _, err := fmt.Fprintln(p.Writer, "---"); err != nil {
@@ -100,7 +100,8 @@ func (p *Printer) printYAML(v any) error {
 	return err
 }
 
-// PrintMessage prints the sentence `format` in the table format, and the value v in the formats JSON and YAML.
+// PrintMessage prints the sentence `format` in the table format, and the value v in the formats JSON and
+// YAML.
 func (p *Printer) PrintMessage(v any, format string, args ...any) error {
 	if p.Format != "table" {
 		return p.PrintDocument(v)

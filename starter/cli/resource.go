@@ -11,20 +11,23 @@ import (
 	"github.com/google/uuid"
 )
 
-// Resource describes a collection of the API, for example the ports. The methods of Resource list, show, create, change and
-// delete the objects of every collection with the same code.
+// Resource describes a collection of the API, for example the ports. The methods of Resource list, show,
+// create, change and delete the objects of every collection with the same code.
 type Resource struct {
-	Name                   string // on the command line
-	Path                   string // URL path of the collection
-	SingularKey, PluralKey string // envelope keys of one object and of a list; SingularKey is empty if the API sends the object without envelope
+	Name string // on the command line
+	Path string // URL path of the collection
+	// envelope keys of one object and of a list; SingularKey is empty if the API sends the object without
+	// envelope
+	SingularKey, PluralKey string
 	IDKey, NameKey         string // attributes that hold the ID and the name
 	NameFilter             string // query parameter that filters by name; empty: Resolve reads the whole list
 	IsID                   func(string) bool
-	// IgnoresFilters is true if the API ignores the query parameters of a list, except Parameters. Then List filters the objects itself.
+	// IgnoresFilters is true if the API ignores the query parameters of a list, except Parameters. Then List
+	// filters the objects itself.
 	IgnoresFilters bool
 	Parameters     []string
-	// PageParameter is the query parameter for the next page of a list: the ID of the last object on the page before. Empty: an answer
-	// contains the whole list.
+	// PageParameter is the query parameter for the next page of a list: the ID of the last object on the page
+	// before. Empty: an answer contains the whole list.
 	PageParameter string
 	Columns       []string // columns of the list
 	Fields        []Field
@@ -39,8 +42,8 @@ func IsUUID(s string) bool {
 // Digits matches a decimal number.
 var Digits = regexp.MustCompile(`^[0-9]+$`)
 
-// Resolve returns the ID of the object with the given name or ID. Resolve returns an error if no object, or more than one
-// object, has the given name.
+// Resolve returns the ID of the object with the given name or ID. Resolve returns an error if no object, or
+// more than one object, has the given name.
 func (r *Resource) Resolve(ctx context.Context, s *Session, word string) (string, error) {
 	if r.IsID(word) {
 		return strings.ToLower(word), nil
@@ -61,11 +64,24 @@ func (r *Resource) Resolve(ctx context.Context, s *Session, word string) (string
 	}
 	switch len(ids) {
 	case 0:
-		return "", Errorf(ExitNotFound, "`starter "+r.Name+" list` lists all.", "no %s is named %q", r.Name, word)
+		return "", Errorf(
+			ExitNotFound,
+			"`starter "+r.Name+" list` lists all.",
+			"no %s is named %q",
+			r.Name,
+			word,
+		)
 	case 1:
 		return ids[0], nil
 	default:
-		return "", Errorf(ExitConflict, "Name it by its ID: "+strings.Join(ids, ", "), "%d %ss are named %q", len(ids), r.Name, word)
+		return "", Errorf(
+			ExitConflict,
+			"Name it by its ID: "+strings.Join(ids, ", "),
+			"%d %ss are named %q",
+			len(ids),
+			r.Name,
+			word,
+		)
 	}
 }
 
@@ -79,7 +95,8 @@ func (r *Resource) List(ctx context.Context, s *Session, query url.Values) ([]Ob
 	if err != nil {
 		return nil, err
 	}
-	for last := all; r.PageParameter != "" && len(ignored) > 0 && len(last) > 0; all = append(all, last...) { // the filters need the whole list
+	// the filters need the whole list
+	for last := all; r.PageParameter != "" && len(ignored) > 0 && len(last) > 0; all = append(all, last...) {
 		query.Set(r.PageParameter, Cell(last[len(last)-1][r.IDKey]))
 		if last, err = r.page(ctx, s, query); err != nil {
 			return nil, err
@@ -100,7 +117,13 @@ func (r *Resource) page(ctx context.Context, s *Session, query url.Values) ([]Ob
 	}
 	all, ok := Objects(envelope[r.PluralKey])
 	if !ok {
-		return nil, Errorf(ExitOther, "Is --url a berth API?", "GET %s answered without %q", path, r.PluralKey)
+		return nil, Errorf(
+			ExitOther,
+			"Is --url a berth API?",
+			"GET %s answered without %q",
+			path,
+			r.PluralKey,
+		)
 	}
 	return all, nil
 }
@@ -123,9 +146,15 @@ func (r *Resource) Create(ctx context.Context, s *Session, body Object) (Object,
 	return r.Unwrap(o), nil
 }
 
-// Update sends a PUT request and returns the changed object. `headers` contains the name of a header, its value, the
-// name of the next header, and so on.
-func (r *Resource) Update(ctx context.Context, s *Session, id string, body Object, headers ...string) (Object, error) {
+// Update sends a PUT request and returns the changed object. `headers` contains the name of a header, its
+// value, the name of the next header, and so on.
+func (r *Resource) Update(
+	ctx context.Context,
+	s *Session,
+	id string,
+	body Object,
+	headers ...string,
+) (Object, error) {
 	var o Object
 	if err := s.API.Do(ctx, "PUT", r.ObjectPath(id), r.wrapBody(body), &o, headers...); err != nil {
 		return nil, err
@@ -133,8 +162,14 @@ func (r *Resource) Update(ctx context.Context, s *Session, id string, body Objec
 	return r.Unwrap(o), nil
 }
 
-// Delete sends a DELETE request. done is false if the API answered 202: the deletion was accepted and still runs.
-func (r *Resource) Delete(ctx context.Context, s *Session, id string, headers ...string) (done bool, err error) {
+// Delete sends a DELETE request. done is false if the API answered 202: the deletion was accepted and still
+// runs.
+func (r *Resource) Delete(
+	ctx context.Context,
+	s *Session,
+	id string,
+	headers ...string,
+) (done bool, err error) {
 	status, err := s.API.Send(ctx, "DELETE", r.ObjectPath(id), nil, nil, headers...)
 	return status != http.StatusAccepted, err
 }
@@ -149,8 +184,9 @@ func (r *Resource) wrapBody(body Object) Object {
 	return Object{r.SingularKey: body}
 }
 
-// takesBareBody reports whether the bodies of requests have no envelope (an outer object whose only key is SingularKey).
-// The bodies of Blazar's requests have no envelope, although the bodies of Blazar's answers have one.
+// takesBareBody reports whether the bodies of requests have no envelope (an outer object whose only key is
+// SingularKey). The bodies of Blazar's requests have no envelope, although the bodies of Blazar's answers
+// have one.
 func (r *Resource) takesBareBody() bool { return strings.HasPrefix(r.Path, "/reservation/") }
 
 // Unwrap returns the object in the envelope of an answer.

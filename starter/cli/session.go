@@ -17,14 +17,17 @@ import (
 // Session is the state of one run of a starter command: settings, clients and output.
 type Session struct {
 	*Settings
-	SettingsError error // error about invalid settings in the environment; only Open reports this error, so that --help works without valid settings
+	// error about invalid settings in the environment; only Open reports this error, so that --help works
+	// without valid settings
+	SettingsError error
 	API           *Client
 	Output        *Printer
 	Stderr        io.Writer
 	Now           func() time.Time // the clock of the session; tests set another clock
 	// Dial connects to a Temporal server; nil: client.DialContext.
 	Dial func(context.Context, client.Options) (client.Client, error)
-	// TimeoutFactor multiplies the time limits of the calls to services, except the limits that a flag sets; 0: 1.
+	// TimeoutFactor multiplies the time limits of the calls to services, except the limits that a flag sets;
+	// 0: 1.
 	TimeoutFactor int
 
 	temporalLock   sync.Mutex
@@ -61,7 +64,10 @@ func (s *Session) scale(limit time.Duration) time.Duration {
 }
 
 // WithTimeout returns a context that ends after the time limit, which TimeoutFactor multiplies.
-func (s *Session) WithTimeout(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+func (s *Session) WithTimeout(
+	ctx context.Context,
+	limit time.Duration,
+) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.scale(limit))
 }
 
@@ -72,21 +78,23 @@ func (s *Session) Close() {
 	}
 }
 
-// usesDevelopmentServer reports whether the address of Temporal comes from the address file of a development run. In
-// this case, starter does not read the user's own Temporal profile.
+// usesDevelopmentServer reports whether the address of Temporal comes from the address file of a development
+// run. In this case, starter does not read the user's own Temporal profile.
 func (s *Session) usesDevelopmentServer() bool {
 	return s.TemporalAddress != "" && s.TemporalAddress == s.Env.file["TEMPORAL_ADDRESS"]
 }
 
-// Temporal connects to the Temporal server at the first call, and returns the same client, or the same error, at every
-// later call.
+// Temporal connects to the Temporal server at the first call, and returns the same client, or the same error,
+// at every later call.
 func (s *Session) Temporal(ctx context.Context) (client.Client, error) {
 	s.temporalLock.Lock()
 	defer s.temporalLock.Unlock()
 	if s.temporalClient != nil || s.temporalError != nil {
 		return s.temporalClient, s.temporalError
 	}
-	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: s.Env, DisableFile: s.usesDevelopmentServer()})
+	options, err := envconfig.LoadClientOptions(
+		envconfig.LoadClientOptionsRequest{EnvLookup: s.Env, DisableFile: s.usesDevelopmentServer()},
+	)
 	if err != nil {
 		return nil, UsageError("Temporal's settings in the environment: %s", err)
 	}
@@ -101,7 +109,11 @@ func (s *Session) Temporal(ctx context.Context) (client.Client, error) {
 	defer cancel()
 	c, err := s.Dial(ctx, options)
 	if err != nil {
-		s.temporalError = Unavailable("Temporal at "+s.TemporalAddress, "Is it running? Start everything with `make run`, or set --address.", err)
+		s.temporalError = Unavailable(
+			"Temporal at "+s.TemporalAddress,
+			"Is it running? Start everything with `make run`, or set --address.",
+			err,
+		)
 		return nil, s.temporalError
 	}
 	s.temporalClient = c

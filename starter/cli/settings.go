@@ -12,20 +12,22 @@ import (
 	"berth/internal/config"
 )
 
-// Settings are the addresses and credentials that a starter command uses. The value of a flag has precedence over the
-// environment variable, and the environment variable has precedence over the address file that `make run` writes.
+// Settings are the addresses and credentials that a starter command uses. The value of a flag has precedence
+// over the environment variable, and the environment variable has precedence over the address file that `make
+// run` writes.
 type Settings struct {
 	config.Config
-	URL               string // of the API, without a trailing slash
-	Token             string
-	TemporalAddress   string // host:port of Temporal's frontend; if empty, Session.Temporal reads it from Temporal's own profile
+	URL   string // of the API, without a trailing slash
+	Token string
+	// host:port of Temporal's frontend; if empty, Session.Temporal reads it from Temporal's own profile
+	TemporalAddress   string
 	TemporalNamespace string
 	Env               Environment
 	Format            string // table, json or yaml
 }
 
-// ReadSettings reads the settings from an environment in the form of os.Environ. If the environment has invalid
-// settings, ReadSettings returns an error and also settings that are sufficient for --help.
+// ReadSettings reads the settings from an environment in the form of os.Environ. If the environment has
+// invalid settings, ReadSettings returns an error and also settings that are sufficient for --help.
 func ReadSettings(environ []string) (Settings, error) {
 	e, err := readEnvironment(environ)
 	c, invalid := config.Load(e.Environ())
@@ -34,8 +36,11 @@ func ReadSettings(environ []string) (Settings, error) {
 		err = &Error{Code: ExitUsage, What: "the environment has invalid settings", Err: err}
 	}
 	return Settings{
-		Config:            c,
-		URL:               cmp.Or(c.Client.URL, scheme(c)+"://"+clientAddress(cmp.Or(c.Listen, "127.0.0.1:8778"))),
+		Config: c,
+		URL: cmp.Or(
+			c.Client.URL,
+			scheme(c)+"://"+clientAddress(cmp.Or(c.Listen, "127.0.0.1:8778")),
+		),
 		Token:             cmp.Or(c.Client.Token, "admin"),
 		TemporalAddress:   e.Get("TEMPORAL_ADDRESS"),
 		TemporalNamespace: e.Get("TEMPORAL_NAMESPACE"),
@@ -55,8 +60,8 @@ func scheme(c config.Config) string {
 	return "http"
 }
 
-// operatorURL returns the URL of /operator/v1. It is the address of BERTH_OPERATOR_LISTEN only for the API of BERTH_LISTEN, because another
-// API has other addresses.
+// operatorURL returns the URL of /operator/v1. It is the address of BERTH_OPERATOR_LISTEN only for the API of
+// BERTH_LISTEN, because another API has other addresses.
 func (s *Settings) operatorURL() string {
 	scheme, address, _ := strings.Cut(s.URL, "://")
 	switch {
@@ -69,7 +74,8 @@ func (s *Settings) operatorURL() string {
 	}
 }
 
-// clientAddress converts an address to listen on into an address to connect to: a wildcard host becomes 127.0.0.1.
+// clientAddress converts an address to listen on into an address to connect to: a wildcard host becomes
+// 127.0.0.1.
 func clientAddress(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -83,10 +89,25 @@ func clientAddress(listen string) string {
 
 func (s *Settings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.URL, "url", s.URL, "URL of the API (BERTH_URL, else BERTH_LISTEN)")
-	f.StringVar(&s.Token, "token", s.Token, "X-Auth-Token for the API: admin or user:project with noauth (BERTH_TOKEN)")
+	f.StringVar(
+		&s.Token,
+		"token",
+		s.Token,
+		"X-Auth-Token for the API: admin or user:project with noauth (BERTH_TOKEN)",
+	)
 	f.Lookup("token").DefValue = "" // the help must not print a secret
-	f.StringVar(&s.TemporalAddress, "address", s.TemporalAddress, "host:port of Temporal's frontend (TEMPORAL_ADDRESS, else Temporal's own profile)")
-	f.StringVar(&s.TemporalNamespace, "namespace", s.TemporalNamespace, "Temporal namespace (TEMPORAL_NAMESPACE)")
+	f.StringVar(
+		&s.TemporalAddress,
+		"address",
+		s.TemporalAddress,
+		"host:port of Temporal's frontend (TEMPORAL_ADDRESS, else Temporal's own profile)",
+	)
+	f.StringVar(
+		&s.TemporalNamespace,
+		"namespace",
+		s.TemporalNamespace,
+		"Temporal namespace (TEMPORAL_NAMESPACE)",
+	)
 	f.StringVarP(&s.Format, "output", "o", s.Format, "output format: table, json or yaml")
 }
 

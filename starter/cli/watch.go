@@ -16,8 +16,8 @@ import (
 // MinInterval is the shortest allowed interval between two reads of a command with --watch.
 const MinInterval = 10 * time.Millisecond
 
-// Watcher prints a list or an object once. With --watch, Watcher then prints every change of the list or object until
-// the user interrupts the command.
+// Watcher prints a list or an object once. With --watch, Watcher then prints every change of the list or
+// object until the user interrupts the command.
 type Watcher struct {
 	enabled  *bool
 	interval *time.Duration
@@ -31,9 +31,14 @@ func WatchFlags(f *pflag.FlagSet) Watcher {
 	}
 }
 
-// List prints the list of objects that the function `read` returns. With --watch, List then prints every change of this
-// list.
-func (w Watcher) List(ctx context.Context, s *Session, r *Resource, read func(context.Context) ([]Object, error)) error {
+// List prints the list of objects that the function `read` returns. With --watch, List then prints every
+// change of this list.
+func (w Watcher) List(
+	ctx context.Context,
+	s *Session,
+	r *Resource,
+	read func(context.Context) ([]Object, error),
+) error {
 	all, err := read(ctx)
 	if err != nil {
 		return err
@@ -44,8 +49,14 @@ func (w Watcher) List(ctx context.Context, s *Session, r *Resource, read func(co
 	return w.follow(ctx, s, r, r.Columns, all, read)
 }
 
-// Show prints the object that the function `read` returns. With --watch, Show then prints every change of this object.
-func (w Watcher) Show(ctx context.Context, s *Session, r *Resource, read func(context.Context) (Object, error)) error {
+// Show prints the object that the function `read` returns. With --watch, Show then prints every change of
+// this object.
+func (w Watcher) Show(
+	ctx context.Context,
+	s *Session,
+	r *Resource,
+	read func(context.Context) (Object, error),
+) error {
 	o, err := read(ctx)
 	if err != nil {
 		return err
@@ -59,9 +70,16 @@ func (w Watcher) Show(ctx context.Context, s *Session, r *Resource, read func(co
 	})
 }
 
-// follow calls `read` again after every interval and prints the changes. If the API is unavailable, follow prints one message
-// about the outage and keeps calling `read`.
-func (w Watcher) follow(ctx context.Context, s *Session, r *Resource, keys []string, before []Object, read func(context.Context) ([]Object, error)) error {
+// follow calls `read` again after every interval and prints the changes. If the API is unavailable, follow
+// prints one message about the outage and keeps calling `read`.
+func (w Watcher) follow(
+	ctx context.Context,
+	s *Session,
+	r *Resource,
+	keys []string,
+	before []Object,
+	read func(context.Context) ([]Object, error),
+) error {
 	if *w.interval < MinInterval {
 		return UsageError("--every %s is below the minimum of %s", *w.interval, MinInterval)
 	}
@@ -95,10 +113,11 @@ func (w Watcher) follow(ctx context.Context, s *Session, r *Resource, keys []str
 	}
 }
 
-// printChanges prints what changed between two reads. `keys` are the attributes of the objects that printChanges compares. If
-// `keys` is empty, `before` and `now` contain a single object, and printChanges compares all attributes of this object. In the
-// table format, printChanges prints one line for each object that was added, changed or removed; in the formats JSON and YAML,
-// printChanges prints the whole document again.
+// printChanges prints what changed between two reads. `keys` are the attributes of the objects that
+// printChanges compares. If `keys` is empty, `before` and `now` contain a single object, and printChanges
+// compares all attributes of this object. In the table format, printChanges prints one line for each object
+// that was added, changed or removed; in the formats JSON and YAML, printChanges prints the whole document
+// again.
 func (w Watcher) printChanges(s *Session, r *Resource, keys []string, before, now []Object) error {
 	if s.Output.Format != "table" {
 		switch {
@@ -113,7 +132,10 @@ func (w Watcher) printChanges(s *Session, r *Resource, keys []string, before, no
 	var lines []string
 	for _, id := range slices.Sorted(maps.Keys(fresh)) {
 		if was, ok := old[id]; !ok {
-			lines = append(lines, r.Name+" "+r.DisplayName(fresh[id])+" is new: "+attributeLine(fresh[id], r.Columns))
+			lines = append(
+				lines,
+				r.Name+" "+r.DisplayName(fresh[id])+" is new: "+attributeLine(fresh[id], r.Columns),
+			)
 		} else if d := changedAttributes(was, fresh[id], keys); d != "" {
 			lines = append(lines, r.Name+" "+r.DisplayName(fresh[id])+" "+d)
 		}
@@ -141,8 +163,8 @@ func (r *Resource) byID(all []Object) map[string]Object {
 	return byID
 }
 
-// changedAttributes lists the attributes that changed, as "KEY: OLD → NEW". changedAttributes compares the attributes in
-// `keys`, or all attributes if `keys` is empty.
+// changedAttributes lists the attributes that changed, as "KEY: OLD → NEW". changedAttributes compares the
+// attributes in `keys`, or all attributes if `keys` is empty.
 func changedAttributes(was, is Object, keys []string) string {
 	if keys == nil {
 		both := maps.Clone(was)
