@@ -40,9 +40,17 @@ type createdPort struct{ id, name, server string }
 func demoCommand(*pflag.FlagSet) cli.Action {
 	return func(ctx context.Context, s *cli.Session, _ []string) error {
 		if s.Output.Format != "table" {
-			return cli.UsageError("the demo prints text only; it does not support --output %s", s.Output.Format)
+			return cli.UsageError(
+				"the demo prints text only; it does not support --output %s",
+				s.Output.Format,
+			)
 		}
-		d := &demonstration{Session: s, writer: s.Output.Writer, started: time.Now(), suffix: strings.ToLower(rand.Text()[:6])}
+		d := &demonstration{
+			Session: s,
+			writer:  s.Output.Writer,
+			started: time.Now(),
+			suffix:  strings.ToLower(rand.Text()[:6]),
+		}
 		for _, part := range []struct {
 			title string
 			run   func(context.Context) error
@@ -56,7 +64,12 @@ func demoCommand(*pflag.FlagSet) cli.Action {
 			d.part++
 			fmt.Fprintf(d.writer, "\n%d. %s\n", d.part, part.title)
 			if err := part.run(ctx); err != nil {
-				return fmt.Errorf("the demo failed after %.3f s in part %d: %w", time.Since(d.started).Seconds(), d.part, err)
+				return fmt.Errorf(
+					"the demo failed after %.3f s in part %d: %w",
+					time.Since(d.started).Seconds(),
+					d.part,
+					err,
+				)
 			}
 		}
 		fmt.Fprintf(d.writer, "\nAll checks passed in %.1f s.\n", time.Since(d.started).Seconds())
@@ -78,16 +91,25 @@ func (d *demonstration) uniqueName(kind string) string { return kind + "-" + d.s
 
 // checkFailed makes the error for a failed check of the demo.
 func checkFailed(format string, args ...any) error {
-	return cli.Errorf(cli.ExitOther, "`starter doctor` checks the services; the worker's log has more.", format, args...)
+	return cli.Errorf(
+		cli.ExitOther,
+		"`starter doctor` checks the services; the worker's log has more.",
+		format,
+		args...)
 }
 
 // waitLimit is the maximum time that the demo waits for a result. Results usually take milliseconds.
 const waitLimit = time.Minute
 
-// waitUntil calls the function `condition` repeatedly until `condition` returns true or an error. An error that says that a service is
-// unavailable, for example because Temporal is slow, ends the wait only after the time `limit`. When the time `limit` has passed,
-// waitUntil returns an error that contains the text `what`.
-func (d *demonstration) waitUntil(ctx context.Context, limit time.Duration, what string, condition func(context.Context) (bool, error)) error {
+// waitUntil calls the function `condition` repeatedly until `condition` returns true or an error. An error
+// that says that a service is unavailable, for example because Temporal is slow, ends the wait only after the
+// time `limit`. When the time `limit` has passed, waitUntil returns an error that contains the text `what`.
+func (d *demonstration) waitUntil(
+	ctx context.Context,
+	limit time.Duration,
+	what string,
+	condition func(context.Context) (bool, error),
+) error {
 	started := time.Now()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -97,7 +119,13 @@ func (d *demonstration) waitUntil(ctx context.Context, limit time.Duration, what
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err == nil && !done && time.Since(started) > limit:
-			return cli.Errorf(cli.ExitWait, "`starter doctor` checks the services.", "%s: this did not happen within %s", what, limit)
+			return cli.Errorf(
+				cli.ExitWait,
+				"`starter doctor` checks the services.",
+				"%s: this did not happen within %s",
+				what,
+				limit,
+			)
 		case err != nil && (cli.ExitCode(err) != cli.ExitUnavailable || time.Since(started) > limit):
 			return err
 		case done:

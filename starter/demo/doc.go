@@ -1,2 +1,3 @@
-// Package demo has the command that demonstrates berth's main tasks with real requests and checks the results.
+// Package demo has the command that demonstrates berth's main tasks with real requests and checks the
+// results.
 package demo

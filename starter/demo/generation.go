@@ -20,9 +20,10 @@ type writeResult struct {
 	err    error
 }
 
-// raceWriters lets two writers send a write with the same generation at the same time. raceWriters returns the result of the
-// writer whose write succeeded, and the result of the writer whose write was rejected. If not exactly one write succeeded, or if
-// the other write was rejected for another reason than its generation, raceWriters returns an error.
+// raceWriters lets two writers send a write with the same generation at the same time. raceWriters returns
+// the result of the writer whose write succeeded, and the result of the writer whose write was rejected. If
+// not exactly one write succeeded, or if the other write was rejected for another reason than its generation,
+// raceWriters returns an error.
 func raceWriters(success int, write func(writer int) (int, error)) (won, lost writeResult, err error) {
 	var attempts [2]writeResult
 	var ready, done sync.WaitGroup
@@ -45,11 +46,18 @@ func raceWriters(success int, write func(writer int) (int, error)) (won, lost wr
 	case won.err != nil:
 		return won, lost, errors.Join(checkFailed("both writers were rejected"), won.err, lost.err)
 	case lost.err == nil:
-		return won, lost, checkFailed("both writers of one generation succeeded (%d and %d)", won.status, lost.status)
+		return won, lost, checkFailed(
+			"both writers of one generation succeeded (%d and %d)",
+			won.status,
+			lost.status,
+		)
 	case won.status != success:
 		return won, lost, checkFailed("the winner got %d instead of %d", won.status, success)
 	case !errors.As(lost.err, &r) || r.Status != http.StatusConflict || r.Type != "placement.concurrent_update":
-		return won, lost, errors.Join(checkFailed("the loser was not rejected with 409 placement.concurrent_update"), lost.err)
+		return won, lost, errors.Join(
+			checkFailed("the loser was not rejected with 409 placement.concurrent_update"),
+			lost.err,
+		)
 	}
 	return won, lost, nil
 }
@@ -71,10 +79,19 @@ func (d *demonstration) runGenerations(ctx context.Context) error {
 }
 
 // putAllocation replaces the allocations of a consumer.
-func (d *demonstration) putAllocation(ctx context.Context, consumer, provider string, vcpus int, generation any) (int, error) {
+func (d *demonstration) putAllocation(
+	ctx context.Context,
+	consumer, provider string,
+	vcpus int,
+	generation any,
+) (int, error) {
 	return d.API.Send(ctx, "PUT", resource.AllocationsPath+consumer, cli.Object{
-		"allocations": cli.Object{provider: cli.Object{"resources": cli.Object{"VCPU": vcpus}}},
-		"project_id":  "demo", "user_id": "demo", "consumer_type": "INSTANCE", "consumer_generation": generation}, nil)
+		"allocations":         cli.Object{provider: cli.Object{"resources": cli.Object{"VCPU": vcpus}}},
+		"project_id":          "demo",
+		"user_id":             "demo",
+		"consumer_type":       "INSTANCE",
+		"consumer_generation": generation,
+	}, nil)
 }
 
 func (d *demonstration) raceAllocations(ctx context.Context, provider string) error {
@@ -87,7 +104,12 @@ func (d *demonstration) raceAllocations(ctx context.Context, provider string) er
 		return err
 	}
 	generation := cli.Integer(read["consumer_generation"])
-	d.printStep("PUT /placement/allocations/{consumer}", "consumer %s has 1 VCPU at generation %d; two writers read this generation", consumer, generation)
+	d.printStep(
+		"PUT /placement/allocations/{consumer}",
+		"consumer %s has 1 VCPU at generation %d; two writers read this generation",
+		consumer,
+		generation,
+	)
 	amount := func(writer int) int { return 2 + writer }
 	won, lost, err := raceWriters(http.StatusNoContent, func(writer int) (int, error) {
 		return d.putAllocation(ctx, consumer, provider, amount(writer), generation)
@@ -95,8 +117,16 @@ func (d *demonstration) raceAllocations(ctx context.Context, provider string) er
 	if err != nil {
 		return err
 	}
-	d.printStep("two simultaneous PUTs", "writer %d (%d VCPU): %d; writer %d (%d VCPU): %s", won.writer+1, amount(won.writer), won.status,
-		lost.writer+1, amount(lost.writer), cli.Cause(errors.Unwrap(lost.err)))
+	d.printStep(
+		"two simultaneous PUTs",
+		"writer %d (%d VCPU): %d; writer %d (%d VCPU): %s",
+		won.writer+1,
+		amount(won.writer),
+		won.status,
+		lost.writer+1,
+		amount(lost.writer),
+		cli.Cause(errors.Unwrap(lost.err)),
+	)
 	if read, err = d.checkAllocated(ctx, consumer, provider, amount(won.writer)); err != nil {
 		return err
 	}
@@ -108,12 +138,23 @@ func (d *demonstration) raceAllocations(ctx context.Context, provider string) er
 	if _, err = d.checkAllocated(ctx, consumer, provider, amount(lost.writer)); err != nil {
 		return err
 	}
-	d.printStep("read again, PUT again", "writer %d with generation %d: %d; the consumer has %d VCPU", lost.writer+1, current, status, amount(lost.writer))
+	d.printStep(
+		"read again, PUT again",
+		"writer %d with generation %d: %d; the consumer has %d VCPU",
+		lost.writer+1,
+		current,
+		status,
+		amount(lost.writer),
+	)
 	return nil
 }
 
 // checkAllocated checks that the consumer has exactly one allocation: `vcpus` VCPUs of the provider.
-func (d *demonstration) checkAllocated(ctx context.Context, consumer, provider string, vcpus int) (cli.Object, error) {
+func (d *demonstration) checkAllocated(
+	ctx context.Context,
+	consumer, provider string,
+	vcpus int,
+) (cli.Object, error) {
 	o, err := resource.ConsumerAllocations(ctx, d.Session, consumer)
 	if err != nil {
 		return nil, err
@@ -138,18 +179,32 @@ func (d *demonstration) raceAggregates(ctx context.Context, provider string) err
 		return d.API.Send(ctx, "PUT", resource.Providers.ObjectPath(provider)+"/aggregates",
 			cli.Object{"aggregates": aggregates, "resource_provider_generation": generation}, nil)
 	}
-	won, lost, err := raceWriters(http.StatusOK, func(writer int) (int, error) { return put(generation, aggregateIDs[writer]) })
+	won, lost, err := raceWriters(
+		http.StatusOK,
+		func(writer int) (int, error) { return put(generation, aggregateIDs[writer]) },
+	)
 	if err != nil {
 		return err
 	}
-	d.printStep("two simultaneous PUTs …/aggregates", "both at generation %d: writer %d: %d; writer %d: %s", generation, won.writer+1, won.status,
-		lost.writer+1, cli.Cause(errors.Unwrap(lost.err)))
+	d.printStep(
+		"two simultaneous PUTs …/aggregates",
+		"both at generation %d: writer %d: %d; writer %d: %s",
+		generation,
+		won.writer+1,
+		won.status,
+		lost.writer+1,
+		cli.Cause(errors.Unwrap(lost.err)),
+	)
 	if read, err = resource.ProviderAggregates(ctx, d.Session, provider); err != nil {
 		return err
 	}
 	current := cli.Integer(read["resource_provider_generation"])
 	if read["aggregates"] == nil || cli.Cell(read["aggregates"]) != aggregateIDs[won.writer] {
-		return checkFailed("the provider should be in the winner's aggregate %s but is in %s", aggregateIDs[won.writer], cli.Cell(read["aggregates"]))
+		return checkFailed(
+			"the provider should be in the winner's aggregate %s but is in %s",
+			aggregateIDs[won.writer],
+			cli.Cell(read["aggregates"]),
+		)
 	}
 	status, err := put(current, aggregateIDs[:]...)
 	if err != nil {
@@ -159,8 +214,17 @@ func (d *demonstration) raceAggregates(ctx context.Context, provider string) err
 		return err
 	}
 	if all, _ := read["aggregates"].([]any); len(all) != 2 {
-		return checkFailed("the provider should be in both aggregates but is in %s", cli.Cell(read["aggregates"]))
+		return checkFailed(
+			"the provider should be in both aggregates but is in %s",
+			cli.Cell(read["aggregates"]),
+		)
 	}
-	d.printStep("read again, PUT again", "writer %d with generation %d: %d; the provider is in both aggregates", lost.writer+1, current, status)
+	d.printStep(
+		"read again, PUT again",
+		"writer %d with generation %d: %d; the provider is in both aggregates",
+		lost.writer+1,
+		current,
+		status,
+	)
 	return nil
 }

@@ -9,25 +9,29 @@ import (
 	"berth/starter/cli"
 )
 
-// combination lists the statuses that reservations and events may have while a lease has a certain status. The table of
-// combinations follows Blazar's specification of leases. The table does not use berth's own lease rules, because the
-// demo checks these rules.
+// combination lists the statuses that reservations and events may have while a lease has a certain status.
+// The table of combinations follows Blazar's specification of leases. The table does not use berth's own
+// lease rules, because the demo checks these rules.
 type combination struct {
 	reservation []string
 	start, end  []string
 }
 
 var allowedCombinations = map[string]combination{
-	"CREATING":    {[]string{"pending"}, []string{"UNDONE"}, []string{"UNDONE"}},
-	"PENDING":     {[]string{"pending"}, []string{"UNDONE"}, []string{"UNDONE"}},
-	"STARTING":    {[]string{"pending", "active", "error"}, []string{"IN_PROGRESS"}, []string{"UNDONE"}},
-	"ACTIVE":      {[]string{"active"}, []string{"DONE"}, []string{"UNDONE"}},
-	"TERMINATING": {[]string{"active", "deleted", "error"}, []string{"DONE", "ERROR"}, []string{"IN_PROGRESS"}},
-	"TERMINATED":  {[]string{"deleted"}, []string{"DONE"}, []string{"DONE"}},
+	"CREATING": {[]string{"pending"}, []string{"UNDONE"}, []string{"UNDONE"}},
+	"PENDING":  {[]string{"pending"}, []string{"UNDONE"}, []string{"UNDONE"}},
+	"STARTING": {[]string{"pending", "active", "error"}, []string{"IN_PROGRESS"}, []string{"UNDONE"}},
+	"ACTIVE":   {[]string{"active"}, []string{"DONE"}, []string{"UNDONE"}},
+	"TERMINATING": {
+		[]string{"active", "deleted", "error"},
+		[]string{"DONE", "ERROR"},
+		[]string{"IN_PROGRESS"},
+	},
+	"TERMINATED": {[]string{"deleted"}, []string{"DONE"}, []string{"DONE"}},
 }
 
-// leaseView contains the statuses of a lease, of the lease's reservation and of the lease's events, as one answer of
-// the API shows them.
+// leaseView contains the statuses of a lease, of the lease's reservation and of the lease's events, as one
+// answer of the API shows them.
 type leaseView struct {
 	status       string
 	reservations []string
@@ -38,7 +42,12 @@ type leaseView struct {
 }
 
 func newLeaseView(o cli.Object) leaseView {
-	v := leaseView{status: fmt.Sprint(o["status"]), events: map[string]string{}, due: map[string]string{}, updated: map[string]string{}}
+	v := leaseView{
+		status:  fmt.Sprint(o["status"]),
+		events:  map[string]string{},
+		due:     map[string]string{},
+		updated: map[string]string{},
+	}
 	all, _ := cli.Objects(o["reservations"])
 	for _, r := range all {
 		v.reservation = fmt.Sprint(r["id"])
@@ -47,7 +56,13 @@ func newLeaseView(o cli.Object) leaseView {
 	all, _ = cli.Objects(o["events"])
 	for _, e := range all {
 		kind := fmt.Sprint(e["event_type"])
-		v.events[kind], v.due[kind], v.updated[kind] = fmt.Sprint(e["status"]), fmt.Sprint(e["time"]), fmt.Sprint(e["updated_at"])
+		v.events[kind], v.due[kind], v.updated[kind] = fmt.Sprint(
+			e["status"],
+		), fmt.Sprint(
+			e["time"],
+		), fmt.Sprint(
+			e["updated_at"],
+		)
 	}
 	return v
 }
@@ -57,7 +72,12 @@ func (v leaseView) String() string {
 	for _, kind := range slices.Sorted(maps.Keys(v.events)) {
 		events = append(events, kind+" "+v.events[kind])
 	}
-	return fmt.Sprintf("lease %-11s  reservation %-7s  %s", v.status, strings.Join(v.reservations, ","), strings.Join(events, ", "))
+	return fmt.Sprintf(
+		"lease %-11s  reservation %-7s  %s",
+		v.status,
+		strings.Join(v.reservations, ","),
+		strings.Join(events, ", "),
+	)
 }
 
 // check returns an error unless the table of allowed combinations contains the statuses of the view.

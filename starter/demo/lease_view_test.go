@@ -10,7 +10,10 @@ import (
 // leaseObject makes a lease in the JSON format of the API.
 func leaseObject(status, reservation, start, end string) cli.Object {
 	return cli.Object{"status": status, "reservations": []any{cli.Object{"id": "r", "status": reservation}},
-		"events": []any{cli.Object{"event_type": "start_lease", "status": start}, cli.Object{"event_type": "end_lease", "status": end}}}
+		"events": []any{
+			cli.Object{"event_type": "start_lease", "status": start},
+			cli.Object{"event_type": "end_lease", "status": end},
+		}}
 }
 
 func TestLeaseView_AllowsOnlyTheCombinationsOfTheLeaseContract(t *testing.T) {
@@ -33,7 +36,12 @@ func TestLeaseView_AllowsOnlyTheCombinationsOfTheLeaseContract(t *testing.T) {
 				for _, end := range events {
 					row := fmt.Sprintf("%s %s %s %s", status, reservation, start, end)
 					if err := newLeaseView(leaseObject(status, reservation, start, end)).check(); (err == nil) != allowed[row] {
-						t.Errorf("check the statuses %s: got error %v, want allowed %v", row, err, allowed[row])
+						t.Errorf(
+							"check the statuses %s: got error %v, want allowed %v",
+							row,
+							err,
+							allowed[row],
+						)
 					}
 				}
 			}

@@ -8,22 +8,46 @@ import (
 	"berth/internal/contract"
 )
 
-// runLinks prints commands and links with which the user can look at the objects that this run of the demo has created.
+// runLinks prints commands and links with which the user can look at the objects that this run of the demo
+// has created.
 func (d *demonstration) runLinks(context.Context) error {
-	workflows := []struct{ what, id string }{{"the port", contract.PortID(d.port.id)}, {"the lease", contract.LeaseID(d.lease)}}
+	workflows := []struct{ what, id string }{
+		{"the port", contract.PortID(d.port.id)},
+		{"the lease", contract.LeaseID(d.lease)},
+	}
 	for _, seq := range d.entries {
-		workflows = append(workflows, struct{ what, id string }{"journal entry " + seq, contract.JournalID(seq)})
+		workflows = append(
+			workflows,
+			struct{ what, id string }{"journal entry " + seq, contract.JournalID(seq)},
+		)
 	}
 	if ui := d.Env.Get("TEMPORAL_UI"); ui != "" {
 		fmt.Fprintf(d.writer, "  Temporal's UI:\n")
 		for _, w := range workflows {
-			fmt.Fprintf(d.writer, "    %-17s %s/namespaces/%s/workflows/%s\n", w.what, ui, d.TemporalNamespace, url.PathEscape(w.id))
+			fmt.Fprintf(
+				d.writer,
+				"    %-17s %s/namespaces/%s/workflows/%s\n",
+				w.what,
+				ui,
+				d.TemporalNamespace,
+				url.PathEscape(w.id),
+			)
 		}
 	}
 	fmt.Fprintf(d.writer, "  The temporal CLI (--address %s):\n", d.TemporalAddress)
 	d.printCommands([][2]string{
-		{fmt.Sprintf(`temporal workflow list -q '%s="DHCP"'`, contract.AttributeWaitingFor), "all objects that wait for a DHCP agent"},
-		{fmt.Sprintf(`temporal workflow query -w %s --type %s`, contract.PortID(d.port.id), contract.QueryWhy), "why the port has its status"},
+		{
+			fmt.Sprintf(`temporal workflow list -q '%s="DHCP"'`, contract.AttributeWaitingFor),
+			"all objects that wait for a DHCP agent",
+		},
+		{
+			fmt.Sprintf(
+				`temporal workflow query -w %s --type %s`,
+				contract.PortID(d.port.id),
+				contract.QueryWhy,
+			),
+			"why the port has its status",
+		},
 		{fmt.Sprintf(`temporal workflow show -w %s`, contract.PortID(d.port.id)), "its history"},
 	})
 	fmt.Fprintf(d.writer, "  starter:\n")

@@ -56,12 +56,18 @@ func (d *demonstration) runPort(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	d.printStep("last block removed", "port %s is ACTIVE, %d ms after the last signal and %.3f s after the demo began", d.port.name,
-		time.Since(signalled).Milliseconds(), time.Since(d.started).Seconds())
+	d.printStep(
+		"last block removed",
+		"port %s is ACTIVE, %d ms after the last signal and %.3f s after the demo began",
+		d.port.name,
+		time.Since(signalled).Milliseconds(),
+		time.Since(d.started).Seconds(),
+	)
 	return d.checkNovaEvent(ctx)
 }
 
-// checkAgentEnabled checks that the agent is enabled. The DHCP scheduler does not assign networks to disabled agents.
+// checkAgentEnabled checks that the agent is enabled. The DHCP scheduler does not assign networks to disabled
+// agents.
 func (d *demonstration) checkAgentEnabled(ctx context.Context, host string) error {
 	all, err := resource.Agents.List(ctx, d.Session, url.Values{"host": {host}})
 	if err != nil {
@@ -69,8 +75,13 @@ func (d *demonstration) checkAgentEnabled(ctx context.Context, host string) erro
 	}
 	for _, a := range all {
 		if a["admin_state_up"] != true {
-			return cli.Errorf(cli.ExitOther, "Enable it: starter agent set "+fmt.Sprint(a["id"])+" --admin-up true",
-				"the %v on %s is disabled, and the demo needs it", a["agent_type"], host)
+			return cli.Errorf(
+				cli.ExitOther,
+				"Enable it: starter agent set "+fmt.Sprint(a["id"])+" --admin-up true",
+				"the %v on %s is disabled, and the demo needs it",
+				a["agent_type"],
+				host,
+			)
 		}
 	}
 	return nil
@@ -84,16 +95,34 @@ func (d *demonstration) createPort(ctx context.Context) error {
 	}
 	d.network = fmt.Sprint(network["id"])
 	d.printStep("POST /networking/v2.0/networks", "network %s is created", network["name"])
-	subnet, err := resource.Subnets.Create(ctx, d.Session, cli.Object{"name": d.uniqueName("subnet"), "network_id": d.network, "ip_version": 4,
-		"cidr": "10.20.0.0/24", "enable_dhcp": true})
+	subnet, err := resource.Subnets.Create(
+		ctx,
+		d.Session,
+		cli.Object{
+			"name":        d.uniqueName("subnet"),
+			"network_id":  d.network,
+			"ip_version":  4,
+			"cidr":        "10.20.0.0/24",
+			"enable_dhcp": true,
+		},
+	)
 	if err != nil {
 		return err
 	}
 	d.subnet = fmt.Sprint(subnet["id"])
 	d.printStep("POST /networking/v2.0/subnets", "subnet %s with DHCP is created", subnet["name"])
 	d.port.server = uuid.NewString()
-	port, err := resource.Ports.Create(ctx, d.Session, cli.Object{"name": d.uniqueName("web"), "network_id": d.network, "binding:host_id": computeHost,
-		"device_owner": "compute:nova", "device_id": d.port.server})
+	port, err := resource.Ports.Create(
+		ctx,
+		d.Session,
+		cli.Object{
+			"name":            d.uniqueName("web"),
+			"network_id":      d.network,
+			"binding:host_id": computeHost,
+			"device_owner":    "compute:nova",
+			"device_id":       d.port.server,
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -102,34 +131,52 @@ func (d *demonstration) createPort(ctx context.Context) error {
 		return checkFailed("a new port should be DOWN, but its status is %v", port["status"])
 	}
 	if port["binding:vif_type"] != "ovs" {
-		return checkFailed("the port is not bound on %s: its vif_type is %v", computeHost, port["binding:vif_type"])
+		return checkFailed(
+			"the port is not bound on %s: its vif_type is %v",
+			computeHost,
+			port["binding:vif_type"],
+		)
 	}
-	d.printStep("POST /networking/v2.0/ports", "port %s is created, bound to %s, and DOWN", d.port.name, computeHost)
+	d.printStep(
+		"POST /networking/v2.0/ports",
+		"port %s is created, bound to %s, and DOWN",
+		d.port.name,
+		computeHost,
+	)
 	return nil
 }
 
-// checkBlockedBy waits until the port's workflow waits for exactly the given provisioning entities (DHCP, L2), and checks that
-// the port is DOWN.
+// checkBlockedBy waits until the port's workflow waits for exactly the given provisioning entities (DHCP,
+// L2), and checks that the port is DOWN.
 func (d *demonstration) checkBlockedBy(ctx context.Context, entities ...string) error {
 	var w contract.Why
 	workflow := contract.PortID(d.port.id)
-	err := d.waitUntil(ctx, waitLimit, workflow+" waits for "+strings.Join(entities, " and "), func(ctx context.Context) (bool, error) {
-		var err error
-		if w, err = diagnosis.QueryWhy(ctx, d.Session, workflow); err != nil {
-			if cli.ExitCode(err) == cli.ExitNotFound {
-				return false, nil // the relay has not started the workflow yet
+	err := d.waitUntil(
+		ctx,
+		waitLimit,
+		workflow+" waits for "+strings.Join(entities, " and "),
+		func(ctx context.Context) (bool, error) {
+			var err error
+			if w, err = diagnosis.QueryWhy(ctx, d.Session, workflow); err != nil {
+				if cli.ExitCode(err) == cli.ExitNotFound {
+					return false, nil // the relay has not started the workflow yet
+				}
+				return false, err
 			}
-			return false, err
-		}
-		var parties []string
-		for _, p := range w.Waiting {
-			parties = append(parties, p.For)
-		}
-		slices.Sort(parties)
-		return slices.Equal(parties, entities), nil
-	})
+			var parties []string
+			for _, p := range w.Waiting {
+				parties = append(parties, p.For)
+			}
+			slices.Sort(parties)
+			return slices.Equal(parties, entities), nil
+		},
+	)
 	if cli.ExitCode(err) == cli.ExitWait && w.Sentence != "" {
-		return checkFailed("the port should wait for %s, but the workflow answers: %s", strings.Join(entities, " and "), w.Sentence)
+		return checkFailed(
+			"the port should wait for %s, but the workflow answers: %s",
+			strings.Join(entities, " and "),
+			w.Sentence,
+		)
 	}
 	if err != nil {
 		return err
@@ -146,10 +193,20 @@ func (d *demonstration) checkBlockedBy(ctx context.Context, entities ...string) 
 }
 
 func (d *demonstration) signalComplete(ctx context.Context, entity, host string) error {
-	err := d.waitUntil(ctx, waitLimit, "Temporal accepts the signal", func(ctx context.Context) (bool, error) {
-		err := resource.SignalReport(ctx, d.Session, contract.PortID(d.port.id), contract.Report{Entity: entity, Host: host})
-		return err == nil, err
-	})
+	err := d.waitUntil(
+		ctx,
+		waitLimit,
+		"Temporal accepts the signal",
+		func(ctx context.Context) (bool, error) {
+			err := resource.SignalReport(
+				ctx,
+				d.Session,
+				contract.PortID(d.port.id),
+				contract.Report{Entity: entity, Host: host},
+			)
+			return err == nil, err
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -164,20 +221,26 @@ func (d *demonstration) checkNovaEvent(ctx context.Context) error {
 		return nil
 	}
 	found := 0
-	err := d.waitUntil(ctx, waitLimit, "Nova gets the network-vif-plugged event", func(ctx context.Context) (bool, error) {
-		raw, ok, err := queryStandIn(ctx, baseURL(d.Nova.URL)+"/_control/events")
-		if err != nil || !ok {
-			found = -1
-			return true, err
-		}
-		found = 0
-		for _, event := range listUnder(raw, "events") {
-			if event["name"] == "network-vif-plugged" && event["tag"] == d.port.id && event["server_uuid"] == d.port.server {
-				found++
+	err := d.waitUntil(
+		ctx,
+		waitLimit,
+		"Nova gets the network-vif-plugged event",
+		func(ctx context.Context) (bool, error) {
+			raw, ok, err := queryStandIn(ctx, baseURL(d.Nova.URL)+"/_control/events")
+			if err != nil || !ok {
+				found = -1
+				return true, err
 			}
-		}
-		return found > 0, nil
-	})
+			found = 0
+			for _, event := range listUnder(raw, "events") {
+				if event["name"] == "network-vif-plugged" && event["tag"] == d.port.id &&
+					event["server_uuid"] == d.port.server {
+					found++
+				}
+			}
+			return found > 0, nil
+		},
+	)
 	switch {
 	case err != nil:
 		return err
@@ -186,7 +249,11 @@ func (d *demonstration) checkNovaEvent(ctx context.Context) error {
 	case found > 1:
 		return checkFailed("Nova got %d network-vif-plugged events instead of one", found)
 	default:
-		d.printStep("POST /os-server-external-events", "Nova gets network-vif-plugged for server %s", d.port.server)
+		d.printStep(
+			"POST /os-server-external-events",
+			"Nova gets network-vif-plugged for server %s",
+			d.port.server,
+		)
 	}
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"berth/starter/cli"
 )
 
-// baseURL returns the scheme and host of a URL, without the path. A stub of an external service receives control
-// requests at paths below its base URL.
+// baseURL returns the scheme and host of a URL, without the path. A stub of an external service receives
+// control requests at paths below its base URL.
 func baseURL(address string) string {
 	u, err := url.Parse(address)
 	if address == "" || err != nil {
@@ -19,8 +19,8 @@ func baseURL(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// queryStandIn reads the requests or events that a stub of an external service has recorded. ok is false if the program that answers
-// at the URL is not a stub.
+// queryStandIn reads the requests or events that a stub of an external service has recorded. ok is false if
+// the program that answers at the URL is not a stub.
 func queryStandIn(ctx context.Context, url string) (raw any, ok bool, err error) {
 	a := &cli.Client{BaseURL: url, HTTP: &http.Client{Timeout: waitLimit}}
 	err = a.Do(ctx, "GET", "", nil, &raw)
@@ -36,7 +36,8 @@ func queryStandIn(ctx context.Context, url string) (raw any, ok bool, err error)
 	return raw, true, nil
 }
 
-// listUnder returns the objects of a JSON list. The list is `raw` itself, or the value of a key of the JSON object `raw`.
+// listUnder returns the objects of a JSON list. The list is `raw` itself, or the value of a key of the JSON
+// object `raw`.
 func listUnder(raw any, key string) []cli.Object {
 	if o, ok := raw.(cli.Object); ok {
 		raw = o[key]
