@@ -1,2 +1,3 @@
-// Package diagnosis has the commands that check and explain a running berth: doctor, why, probe and port watch.
+// Package diagnosis has the commands that check and explain a running berth: doctor, why, probe and port
+// watch.
 package diagnosis

@@ -24,12 +24,12 @@ type check struct {
 	run  func(ctx context.Context, s *cli.Session) (found string, err error)
 }
 
-// errNotConfigured means that a check is not possible, for example because the settings do not name the service, or because the token may
-// not read the path. The command doctor does not report this as a failure.
+// errNotConfigured means that a check is not possible, for example because the settings do not name the
+// service, or because the token may not read the path. The command doctor does not report this as a failure.
 var errNotConfigured = errors.New("not checked")
 
-// errWarning means that berth works but needs attention, or that an administrator has chosen the state that the check has found, for example
-// a paused journal. The command doctor does not report this as a failure.
+// errWarning means that berth works but needs attention, or that an administrator has chosen the state that
+// the check has found, for example a paused journal. The command doctor does not report this as a failure.
 var errWarning = errors.New("attention")
 
 const doctorHelp = "The result of a check is ok, WARN or FAIL, or - if the check was not possible. The exit code is 0 if no check is FAIL;\n" +
@@ -56,7 +56,11 @@ func doctorCommand(*pflag.FlagSet) cli.Action {
 		}
 		for _, err := range errs {
 			if err != nil {
-				return &cli.Error{Code: cli.ExitCode(err), What: "some checks failed", Next: "Each FAIL has advice on the next line."}
+				return &cli.Error{
+					Code: cli.ExitCode(err),
+					What: "some checks failed",
+					Next: "Each FAIL has advice on the next line.",
+				}
 			}
 		}
 		return nil
@@ -92,8 +96,9 @@ func checks() []check {
 	}
 }
 
-// resultRow makes the row of the output for a check. If the check failed, resultRow also returns its error. The errors of database drivers
-// contain the URL of the database, so resultRow hides the user and the password of each URL.
+// resultRow makes the row of the output for a check. If the check failed, resultRow also returns its error.
+// The errors of database drivers contain the URL of the database, so resultRow hides the user and the
+// password of each URL.
 func resultRow(name, found string, err error) (cli.Object, error) {
 	if err != nil {
 		found = safeurl.Redact(err.Error())
@@ -107,7 +112,12 @@ func resultRow(name, found string, err error) (cli.Object, error) {
 	case errors.Is(err, errWarning):
 		return cli.Object{"check": name, "state": "WARN", "found": found}, nil
 	case errors.As(err, &e):
-		return cli.Object{"check": name, "state": "FAIL", "found": found, "next": e.Next}, err
+		return cli.Object{
+			"check": name,
+			"state": "FAIL",
+			"found": found,
+			"next":  e.Next,
+		}, err
 	default:
 		return cli.Object{"check": name, "state": "FAIL", "found": found}, err
 	}
@@ -136,13 +146,25 @@ func checkDatabase(ctx context.Context, s *cli.Session) (string, error) {
 	found, err := db.Probe(ctx, s.DatabaseURL)
 	switch {
 	case errors.Is(err, db.ErrUnusable):
-		return "", &cli.Error{Code: cli.ExitUnavailable, What: "berth cannot work with the database", Err: err,
-			Next: "Does BERTH_DATABASE_URL name the primary server and berth's database? `starter migrate` updates the schema."}
+		return "", &cli.Error{
+			Code: cli.ExitUnavailable,
+			What: "berth cannot work with the database",
+			Err:  err,
+			Next: "Does BERTH_DATABASE_URL name the primary server and berth's database? `starter migrate` updates the schema.",
+		}
 	case err != nil:
-		return "", cli.Unavailable("the database", "Is PostgreSQL running, and is BERTH_DATABASE_URL correct?", err)
+		return "", cli.Unavailable(
+			"the database",
+			"Is PostgreSQL running, and is BERTH_DATABASE_URL correct?",
+			err,
+		)
 	case found.Schema > found.Program:
-		return "", fmt.Errorf("%w: the database has schema version %d, which is newer than version %d of this program; upgrade the processes that still have the old version",
-			errWarning, found.Schema, found.Program)
+		return "", fmt.Errorf(
+			"%w: the database has schema version %d, which is newer than version %d of this program; upgrade the processes that still have the old version",
+			errWarning,
+			found.Schema,
+			found.Program,
+		)
 	}
 	return fmt.Sprintf("reachable and writable, schema version %d", found.Schema), nil
 }

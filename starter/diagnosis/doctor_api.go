@@ -13,11 +13,12 @@ import (
 	"berth/starter/cli"
 )
 
-// maxEntryAge is the age from which on doctor reports FAIL for a journal entry that the controller does not have yet.
+// maxEntryAge is the age from which on doctor reports FAIL for a journal entry that the controller does not
+// have yet.
 const maxEntryAge = 5 * time.Minute
 
-// readAPI reads a JSON answer of the API. If the token may not read the path, or if the API is older and does not know the path, readAPI
-// returns errNotConfigured.
+// readAPI reads a JSON answer of the API. If the token may not read the path, or if the API is older and does
+// not know the path, readAPI returns errNotConfigured.
 func readAPI(ctx context.Context, s *cli.Session, path string, out any) error {
 	err := s.API.Do(ctx, "GET", path, nil, out)
 	if cli.IsStatus(err, http.StatusForbidden) || cli.IsStatus(err, http.StatusNotFound) {
@@ -45,12 +46,18 @@ func checkAPI(ctx context.Context, s *cli.Session) (string, error) {
 	}
 	var failed []string
 	for _, name := range found.Informational {
-		if result := found.Checks[name]; result != "ok" && name != "notes" && name != "keystone" { // doctor has checks of its own for these
+		if result := found.Checks[name]; result != "ok" && name != "notes" &&
+			name != "keystone" { // doctor has checks of its own for these
 			failed = append(failed, name+": "+result)
 		}
 	}
 	if len(failed) > 0 {
-		return "", fmt.Errorf("%w: %s is ready, but the work that follows a change (workflows, deliveries) is delayed: %s", errWarning, s.URL, strings.Join(failed, "; "))
+		return "", fmt.Errorf(
+			"%w: %s is ready, but the work that follows a change (workflows, deliveries) is delayed: %s",
+			errWarning,
+			s.URL,
+			strings.Join(failed, "; "),
+		)
 	}
 	return s.URL + " is ready", nil
 }
@@ -73,13 +80,18 @@ func checkNotes(ctx context.Context, s *cli.Session) (string, error) {
 	case !known:
 		return "", fmt.Errorf("%w: the API does not show whether notes are late", errNotConfigured)
 	case result != "ok":
-		return "", cli.Errorf(cli.ExitUnavailable, "Start a process with the role relay. The checks Temporal and namespace show why notes are late.", "%s", result)
+		return "", cli.Errorf(
+			cli.ExitUnavailable,
+			"Start a process with the role relay. The checks Temporal and namespace show why notes are late.",
+			"%s",
+			result,
+		)
 	}
 	return "no note waits longer than 10 seconds", nil
 }
 
-// checkSetAsideNotes checks that no note is set aside. berth sets a note aside if Temporal refuses it for a reason that concerns only this
-// note.
+// checkSetAsideNotes checks that no note is set aside. berth sets a note aside if Temporal refuses it for a
+// reason that concerns only this note.
 func checkSetAsideNotes(ctx context.Context, s *cli.Session) (string, error) {
 	var o struct {
 		SetAside int `json:"set_aside"`
@@ -88,8 +100,12 @@ func checkSetAsideNotes(ctx context.Context, s *cli.Session) (string, error) {
 		return "", err
 	}
 	if o.SetAside > 0 {
-		return "", cli.Errorf(cli.ExitOther, "`starter note list --state set-aside` shows the reasons, `starter note retry --all` delivers them now.",
-			"Temporal refuses %d notes, which are set aside", o.SetAside)
+		return "", cli.Errorf(
+			cli.ExitOther,
+			"`starter note list --state set-aside` shows the reasons, `starter note retry --all` delivers them now.",
+			"Temporal refuses %d notes, which are set aside",
+			o.SetAside,
+		)
 	}
 	return "Temporal refuses no note", nil
 }
@@ -131,7 +147,8 @@ func oldestEntry(ctx context.Context, s *cli.Session, states ...string) (*journa
 	return oldest, nil
 }
 
-// checkJournal warns if an administrator has paused the journal, and fails if an entry has failed or waits too long.
+// checkJournal warns if an administrator has paused the journal, and fails if an entry has failed or waits
+// too long.
 func checkJournal(ctx context.Context, s *cli.Session) (string, error) {
 	var o struct {
 		Pause struct {
@@ -145,15 +162,28 @@ func checkJournal(ctx context.Context, s *cli.Session) (string, error) {
 		return "", err
 	}
 	if p := o.Pause; p.Paused {
-		return "", fmt.Errorf("%w: the journal is paused by %s since %s: %s; `starter journal resume` ends the pause", errWarning, p.Actor, p.At, p.Reason)
+		return "", fmt.Errorf(
+			"%w: the journal is paused by %s since %s: %s; `starter journal resume` ends the pause",
+			errWarning,
+			p.Actor,
+			p.At,
+			p.Reason,
+		)
 	}
 	failed, err := oldestEntry(ctx, s, "failed")
 	if err != nil {
 		return "", err
 	}
 	if failed != nil {
-		return "", cli.Errorf(cli.ExitOther, fmt.Sprintf("`starter journal retry %d` sends it again, `starter journal skip %[1]d` gives it up.", failed.Seq),
-			"OpenDaylight has refused entry %s", failed)
+		return "", cli.Errorf(
+			cli.ExitOther,
+			fmt.Sprintf(
+				"`starter journal retry %d` sends it again, `starter journal skip %[1]d` gives it up.",
+				failed.Seq,
+			),
+			"OpenDaylight has refused entry %s",
+			failed,
+		)
 	}
 	waiting, err := oldestEntry(ctx, s, "pending", "processing")
 	if err != nil || waiting == nil {
@@ -161,10 +191,20 @@ func checkJournal(ctx context.Context, s *cli.Session) (string, error) {
 	}
 	age := s.Now().Sub(waiting.CreatedAt).Round(time.Second)
 	if age > maxEntryAge {
-		return "", cli.Errorf(cli.ExitUnavailable, fmt.Sprintf("`starter why journal/%d` says what it waits for.", waiting.Seq),
-			"the oldest entry has waited for %s, with %d attempts: entry %s", age, waiting.Attempts, waiting)
+		return "", cli.Errorf(
+			cli.ExitUnavailable,
+			fmt.Sprintf("`starter why journal/%d` says what it waits for.", waiting.Seq),
+			"the oldest entry has waited for %s, with %d attempts: entry %s",
+			age,
+			waiting.Attempts,
+			waiting,
+		)
 	}
-	return fmt.Sprintf("the oldest entry has waited for %s, with %d attempts", max(age, 0), waiting.Attempts), nil
+	return fmt.Sprintf(
+		"the oldest entry has waited for %s, with %d attempts",
+		max(age, 0),
+		waiting.Attempts,
+	), nil
 }
 
 // controllerRun has those attributes of a full sync, audit or repair that doctor reports.
@@ -177,31 +217,53 @@ type controllerRun struct {
 	Progress   []struct{ Missing, Different, Extra int }
 }
 
-// checkAudit reports the differences that the newest audit of the controller has found, unless they were repaired.
+// checkAudit reports the differences that the newest audit of the controller has found, unless they were
+// repaired.
 func checkAudit(ctx context.Context, s *cli.Session) (string, error) {
 	var o struct{ Runs []controllerRun }
 	if err := readAPI(ctx, s, "/journal/v1/runs", &o); err != nil {
 		return "", err
 	}
 	slices.SortFunc(o.Runs, func(a, b controllerRun) int { return int(b.ID - a.ID) })
-	done := slices.DeleteFunc(o.Runs, func(r controllerRun) bool { return r.State != "done" || r.FinishedAt == nil })
+	done := slices.DeleteFunc(
+		o.Runs,
+		func(r controllerRun) bool { return r.State != "done" || r.FinishedAt == nil },
+	)
 	at := slices.IndexFunc(done, func(r controllerRun) bool { return r.Kind == "audit" })
 	if at < 0 {
-		return "", fmt.Errorf("%w: no audit has compared OpenDaylight with berth; `starter odl audit` does", errNotConfigured)
+		return "", fmt.Errorf(
+			"%w: no audit has compared OpenDaylight with berth; `starter odl audit` does",
+			errNotConfigured,
+		)
 	}
 	audit := done[at]
 	var missing, different, extra int
 	for _, p := range audit.Progress {
 		missing, different, extra = missing+p.Missing, different+p.Different, extra+p.Extra
 	}
-	summary := fmt.Sprintf("audit %d at %s found %d missing, %d different and %d extra objects", audit.ID, audit.FinishedAt.UTC().Format(time.RFC3339), missing, different, extra)
-	repaired := slices.ContainsFunc(done[:at], func(r controllerRun) bool { return r.Plan == audit.ID || r.Kind == "full-sync" && extra == 0 })
+	summary := fmt.Sprintf(
+		"audit %d at %s found %d missing, %d different and %d extra objects",
+		audit.ID,
+		audit.FinishedAt.UTC().Format(time.RFC3339),
+		missing,
+		different,
+		extra,
+	)
+	repaired := slices.ContainsFunc(
+		done[:at],
+		func(r controllerRun) bool { return r.Plan == audit.ID || r.Kind == "full-sync" && extra == 0 },
+	)
 	switch {
 	case missing+different+extra == 0:
 		return summary, nil
 	case repaired:
 		return summary + ", which were repaired", nil
 	default:
-		return "", cli.Errorf(cli.ExitOther, fmt.Sprintf("`starter odl repair --plan %d` repairs them.", audit.ID), "%s", summary)
+		return "", cli.Errorf(
+			cli.ExitOther,
+			fmt.Sprintf("`starter odl repair --plan %d` repairs them.", audit.ID),
+			"%s",
+			summary,
+		)
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"berth/starter/cli"
 )
 
-// apiAnswers starts an API that answers each path in `bodies` with the JSON body of the path, and every other path with 404. The header Date
-// of each answer contains the given time. apiAnswers returns the URL of the API.
+// apiAnswers starts an API that answers each path in `bodies` with the JSON body of the path, and every other
+// path with 404. The header Date of each answer contains the given time. apiAnswers returns the URL of the
+// API.
 func apiAnswers(t *testing.T, at time.Time, bodies map[string]string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -105,8 +106,17 @@ func TestDoctor_EachDamageIsAFailureWithAdvice(t *testing.T) {
 
 			advice, _ := row["next"].(string)
 			text, _ := row["found"].(string)
-			if row["state"] != c.state || !strings.Contains(text, c.found) || !strings.Contains(advice, c.advice) || (failure != nil) != (c.state == "FAIL") {
-				t.Errorf("got %v, error %v; want the state %s, the text %q and the advice %q", row, failure, c.state, c.found, c.advice)
+			if row["state"] != c.state || !strings.Contains(text, c.found) ||
+				!strings.Contains(advice, c.advice) ||
+				(failure != nil) != (c.state == "FAIL") {
+				t.Errorf(
+					"got %v, error %v; want the state %s, the text %q and the advice %q",
+					row,
+					failure,
+					c.state,
+					c.found,
+					c.advice,
+				)
 			}
 		})
 	}
@@ -116,13 +126,22 @@ func TestDoctor_NamesTheClockThatDiffers(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2030, 1, 31, 10, 0, 0, 0, time.UTC)
 	for difference, want := range map[time.Duration]string{time.Hour: "the API by +3600 s", -time.Minute: "the API by -60 s"} {
-		s, _ := newSession(t, now, "BERTH_URL="+apiAnswers(t, now.Add(difference), map[string]string{"/healthz": `{}`}))
+		s, _ := newSession(
+			t,
+			now,
+			"BERTH_URL="+apiAnswers(t, now.Add(difference), map[string]string{"/healthz": `{}`}),
+		)
 
 		_, err := checkClocks(t.Context(), s)
 
 		var e *cli.Error
 		if !errors.As(err, &e) || !strings.Contains(e.Error(), want) || !strings.Contains(e.Next, "chrony") {
-			t.Errorf("check clocks with an API that is %s ahead: got %v, want %q and advice", difference, err, want)
+			t.Errorf(
+				"check clocks with an API that is %s ahead: got %v, want %q and advice",
+				difference,
+				err,
+				want,
+			)
 		}
 	}
 }
@@ -141,15 +160,31 @@ func TestDoctor_KeystoneMustAcceptTheServiceUser(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, _ := newSession(t, time.Time{}, "BERTH_AUTH=keystone", "OS_AUTH_URL="+c.url, "OS_USERNAME="+c.user, "OS_PASSWORD="+c.password, "OS_PROJECT_NAME=service")
+			s, _ := newSession(
+				t,
+				time.Time{},
+				"BERTH_AUTH=keystone",
+				"OS_AUTH_URL="+c.url,
+				"OS_USERNAME="+c.user,
+				"OS_PASSWORD="+c.password,
+				"OS_PROJECT_NAME=service",
+			)
 
 			found, err := checkKeystone(t.Context(), s)
 			row, _ := resultRow("Keystone", found, err)
 
 			text, _ := row["found"].(string)
 			advice, _ := row["next"].(string)
-			if row["state"] != c.state || !strings.Contains(text, c.found) || !strings.Contains(advice, c.advice) || strings.Contains(text, "secret") {
-				t.Errorf("check Keystone: got %v, want the state %s, the text %q and the advice %q", row, c.state, c.found, c.advice)
+			if row["state"] != c.state || !strings.Contains(text, c.found) ||
+				!strings.Contains(advice, c.advice) ||
+				strings.Contains(text, "secret") {
+				t.Errorf(
+					"check Keystone: got %v, want the state %s, the text %q and the advice %q",
+					row,
+					c.state,
+					c.found,
+					c.advice,
+				)
 			}
 		})
 	}

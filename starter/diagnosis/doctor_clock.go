@@ -36,8 +36,8 @@ func checkClocks(ctx context.Context, s *cli.Session) (string, error) {
 		if err != nil {
 			continue // the check of this service reports the error
 		}
-		// The service read its clock at an unknown time between the request and the answer. Only a time of its clock that is before the
-		// request or after the answer shows a difference.
+		// The service read its clock at an unknown time between the request and the answer. Only a time of
+		// its clock that is before the request or after the answer shows a difference.
 		ahead := at.Sub(s.Now())
 		if behind := at.Sub(sent); ahead < 0 {
 			ahead = min(behind, 0)
@@ -50,12 +50,20 @@ func checkClocks(ctx context.Context, s *cli.Session) (string, error) {
 	}
 	switch {
 	case len(differ) > 0:
-		return "", cli.Errorf(cli.ExitOther, "Leases start late or early. Synchronize all machines, for example with chrony.",
-			"clocks differ from the clock of this machine: %s", strings.Join(differ, ", "))
+		return "", cli.Errorf(
+			cli.ExitOther,
+			"Leases start late or early. Synchronize all machines, for example with chrony.",
+			"clocks differ from the clock of this machine: %s",
+			strings.Join(differ, ", "),
+		)
 	case len(agree) == 0:
 		return "", fmt.Errorf("%w: no clock can be read", errNotConfigured)
 	default:
-		return fmt.Sprintf("%s agree with this machine within %s", strings.Join(agree, ", "), maxClockDifference), nil
+		return fmt.Sprintf(
+			"%s agree with this machine within %s",
+			strings.Join(agree, ", "),
+			maxClockDifference,
+		), nil
 	}
 }
 
@@ -87,8 +95,9 @@ const temporalClockTimeout = 8 * time.Second
 // clockQueue is a task queue on which nothing is ever scheduled.
 const clockQueue = "starter-doctor-clock"
 
-// readTemporalClock reads the clock of the Temporal server. No method of Temporal's API returns the server's time, but the description of a
-// task queue contains the time at which the server got the last poll, so readTemporalClock polls an empty task queue.
+// readTemporalClock reads the clock of the Temporal server. No method of Temporal's API returns the server's
+// time, but the description of a task queue contains the time at which the server got the last poll, so
+// readTemporalClock polls an empty task queue.
 func readTemporalClock(ctx context.Context, s *cli.Session) (time.Time, error) {
 	ctx, cancel := s.WithTimeout(ctx, temporalClockTimeout)
 	defer cancel()
@@ -101,8 +110,9 @@ func readTemporalClock(ctx context.Context, s *cli.Session) (time.Time, error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = c.WorkflowService().PollActivityTaskQueue(polling, &workflowservice.PollActivityTaskQueueRequest{
-			Namespace: s.TemporalNamespace, TaskQueue: &taskqueue.TaskQueue{Name: clockQueue, Kind: enums.TASK_QUEUE_KIND_NORMAL}, Identity: identity})
+		_, _ = c.WorkflowService().
+			PollActivityTaskQueue(polling, &workflowservice.PollActivityTaskQueueRequest{
+				Namespace: s.TemporalNamespace, TaskQueue: &taskqueue.TaskQueue{Name: clockQueue, Kind: enums.TASK_QUEUE_KIND_NORMAL}, Identity: identity})
 	}()
 	defer func() {
 		stop()
@@ -121,13 +131,17 @@ func readTemporalClock(ctx context.Context, s *cli.Session) (time.Time, error) {
 	}
 }
 
-// lastPoll returns when the server got the last poll of a poller, or the zero time if the server has got none.
+// lastPoll returns when the server got the last poll of a poller, or the zero time if the server has got
+// none.
 func lastPoll(ctx context.Context, c client.Client, identity string) (time.Time, error) {
 	d, err := c.DescribeTaskQueue(ctx, clockQueue, enums.TASK_QUEUE_TYPE_ACTIVITY)
 	if err != nil {
 		return time.Time{}, err
 	}
-	at := slices.IndexFunc(d.GetPollers(), func(p *taskqueue.PollerInfo) bool { return p.GetIdentity() == identity })
+	at := slices.IndexFunc(
+		d.GetPollers(),
+		func(p *taskqueue.PollerInfo) bool { return p.GetIdentity() == identity },
+	)
 	if at < 0 {
 		return time.Time{}, nil
 	}

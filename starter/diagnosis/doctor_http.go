@@ -15,8 +15,15 @@ func checkODL(ctx context.Context, s *cli.Session) (string, error) {
 	if s.ODL.URL == "" {
 		return "", fmt.Errorf("%w: BERTH_ODL_URL is not set", errNotConfigured)
 	}
-	controller := service{name: "OpenDaylight", url: s.ODL.URL, setting: "BERTH_ODL_URL", path: "/controller/nb/v2/neutron",
-		credentials: "BERTH_ODL_USERNAME and BERTH_ODL_PASSWORD", ca: "BERTH_ODL_CA_FILE", waiting: "Journal entries wait until it is back."}
+	controller := service{
+		name:        "OpenDaylight",
+		url:         s.ODL.URL,
+		setting:     "BERTH_ODL_URL",
+		path:        "/controller/nb/v2/neutron",
+		credentials: "BERTH_ODL_USERNAME and BERTH_ODL_PASSWORD",
+		ca:          "BERTH_ODL_CA_FILE",
+		waiting:     "Journal entries wait until it is back.",
+	}
 	status, err := requestStatus(ctx, s.ODL.URL+"/networks", s.ODL.Username, s.ODL.Password, s.ODL.CAFile)
 	switch {
 	case err != nil:
@@ -32,7 +39,13 @@ func checkNova(ctx context.Context, s *cli.Session) (string, error) {
 	if s.Nova.URL == "" {
 		return "", fmt.Errorf("%w: BERTH_NOVA_URL is not set", errNotConfigured)
 	}
-	nova := service{name: "Nova", url: s.Nova.URL, setting: "BERTH_NOVA_URL", path: "/v2.1", waiting: "Events for Nova wait until it is back."}
+	nova := service{
+		name:    "Nova",
+		url:     s.Nova.URL,
+		setting: "BERTH_NOVA_URL",
+		path:    "/v2.1",
+		waiting: "Events for Nova wait until it is back.",
+	}
 	status, err := requestStatus(ctx, s.Nova.URL, "", "", "")
 	switch {
 	case err != nil:
@@ -57,7 +70,10 @@ func requestStatus(ctx context.Context, url, user, password, ca string) (int, er
 		return 0, err
 	}
 	defer transport.CloseIdleConnections()
-	c := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	c := http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	res, err := c.Do(req)
 	if err != nil {
 		return 0, err
@@ -66,7 +82,8 @@ func requestStatus(ctx context.Context, url, user, password, ca string) (int, er
 	return res.StatusCode, nil
 }
 
-// transportWithCA returns an HTTP transport that trusts the certificate authorities of a PEM file and of the system.
+// transportWithCA returns an HTTP transport that trusts the certificate authorities of a PEM file and of the
+// system.
 func transportWithCA(ca string) (*http.Transport, error) {
 	if ca == "" {
 		return &http.Transport{}, nil

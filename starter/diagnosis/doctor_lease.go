@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// leaseGrace is how long the start or end of a lease may be overdue before doctor counts the lease as late.
+	// leaseGrace is how long the start or end of a lease may be overdue before doctor counts the lease as
+	// late.
 	leaseGrace = 10 * time.Second
 	// maxLateLeases is the maximum number of late leases whose executions one run of doctor reads.
 	maxLateLeases = 20
@@ -76,10 +77,21 @@ func checkLeases(ctx context.Context, s *cli.Session) (string, error) {
 		}
 	}
 	if len(unattended) > 0 {
-		return "", cli.Errorf(cli.ExitOther, "berth restarts their workflows within a minute while processes with the roles relay and temporal run; does --namespace name berth's namespace?",
-			"%d of %d overdue leases have no execution: %s", len(unattended), len(late), strings.Join(unattended, ", "))
+		return "", cli.Errorf(
+			cli.ExitOther,
+			"berth restarts their workflows within a minute while processes with the roles relay and temporal run; does --namespace name berth's namespace?",
+			"%d of %d overdue leases have no execution: %s",
+			len(unattended),
+			len(late),
+			strings.Join(unattended, ", "),
+		)
 	}
-	return "", fmt.Errorf("%w: %d leases are overdue, but have an execution; `starter why %s` says what the first of them waits for", errWarning, len(late), contract.LeaseID(late[0].Name))
+	return "", fmt.Errorf(
+		"%w: %d leases are overdue, but have an execution; `starter why %s` says what the first of them waits for",
+		errWarning,
+		len(late),
+		contract.LeaseID(late[0].Name),
+	)
 }
 
 // isRunning reports whether Temporal has a running workflow with the given ID.

@@ -28,7 +28,11 @@ type overdueKind struct {
 func (k overdueKind) String() string {
 	names := make([]string, 0, maxNamedOverdue)
 	for _, o := range k.Worst[:min(len(k.Worst), maxNamedOverdue)] {
-		name := fmt.Sprintf("%s for %s", o.Object, time.Duration(o.Seconds*float64(time.Second)).Round(time.Second))
+		name := fmt.Sprintf(
+			"%s for %s",
+			o.Object,
+			time.Duration(o.Seconds*float64(time.Second)).Round(time.Second),
+		)
 		if o.Reason != "" {
 			name += " (" + o.Reason + ")"
 		}
@@ -41,7 +45,8 @@ func (k overdueKind) String() string {
 	return fmt.Sprintf("%s of the kind %s: %s", count, k.Kind, strings.Join(names, ", "))
 }
 
-// checkOverdue names the objects that should have made progress by now. Silent agents alone are a warning, because no object may need them.
+// checkOverdue names the objects that should have made progress by now. Silent agents alone are a warning,
+// because no object may need them.
 func checkOverdue(ctx context.Context, s *cli.Session) (string, error) {
 	var o struct{ Overdue []overdueKind }
 	if err := readAPI(ctx, s, "/operator/v1/overdue", &o); err != nil {

@@ -11,13 +11,15 @@ import (
 )
 
 const (
-	// maxComparisonAge is the age from which on doctor reports FAIL for the last comparison of a projection with the rows.
+	// maxComparisonAge is the age from which on doctor reports FAIL for the last comparison of a projection
+	// with the rows.
 	maxComparisonAge = 30 * time.Minute
 	// maxLateness is the longest time that due work may be late without a FAIL of doctor.
 	maxLateness = time.Minute
 )
 
-// projection is the result of the last comparison of rows with data that is derived from them, such as Temporal's executions.
+// projection is the result of the last comparison of rows with data that is derived from them, such as
+// Temporal's executions.
 type projection struct {
 	Name       string     `json:"name"`
 	ComparedAt *time.Time `json:"compared_at"`
@@ -52,12 +54,21 @@ func checkProjection(name string) func(context.Context, *cli.Session) (string, e
 			if len(p.Examples) > 0 {
 				what += ": " + strings.Join(p.Examples, ", ")
 			}
-			return "", cli.Errorf(cli.ExitOther, "berth repairs this within minutes while processes with the roles relay and temporal run; `starter why OBJECT` explains an object.", "%s", what)
+			return "", cli.Errorf(
+				cli.ExitOther,
+				"berth repairs this within minutes while processes with the roles relay and temporal run; `starter why OBJECT` explains an object.",
+				"%s",
+				what,
+			)
 		case p.ComparedAt == nil:
 			return "", fmt.Errorf("%w: berth has not compared %s with the rows yet", errNotConfigured, name)
 		case age > maxComparisonAge:
-			return "", cli.Errorf(cli.ExitUnavailable, "Start a worker with the role temporal. The checks workers and namespace show why no comparison runs.",
-				"the last comparison with the rows was %s ago", age)
+			return "", cli.Errorf(
+				cli.ExitUnavailable,
+				"Start a worker with the role temporal. The checks workers and namespace show why no comparison runs.",
+				"the last comparison with the rows was %s ago",
+				age,
+			)
 		default:
 			return fmt.Sprintf("equal to %d rows, compared %s ago", p.Rows, max(age, 0)), nil
 		}

@@ -30,23 +30,29 @@ func checkRabbitMQ(ctx context.Context, s *cli.Session) (string, error) {
 		}
 		errs = append(errs, err)
 	}
-	return "", cli.Unavailable("RabbitMQ", "Agent notifications wait until it is back. Are BERTH_RABBITMQ_URL and, for amqps, BERTH_RABBITMQ_CA_FILE correct?", errors.Join(errs...))
+	return "", cli.Unavailable(
+		"RabbitMQ",
+		"Agent notifications wait until it is back. Are BERTH_RABBITMQ_URL and, for amqps, BERTH_RABBITMQ_CA_FILE correct?",
+		errors.Join(errs...),
+	)
 }
 
-// protocolHeader is the header of AMQP 0-9-1 that a client sends first. The other constant is the length of a frame header with class ID and
-// method ID (AMQP 0-9-1 specification, 4.2.2 and 4.2.4).
+// protocolHeader is the header of AMQP 0-9-1 that a client sends first. The other constant is the length of a
+// frame header with class ID and method ID (AMQP 0-9-1 specification, 4.2.2 and 4.2.4).
 const (
 	protocolHeader  = "AMQP\x00\x00\x09\x01"
 	frameHeadLength = 11
 )
 
-// The broker answers the protocol header with a method frame on channel 0 that contains the method connection.start.
+// The broker answers the protocol header with a method frame on channel 0 that contains the method
+// connection.start.
 const (
 	methodFrameStart      = "\x01\x00\x00"
 	connectionStartMethod = "\x00\x0a\x00\x0a"
 )
 
-// handshake sends the protocol header to a broker and checks the first bytes of the answer. The broker sends this answer before a login.
+// handshake sends the protocol header to a broker and checks the first bytes of the answer. The broker sends
+// this answer before a login.
 func handshake(ctx context.Context, u *url.URL, ca string) error {
 	port := map[string]string{"amqp": "5672", "amqps": "5671"}[u.Scheme]
 	if p := u.Port(); p != "" {
@@ -82,7 +88,8 @@ func handshake(ctx context.Context, u *url.URL, ca string) error {
 	if _, err := io.ReadFull(conn, answer); err != nil {
 		return fmt.Errorf("%s does not answer the AMQP protocol header: %w", address, err)
 	}
-	if reply := string(answer); !strings.HasPrefix(reply, methodFrameStart) || !strings.HasSuffix(reply, connectionStartMethod) {
+	if reply := string(answer); !strings.HasPrefix(reply, methodFrameStart) ||
+		!strings.HasSuffix(reply, connectionStartMethod) {
 		return fmt.Errorf("%s answers with %q, which is not AMQP", address, answer)
 	}
 	return nil

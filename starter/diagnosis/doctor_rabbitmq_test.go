@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// listenAndAnswer starts a TCP server that reads a protocol header, writes the answer and closes the connection.
-// It returns an AMQP URL of the server.
+// listenAndAnswer starts a TCP server that reads a protocol header, writes the answer and closes the
+// connection. It returns an AMQP URL of the server.
 func listenAndAnswer(t *testing.T, answer string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -55,8 +55,13 @@ func TestDoctor_DistinguishesRabbitMQFromOtherServers(t *testing.T) {
 			case c.failure != "" && (err == nil || !strings.Contains(err.Error(), c.failure)):
 				t.Errorf("check RabbitMQ: got error %v, want one with %q", err, c.failure)
 			}
-			if text := found + fmt.Sprint(err); strings.Contains(text, "secret") || strings.Contains(text, "guest") {
-				t.Errorf("check RabbitMQ: got %q, error %v; want neither with the user or the password of the URL", found, err)
+			if text := found + fmt.Sprint(err); strings.Contains(text, "secret") ||
+				strings.Contains(text, "guest") {
+				t.Errorf(
+					"check RabbitMQ: got %q, error %v; want neither with the user or the password of the URL",
+					found,
+					err,
+				)
 			}
 		})
 	}

@@ -27,7 +27,8 @@ func TestDoctor_WarnsAboutSecretsThatEveryUserCanRead(t *testing.T) {
 		s, _ := newSession(t, time.Time{}, environ...)
 		text, err := checkSecretFiles(t.Context(), s)
 		row, _ := resultRow("secret files", text, err)
-		if got, _ := row["found"].(string); row["state"] != state || !strings.Contains(got, found) || strings.Contains(got, "s3cret") {
+		if got, _ := row["found"].(string); row["state"] != state || !strings.Contains(got, found) ||
+			strings.Contains(got, "s3cret") {
 			t.Errorf("check files with secrets: got %v, want the state %s and the text %q", row, state, found)
 		}
 	}

@@ -18,8 +18,9 @@ type service struct {
 	setting     string // that has the URL
 	path        string // with which the URL ends
 	credentials string // settings that have the user and the password
-	ca          string // setting that names the file with certificate authorities; empty: berth trusts those of the system
-	waiting     string // sentence: what waits while the service is unavailable
+	// setting that names the file with certificate authorities; empty: berth trusts those of the system
+	ca      string
+	waiting string // sentence: what waits while the service is unavailable
 }
 
 // unreachable returns the error of a request that got no answer.
@@ -50,12 +51,22 @@ func (v service) refused(status int) error {
 	code, next := cli.ExitUnavailable, v.waiting+" See the log of "+v.name+"."
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return cli.Errorf(cli.ExitDenied, "Set "+v.credentials+".", "%s at %s rejects berth's user (%d)", v.name, v.url, status)
+		return cli.Errorf(
+			cli.ExitDenied,
+			"Set "+v.credentials+".",
+			"%s at %s rejects berth's user (%d)",
+			v.name,
+			v.url,
+			status,
+		)
 	case http.StatusNotFound:
 		next = "Does " + v.setting + " end in " + v.path + "?"
 	case http.StatusBadRequest:
 		next = "Does " + v.setting + " need https:// instead of http://? Otherwise see the log of " + v.name + "."
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusTooManyRequests,
+		http.StatusBadGateway,
+		http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout:
 		next = v.name + " is starting or overloaded. " + v.waiting
 	}
 	return cli.Errorf(code, next, "%s at %s answers %d", v.name, v.url, status)

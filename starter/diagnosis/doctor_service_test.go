@@ -41,8 +41,15 @@ func TestDoctor_AdviceFitsTheAnswerOfTheController(t *testing.T) {
 			row, _ := resultRow("OpenDaylight", found, err)
 			text, _ := row["found"].(string)
 			advice, _ := row["next"].(string)
-			if row["state"] != want[0] || !strings.Contains(text, want[1]) || !strings.Contains(advice, want[2]) {
-				t.Errorf("got %v, want the state %s, the text %q and the advice %q", row, want[0], want[1], want[2])
+			if row["state"] != want[0] || !strings.Contains(text, want[1]) ||
+				!strings.Contains(advice, want[2]) {
+				t.Errorf(
+					"got %v, want the state %s, the text %q and the advice %q",
+					row,
+					want[0],
+					want[1],
+					want[2],
+				)
 			}
 		})
 	}
@@ -50,8 +57,16 @@ func TestDoctor_AdviceFitsTheAnswerOfTheController(t *testing.T) {
 
 func TestDoctor_NovaThatIsOverloadedIsAFailure(t *testing.T) {
 	t.Parallel()
-	for status, want := range map[int]string{http.StatusOK: "ok", http.StatusMultipleChoices: "ok", http.StatusUnauthorized: "ok", http.StatusNotFound: "FAIL", http.StatusServiceUnavailable: "FAIL"} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+	for status, want := range map[int]string{
+		http.StatusOK:                 "ok",
+		http.StatusMultipleChoices:    "ok",
+		http.StatusUnauthorized:       "ok",
+		http.StatusNotFound:           "FAIL",
+		http.StatusServiceUnavailable: "FAIL",
+	} {
+		server := httptest.NewServer(
+			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }),
+		)
 		t.Cleanup(server.Close)
 		s, _ := newSession(t, time.Time{}, "BERTH_NOVA_URL="+server.URL)
 

@@ -27,28 +27,38 @@ func checkTemporal(ctx context.Context, s *cli.Session) (string, error) {
 	return s.TemporalAddress + " is healthy", nil
 }
 
-// checkNamespace checks that Temporal answers for berth's namespace, and that the database is bound to this namespace. A server without the
-// namespace is healthy, but starts no workflow.
+// checkNamespace checks that Temporal answers for berth's namespace, and that the database is bound to this
+// namespace. A server without the namespace is healthy, but starts no workflow.
 func checkNamespace(ctx context.Context, s *cli.Session) (string, error) {
 	c, err := s.Temporal(ctx)
 	if err != nil {
 		return "", err
 	}
-	d, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: s.TemporalNamespace})
+	d, err := c.WorkflowService().
+		DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: s.TemporalNamespace})
 	if err != nil {
 		return "", cli.TemporalError(s.Settings, "namespace", err)
 	}
 	if state := d.GetNamespaceInfo().GetState(); state == enums.NAMESPACE_STATE_DELETED {
-		return "", cli.Errorf(cli.ExitUnavailable, "Create the namespace again; berth then restarts every workflow.", "namespace %s is deleted", s.TemporalNamespace)
+		return "", cli.Errorf(
+			cli.ExitUnavailable,
+			"Create the namespace again; berth then restarts every workflow.",
+			"namespace %s is deleted",
+			s.TemporalNamespace,
+		)
 	}
 	if err := checkBinding(ctx, s, d.GetNamespaceInfo().GetId()); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s answers, keeps closed workflows for %s", s.TemporalNamespace, d.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration()), nil
+	return fmt.Sprintf(
+		"%s answers, keeps closed workflows for %s",
+		s.TemporalNamespace,
+		d.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(),
+	), nil
 }
 
-// checkBinding checks that the database is bound to the namespace with the given ID. If the API does not show the binding, checkBinding
-// returns no error.
+// checkBinding checks that the database is bound to the namespace with the given ID. If the API does not show
+// the binding, checkBinding returns no error.
 func checkBinding(ctx context.Context, s *cli.Session, id string) error {
 	var o struct {
 		Namespace *struct {
@@ -56,13 +66,22 @@ func checkBinding(ctx context.Context, s *cli.Session, id string) error {
 			BoundAt  time.Time `json:"bound_at"`
 		}
 	}
-	if err := readAPI(ctx, s, "/operator/v1/projections", &o); err != nil || o.Namespace == nil || o.Namespace.ID == id {
+	if err := readAPI(ctx, s, "/operator/v1/projections", &o); err != nil || o.Namespace == nil ||
+		o.Namespace.ID == id {
 		return nil //nolint:nilerr // the check API shows the error
 	}
-	return cli.Errorf(cli.ExitUnavailable, "A process with the role relay binds the database again within seconds after a restore from a backup or a change of Temporal. If this stays, a process "+
-		"with another Temporal uses the same database: stop it, then restart the processes with the role relay.",
+	return cli.Errorf(
+		cli.ExitUnavailable,
+		"A process with the role relay binds the database again within seconds after a restore from a backup or a change of Temporal. If this stays, a process "+
+			"with another Temporal uses the same database: stop it, then restart the processes with the role relay.",
 		"the database is bound since %s to another Temporal namespace (%s, ID %s) than %s (ID %s), so no workflow starts",
-		o.Namespace.BoundAt.UTC().Format(time.RFC3339), o.Namespace.Name, o.Namespace.ID, s.TemporalNamespace, id)
+		o.Namespace.BoundAt.UTC().
+			Format(time.RFC3339),
+		o.Namespace.Name,
+		o.Namespace.ID,
+		s.TemporalNamespace,
+		id,
+	)
 }
 
 // checkPollers checks that each task queue has workers for workflows and for activities.
@@ -85,7 +104,12 @@ func checkPollers(ctx context.Context, s *cli.Session) (string, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return "", cli.Errorf(cli.ExitUnavailable, "Start a worker with the role temporal.", "no worker polls %s", strings.Join(missing, ", "))
+		return "", cli.Errorf(
+			cli.ExitUnavailable,
+			"Start a worker with the role temporal.",
+			"no worker polls %s",
+			strings.Join(missing, ", "),
+		)
 	}
 	return "poll " + strings.Join(queues, ", "), nil
 }
@@ -96,7 +120,8 @@ func checkAttributes(ctx context.Context, s *cli.Session) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	known, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: s.TemporalNamespace})
+	known, err := c.OperatorService().
+		ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: s.TemporalNamespace})
 	if err != nil {
 		return "", cli.TemporalError(s.Settings, "search attributes", err)
 	}
@@ -109,8 +134,15 @@ func checkAttributes(ctx context.Context, s *cli.Session) (string, error) {
 		}
 	}
 	if len(invalid) > 0 {
-		return "", cli.Errorf(cli.ExitOther, "temporal operator search-attribute create --namespace "+s.TemporalNamespace+" "+strings.Join(commands, " "),
-			"missing, or with another type: %s", strings.Join(invalid, ", "))
+		return "", cli.Errorf(
+			cli.ExitOther,
+			"temporal operator search-attribute create --namespace "+s.TemporalNamespace+" "+strings.Join(
+				commands,
+				" ",
+			),
+			"missing, or with another type: %s",
+			strings.Join(invalid, ", "),
+		)
 	}
 	slices.Sort(names)
 	return strings.Join(names, ", "), nil

@@ -45,8 +45,11 @@ func checkVirtualHosts(ctx context.Context, s *cli.Session) (string, error) {
 	}
 	wait.Wait()
 	if err := errors.Join(errs...); err != nil {
-		return "", cli.Unavailable("a virtual host of agents",
-			"Create it with `rabbitmqctl add_vhost`, and give berth's user all permissions there with `rabbitmqctl set_permissions`.", err)
+		return "", cli.Unavailable(
+			"a virtual host of agents",
+			"Create it with `rabbitmqctl add_vhost`, and give berth's user all permissions there with `rabbitmqctl set_permissions`.",
+			err,
+		)
 	}
 	return fmt.Sprintf("berth can use the virtual hosts of %d hosts", len(o.Registered)), nil
 }

@@ -21,7 +21,8 @@ each new checklist replaces the old one.`
 // clearScreen moves the cursor of a terminal to the top left corner and clears the screen.
 const clearScreen = "\x1b[H\x1b[2J"
 
-// checklist lists every party (for example an agent) that has blocked the port since the command port watch began.
+// checklist lists every party (for example an agent) that has blocked the port since the command port watch
+// began.
 type checklist []checklistItem
 
 type checklistItem struct {
@@ -29,7 +30,8 @@ type checklistItem struct {
 	sentence string // empty once the party does not block the port any more
 }
 
-// update returns the checklist after the port was read again. A party is done when the port no longer waits for it.
+// update returns the checklist after the port was read again. A party is done when the port no longer waits
+// for it.
 func (l checklist) update(o cli.Object) checklist {
 	next := make(checklist, len(l), len(l)+2)
 	for i, c := range l {
@@ -95,7 +97,12 @@ func watchPort(f *pflag.FlagSet) cli.Action {
 					return err
 				}
 				if o["status"] == "ERROR" {
-					return cli.Errorf(cli.ExitWait, resource.Blockers(o), "port %s is ERROR and will not become ACTIVE", resource.Ports.DisplayName(o))
+					return cli.Errorf(
+						cli.ExitWait,
+						resource.Blockers(o),
+						"port %s is ERROR and will not become ACTIVE",
+						resource.Ports.DisplayName(o),
+					)
 				}
 			}
 			reported = err != nil

@@ -20,14 +20,17 @@ webhook/port/NAME or webhook/ID (the same for a port, or for the trunk with this
 odl/audit, odl/repair, or maintenance/sweep (the job that restarts lost workflows). If such a workflow has
 ended, the command says what starts it again. If Temporal does not know the workflow, the exit code is 3.`
 
-// explanation is a contract.Why (it says what an object waits for), with the source from which the command has read it.
+// explanation is a contract.Why (it says what an object waits for), with the source from which the command
+// has read it.
 type explanation struct {
 	contract.Why
 	Source string `json:"source"`         // workflow, api, or temporal for a closed workflow
 	Note   string `json:"note,omitempty"` // why the source is not the workflow
-	// Attempts are the activities that the workflow retries. The workflow itself learns of an activity only when the activity has ended.
+	// Attempts are the activities that the workflow retries. The workflow itself learns of an activity only
+	// when the activity has ended.
 	Attempts []attempts `json:"attempts,omitempty"`
-	// Agents are the agents that block the port, or the warning that the L2 agent of an ACTIVE port is silent.
+	// Agents are the agents that block the port, or the warning that the L2 agent of an ACTIVE port is
+	// silent.
 	Agents []blockingAgent `json:"agents,omitempty"`
 }
 
@@ -53,8 +56,8 @@ func whyCommand(*pflag.FlagSet) cli.Action {
 	}
 }
 
-// explain asks the workflow of an object what the object waits for. If this query fails, for example because the workflow is closed or
-// Temporal is unavailable, explain asks the API.
+// explain asks the workflow of an object what the object waits for. If this query fails, for example because
+// the workflow is closed or Temporal is unavailable, explain asks the API.
 func explain(ctx context.Context, s *cli.Session, r *cli.Resource, id string) (explanation, error) {
 	w, queryErr := QueryWhy(ctx, s, resource.WorkflowID(r, id))
 	if queryErr == nil {
@@ -63,7 +66,8 @@ func explain(ctx context.Context, s *cli.Session, r *cli.Resource, id string) (e
 		if w.LastError == "" || r != resource.Leases && r != resource.JournalEntries {
 			return e, nil
 		}
-		if o, err := r.Get(ctx, s, id); err == nil { // the API knows the latest attempt, the workflow knows only the first
+		// the API knows the latest attempt, the workflow knows only the first
+		if o, err := r.Get(ctx, s, id); err == nil {
 			latest := whyFromObject(r, id, o)
 			e.State, e.Sentence, e.LastError, e.NextAttempt = latest.State, latest.Sentence, latest.LastError, latest.NextAttempt
 		}

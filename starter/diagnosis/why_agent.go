@@ -13,21 +13,28 @@ import (
 	"berth/starter/resource"
 )
 
-// blockingAgent is an agent whose report a port waits for, or the reason why no such agent exists, or the warning that the L2 agent of an
-// ACTIVE port is silent.
+// blockingAgent is an agent whose report a port waits for, or the reason why no such agent exists, or the
+// warning that the L2 agent of an ACTIVE port is silent.
 type blockingAgent struct {
-	For        string     `json:"for"`
-	Sentence   string     `json:"sentence"`
-	Agent      string     `json:"agent,omitempty"` // ID of the agent; empty if no such agent exists, and in a warning
+	For      string `json:"for"`
+	Sentence string `json:"sentence"`
+	// ID of the agent; empty if no such agent exists, and in a warning
+	Agent      string     `json:"agent,omitempty"`
 	LastReport *time.Time `json:"last_report,omitempty"`
 }
 
 // dhcpAgent is the type of the agents that provision DHCP.
 const dhcpAgent = "DHCP agent"
 
-// blockingAgents lists the agents that a port waits for, with the age of their last heartbeats. The list is empty if
-// the caller may not list agents.
-func blockingAgents(ctx context.Context, s *cli.Session, r *cli.Resource, id string, w contract.Why) []blockingAgent {
+// blockingAgents lists the agents that a port waits for, with the age of their last heartbeats. The list is
+// empty if the caller may not list agents.
+func blockingAgents(
+	ctx context.Context,
+	s *cli.Session,
+	r *cli.Resource,
+	id string,
+	w contract.Why,
+) []blockingAgent {
 	if r != resource.Ports || len(w.Waiting) == 0 && w.State != activeStatus {
 		return nil
 	}
@@ -53,7 +60,9 @@ const activeStatus = "ACTIVE"
 // after the workflow last checked the agent. Such an agent cannot report that a device is unplugged.
 func silentAgentWarning(port cli.Object, w contract.Why) []blockingAgent {
 	sentence := resource.Sentence(port)
-	if port["status"] != activeStatus || w.State != activeStatus || sentence == "" || sentence == activeStatus || strings.Contains(w.Sentence, sentence) {
+	if port["status"] != activeStatus || w.State != activeStatus || sentence == "" ||
+		sentence == activeStatus ||
+		strings.Contains(w.Sentence, sentence) {
 		return nil
 	}
 	return []blockingAgent{{For: "L2", Sentence: sentence}}
@@ -84,7 +93,8 @@ func blockingL2Agents(ctx context.Context, s *cli.Session, port cli.Object, enti
 	return describeAgents(entity, found, "no L2 agent has ever sent a heartbeat from host "+host, s.Now())
 }
 
-// describeAgents makes one sentence for each agent, or returns the sentence in the parameter `none` if there are no agents.
+// describeAgents makes one sentence for each agent, or returns the sentence in the parameter `none` if there
+// are no agents.
 func describeAgents(entity string, found []cli.Object, none string, now time.Time) []blockingAgent {
 	if len(found) == 0 {
 		return []blockingAgent{{For: entity, Sentence: none}}
@@ -92,7 +102,11 @@ func describeAgents(entity string, found []cli.Object, none string, now time.Tim
 	var all []blockingAgent
 	for _, a := range found {
 		id, _ := a["id"].(string)
-		d := blockingAgent{For: entity, Agent: id, Sentence: fmt.Sprintf("%v on %v", a["agent_type"], a["host"])}
+		d := blockingAgent{
+			For:      entity,
+			Agent:    id,
+			Sentence: fmt.Sprintf("%v on %v", a["agent_type"], a["host"]),
+		}
 		word, _ := a["heartbeat_timestamp"].(string)
 		if heard, err := time.Parse("2006-01-02 15:04:05", strings.TrimSpace(word)); err == nil {
 			d.LastReport = &heard

@@ -17,11 +17,13 @@ import (
 	"berth/starter/cli"
 )
 
-// newSession makes a session from an environment. The session's clock always shows the time `now`, and the output
-// of the session goes to the buffer.
+// newSession makes a session from an environment. The session's clock always shows the time `now`, and the
+// output of the session goes to the buffer.
 func newSession(t *testing.T, now time.Time, environ ...string) (*cli.Session, *bytes.Buffer) {
 	t.Helper()
-	settings, err := cli.ReadSettings(append(environ, "BERTH_DATA="+t.TempDir(), "TEMPORAL_ADDRESS=127.0.0.1:1"))
+	settings, err := cli.ReadSettings(
+		append(environ, "BERTH_DATA="+t.TempDir(), "TEMPORAL_ADDRESS=127.0.0.1:1"),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,12 +45,24 @@ func TestWhy_SaysForHowLongAnObjectIsOverdue(t *testing.T) {
 	}{"deadline has passed": {-49 * time.Minute, true}, "deadline is ahead": {time.Minute, false}} {
 		deadline := now.Add(c.deadline)
 		s, out := newSession(t, now)
-		e := explanation{Why: contract.Why{Object: "port/1", Sentence: "DOWN", Waiting: []contract.Waiting{{For: "L2", Since: &now, Deadline: &deadline}}}, Source: "workflow"}
+		e := explanation{
+			Why: contract.Why{
+				Object:   "port/1",
+				Sentence: "DOWN",
+				Waiting:  []contract.Waiting{{For: "L2", Since: &now, Deadline: &deadline}},
+			},
+			Source: "workflow",
+		}
 		if err := printWhy(s, e); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(out.String(), "(overdue for 49m0s)"); got != c.want {
-			t.Errorf("%s: got %s, want that it says for how long the port is overdue: %t", name, out.String(), c.want)
+			t.Errorf(
+				"%s: got %s, want that it says for how long the port is overdue: %t",
+				name,
+				out.String(),
+				c.want,
+			)
 		}
 	}
 }
@@ -57,9 +71,30 @@ func TestWhy_NamesTheAgentsThatBlockAPort(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2030, 1, 31, 10, 1, 30, 0, time.UTC)
 	const heartbeat = "2030-01-31 10:00:00.000000"
-	deadL2 := cli.Object{"id": uuid.NewString(), "agent_type": "Open vSwitch agent", "host": "cmp-1", "alive": false, "admin_state_up": true, "heartbeat_timestamp": heartbeat}
-	disabledL2 := cli.Object{"id": uuid.NewString(), "agent_type": "Open vSwitch agent", "host": "cmp-1", "alive": true, "admin_state_up": false, "heartbeat_timestamp": heartbeat}
-	dhcp := cli.Object{"id": uuid.NewString(), "agent_type": "DHCP agent", "host": "net-1", "alive": true, "admin_state_up": true, "heartbeat_timestamp": heartbeat}
+	deadL2 := cli.Object{
+		"id":                  uuid.NewString(),
+		"agent_type":          "Open vSwitch agent",
+		"host":                "cmp-1",
+		"alive":               false,
+		"admin_state_up":      true,
+		"heartbeat_timestamp": heartbeat,
+	}
+	disabledL2 := cli.Object{
+		"id":                  uuid.NewString(),
+		"agent_type":          "Open vSwitch agent",
+		"host":                "cmp-1",
+		"alive":               true,
+		"admin_state_up":      false,
+		"heartbeat_timestamp": heartbeat,
+	}
+	dhcp := cli.Object{
+		"id":                  uuid.NewString(),
+		"agent_type":          "DHCP agent",
+		"host":                "net-1",
+		"alive":               true,
+		"admin_state_up":      true,
+		"heartbeat_timestamp": heartbeat,
+	}
 	for name, c := range map[string]struct {
 		host                   string // host to which the port is bound
 		hostAgents, dhcpAgents []cli.Object
@@ -79,11 +114,23 @@ func TestWhy_NamesTheAgentsThatBlockAPort(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			id := uuid.NewString()
-			port := cli.Object{"id": id, "name": "web", "status": "DOWN", "network_id": "n", "binding:host_id": c.host,
-				"berth:why": cli.Object{"sentence": "DOWN", "waiting": []cli.Object{{"for": "L2"}, {"for": "DHCP"}}}}
+			port := cli.Object{
+				"id":              id,
+				"name":            "web",
+				"status":          "DOWN",
+				"network_id":      "n",
+				"binding:host_id": c.host,
+				"berth:why": cli.Object{
+					"sentence": "DOWN",
+					"waiting":  []cli.Object{{"for": "L2"}, {"for": "DHCP"}},
+				},
+			}
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				answers := map[string]cli.Object{"/networking/v2.0/ports/" + id: {"port": port}, "/networking/v2.0/agents": {"agents": emptyForNil(c.hostAgents)},
-					"/networking/v2.0/networks/n/dhcp-agents": {"agents": emptyForNil(c.dhcpAgents)}}
+				answers := map[string]cli.Object{
+					"/networking/v2.0/ports/" + id:            {"port": port},
+					"/networking/v2.0/agents":                 {"agents": emptyForNil(c.hostAgents)},
+					"/networking/v2.0/networks/n/dhcp-agents": {"agents": emptyForNil(c.dhcpAgents)},
+				}
 				_ = json.NewEncoder(w).Encode(answers[r.URL.Path])
 			}))
 			t.Cleanup(server.Close)
@@ -100,7 +147,11 @@ func TestWhy_NamesTheAgentsThatBlockAPort(t *testing.T) {
 				}
 			}
 			if d := cmp.Diff(c.want, got); d != "" {
-				t.Errorf("lines about agents in the explanation of a port (-want +got):\n%s\noutput:\n%s", d, out)
+				t.Errorf(
+					"lines about agents in the explanation of a port (-want +got):\n%s\noutput:\n%s",
+					d,
+					out,
+				)
 			}
 		})
 	}

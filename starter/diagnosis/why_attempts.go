@@ -21,8 +21,12 @@ type attempts struct {
 }
 
 func attemptsOf(a *workflow.PendingActivityInfo) attempts {
-	found := attempts{Activity: a.GetActivityType().GetName(), Failed: a.GetAttempt() - 1, LastError: a.GetLastFailure().GetMessage(),
-		Running: a.GetState() != enums.PENDING_ACTIVITY_STATE_SCHEDULED}
+	found := attempts{
+		Activity:  a.GetActivityType().GetName(),
+		Failed:    a.GetAttempt() - 1,
+		LastError: a.GetLastFailure().GetMessage(),
+		Running:   a.GetState() != enums.PENDING_ACTIVITY_STATE_SCHEDULED,
+	}
 	if next := a.GetScheduledTime(); next != nil && !found.Running {
 		at := next.AsTime()
 		found.Next = &at
@@ -37,13 +41,23 @@ func (a attempts) sentence(now time.Time) string {
 	case a.Running:
 		next = "the next one is running"
 	case a.Next != nil && a.Next.After(now):
-		next = fmt.Sprintf("the next one begins at %s (in %s)", a.Next.Local().Format(time.RFC3339), a.Next.Sub(now).Round(time.Second))
+		next = fmt.Sprintf(
+			"the next one begins at %s (in %s)",
+			a.Next.Local().Format(time.RFC3339),
+			a.Next.Sub(now).Round(time.Second),
+		)
 	}
-	return fmt.Sprintf("%s: %d attempts have failed, %s; the last failure is: %s", a.Activity, a.Failed, next, a.LastError)
+	return fmt.Sprintf(
+		"%s: %d attempts have failed, %s; the last failure is: %s",
+		a.Activity,
+		a.Failed,
+		next,
+		a.LastError,
+	)
 }
 
-// addAttempts adds the activities of the workflow that have failed and that Temporal retries. If Temporal does not answer, the explanation
-// stays as it is.
+// addAttempts adds the activities of the workflow that have failed and that Temporal retries. If Temporal
+// does not answer, the explanation stays as it is.
 func (e *explanation) addAttempts(ctx context.Context, s *cli.Session, id string) {
 	c, err := s.Temporal(ctx)
 	if err != nil {

@@ -47,7 +47,10 @@ func printLastError(s *cli.Session, w contract.Why) error {
 		err = errors.Join(err, s.Output.PrintMessage(nil, "last error: %s", w.LastError))
 	}
 	if w.NextAttempt != nil {
-		err = errors.Join(err, s.Output.PrintMessage(nil, "next attempt: %s", w.NextAttempt.Local().Format(time.RFC3339)))
+		err = errors.Join(
+			err,
+			s.Output.PrintMessage(nil, "next attempt: %s", w.NextAttempt.Local().Format(time.RFC3339)),
+		)
 	}
 	if w.IgnoredReports > 0 {
 		err = errors.Join(err, s.Output.PrintMessage(nil, "ignored reports: %d", w.IgnoredReports))

@@ -25,8 +25,11 @@ func QueryWhy(ctx context.Context, s *cli.Session, workflow string) (contract.Wh
 	}
 	ctx, cancel := s.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
-	answer, err := c.QueryWorkflowWithOptions(ctx, &client.QueryWorkflowWithOptionsRequest{WorkflowID: workflow,
-		QueryType: contract.QueryWhy, QueryRejectCondition: enums.QUERY_REJECT_CONDITION_NOT_OPEN})
+	answer, err := c.QueryWorkflowWithOptions(
+		ctx,
+		&client.QueryWorkflowWithOptionsRequest{WorkflowID: workflow,
+			QueryType: contract.QueryWhy, QueryRejectCondition: enums.QUERY_REJECT_CONDITION_NOT_OPEN},
+	)
 	switch {
 	case err != nil:
 		return w, cli.TemporalError(s.Settings, workflow, err)
@@ -47,7 +50,15 @@ func whyFromObject(r *cli.Resource, id string, o cli.Object) contract.Why {
 		w.Sentence = fmt.Sprintf("%s %s is %s", r.Name, r.DisplayName(o), state)
 	}
 	if r == resource.JournalEntries {
-		w.Sentence = fmt.Sprintf("Entry %v (%v %v %v) is %s: %s.", o["seq"], o["operation"], o["object_type"], o["name"], state, w.Sentence)
+		w.Sentence = fmt.Sprintf(
+			"Entry %v (%v %v %v) is %s: %s.",
+			o["seq"],
+			o["operation"],
+			o["object_type"],
+			o["name"],
+			state,
+			w.Sentence,
+		)
 	}
 	w.LastError, _ = o["last_error"].(string)
 	w.NextAttempt = parseTime(o["retry_at"])
@@ -59,7 +70,10 @@ func whyFromObject(r *cli.Resource, id string, o cli.Object) contract.Why {
 	all, _ := cli.Objects(reason["waiting"])
 	for _, p := range all {
 		party, _ := p["for"].(string)
-		w.Waiting = append(w.Waiting, contract.Waiting{For: party, Since: parseTime(p["since"]), Deadline: parseTime(p["deadline"])})
+		w.Waiting = append(
+			w.Waiting,
+			contract.Waiting{For: party, Since: parseTime(p["since"]), Deadline: parseTime(p["deadline"])},
+		)
 	}
 	return w
 }

@@ -17,11 +17,12 @@ import (
 	"berth/starter/resource"
 )
 
-// sweepID is the ID of the schedule of the sweep. The workflow ID of each round of the sweep is sweepID, a hyphen and a time.
+// sweepID is the ID of the schedule of the sweep. The workflow ID of each round of the sweep is sweepID, a
+// hyphen and a time.
 var sweepID = contract.MaintenanceID(contract.KeySweep)
 
-// workflowWithoutObject returns the ID of a workflow that has no object in the API, for example pool/HOST. It returns an empty ID if the
-// word does not name such a workflow.
+// workflowWithoutObject returns the ID of a workflow that has no object in the API, for example pool/HOST. It
+// returns an empty ID if the word does not name such a workflow.
 func workflowWithoutObject(ctx context.Context, s *cli.Session, word string) (string, error) {
 	kind, name, _ := strings.Cut(word, "/")
 	switch {
@@ -36,7 +37,11 @@ func workflowWithoutObject(ctx context.Context, s *cli.Session, word string) (st
 		id, err := resource.Networks.Resolve(ctx, s, name)
 		return contract.AgentNotificationsID(id), err
 	case kind == "odl" && contract.RunWorkflows[name] == "":
-		return "", cli.UsageError("%q is none of odl/%s", word, strings.Join(slices.Sorted(maps.Keys(contract.RunWorkflows)), ", odl/"))
+		return "", cli.UsageError(
+			"%q is none of odl/%s",
+			word,
+			strings.Join(slices.Sorted(maps.Keys(contract.RunWorkflows)), ", odl/"),
+		)
 	case kind == "odl":
 		return contract.RunID(name), nil
 	case kind == "maintenance" && word != sweepID && !strings.HasPrefix(word, sweepID+"-"):
@@ -47,7 +52,8 @@ func workflowWithoutObject(ctx context.Context, s *cli.Session, word string) (st
 	return "", nil
 }
 
-// resolveNotified returns the ID of an object with webhook notifications: port/NAME, the name of a lease, or an ID.
+// resolveNotified returns the ID of an object with webhook notifications: port/NAME, the name of a lease, or
+// an ID.
 func resolveNotified(ctx context.Context, s *cli.Session, name string) (string, error) {
 	if port, ok := strings.CutPrefix(name, "port/"); ok {
 		return resource.Ports.Resolve(ctx, s, port)
@@ -77,8 +83,8 @@ func startsWhen(workflow string) string {
 	}
 }
 
-// explainWorkflow prints what a workflow without an object in the API waits for. If the workflow is closed, explainWorkflow prints what
-// starts it.
+// explainWorkflow prints what a workflow without an object in the API waits for. If the workflow is closed,
+// explainWorkflow prints what starts it.
 func explainWorkflow(ctx context.Context, s *cli.Session, workflow string) error {
 	if workflow == sweepID {
 		return explainSweep(ctx, s)
@@ -86,10 +92,19 @@ func explainWorkflow(ctx context.Context, s *cli.Session, workflow string) error
 	w, err := QueryWhy(ctx, s, workflow)
 	switch {
 	case errors.Is(err, errWorkflowClosed):
-		w = contract.Why{Object: workflow, State: "closed", Sentence: "The workflow has ended; nothing is running. " + startsWhen(workflow)}
+		w = contract.Why{
+			Object:   workflow,
+			State:    "closed",
+			Sentence: "The workflow has ended; nothing is running. " + startsWhen(workflow),
+		}
 		return printWhy(s, explanation{Why: w, Source: "temporal"})
 	case errors.Is(err, cli.ErrNoWorkflow):
-		return cli.Errorf(cli.ExitNotFound, startsWhen(workflow), "workflow %s is not found; nothing is running", workflow)
+		return cli.Errorf(
+			cli.ExitNotFound,
+			startsWhen(workflow),
+			"workflow %s is not found; nothing is running",
+			workflow,
+		)
 	case err != nil:
 		return err
 	}
@@ -98,7 +113,8 @@ func explainWorkflow(ctx context.Context, s *cli.Session, workflow string) error
 	return printWhy(s, e)
 }
 
-// explainSweep explains the running round of the sweep. If no round runs, explainSweep prints when the schedule starts the next one.
+// explainSweep explains the running round of the sweep. If no round runs, explainSweep prints when the
+// schedule starts the next one.
 func explainSweep(ctx context.Context, s *cli.Session) error {
 	c, err := s.Temporal(ctx)
 	if err != nil {
@@ -110,13 +126,19 @@ func explainSweep(ctx context.Context, s *cli.Session) error {
 	var missing *serviceerror.NotFound
 	switch {
 	case errors.As(err, &missing):
-		return cli.Errorf(cli.ExitNotFound, "A process with the role `temporal` creates the schedule.", "the schedule %s is not found; nothing is running", sweepID)
+		return cli.Errorf(
+			cli.ExitNotFound,
+			"A process with the role `temporal` creates the schedule.",
+			"the schedule %s is not found; nothing is running",
+			sweepID,
+		)
 	case err != nil:
 		return cli.TemporalError(s.Settings, sweepID, err)
 	}
 	for _, round := range schedule.Info.RunningWorkflows {
 		w, err := QueryWhy(ctx, s, round.WorkflowID)
-		if errors.Is(err, errWorkflowClosed) || errors.Is(err, cli.ErrNoWorkflow) { // the round has ended since
+		if errors.Is(err, errWorkflowClosed) ||
+			errors.Is(err, cli.ErrNoWorkflow) { // the round has ended since
 			continue
 		}
 		if err != nil {
@@ -138,7 +160,10 @@ func whyFromSchedule(d *client.ScheduleDescription) contract.Why {
 	case len(d.Info.NextActionTimes) > 0:
 		next := d.Info.NextActionTimes[0]
 		w.NextAttempt = &next
-		w.Sentence += fmt.Sprintf(" The schedule starts the next round at %s.", next.Local().Format(time.RFC3339))
+		w.Sentence += fmt.Sprintf(
+			" The schedule starts the next round at %s.",
+			next.Local().Format(time.RFC3339),
+		)
 	default:
 		w.Sentence += " The schedule has no next round."
 	}
