@@ -11,12 +11,39 @@ import (
 
 // Agents is the cli.Resource for Neutron's agents.
 var Agents = &cli.Resource{
-	Name: "agent", Path: "/networking/v2.0/agents", SingularKey: "agent", PluralKey: "agents",
-	IDKey: "id", NameKey: "host", NameFilter: "host", IsID: cli.IsUUID,
-	Columns: []string{"id", "agent_type", "host", "alive", "admin_state_up", "heartbeat_timestamp", "berth:held", "berth:awaited"},
+	Name:        "agent",
+	Path:        "/networking/v2.0/agents",
+	SingularKey: "agent",
+	PluralKey:   "agents",
+	IDKey:       "id",
+	NameKey:     "host",
+	NameFilter:  "host",
+	IsID:        cli.IsUUID,
+	Columns: []string{
+		"id",
+		"agent_type",
+		"host",
+		"alive",
+		"admin_state_up",
+		"heartbeat_timestamp",
+		"berth:held",
+		"berth:awaited",
+	},
 	Fields: []cli.Field{
-		{Flag: "admin-up", Key: "admin_state_up", Help: "true or false", Parse: cli.Boolean, OnlyFor: "set"},
-		{Flag: "description", Key: "description", Help: "free text", Parse: cli.Text, OnlyFor: "set"},
+		{
+			Flag:    "admin-up",
+			Key:     "admin_state_up",
+			Help:    "true or false",
+			Parse:   cli.Boolean,
+			OnlyFor: "set",
+		},
+		{
+			Flag:    "description",
+			Key:     "description",
+			Help:    "free text",
+			Parse:   cli.Text,
+			OnlyFor: "set",
+		},
 	},
 }
 
@@ -25,7 +52,11 @@ the API's result on each. Agents that are not Temporal clients report in this wa
 
 func reportCommand(f *pflag.FlagSet) cli.Action {
 	agentType := f.String("type", "Open vSwitch agent", "agent_type, for example DHCP agent")
-	entity := f.String("entity", "", "provisioning entity for --port (default: DHCP for a DHCP agent, else L2)")
+	entity := f.String(
+		"entity",
+		"",
+		"provisioning entity for --port (default: DHCP for a DHCP agent, else L2)",
+	)
 	provisioned := f.StringArray("port", nil, "provisioned port, by name or ID; may be repeated")
 	return func(ctx context.Context, s *cli.Session, args []string) error {
 		state, err := SendHeartbeat(ctx, s, *agentType, args[0])
@@ -55,8 +86,18 @@ func reportCommand(f *pflag.FlagSet) cli.Action {
 
 // SendHeartbeat sends the heartbeat of an agent on a host to the API and returns the API's answer.
 func SendHeartbeat(ctx context.Context, s *cli.Session, agentType, host string) (cli.Object, error) {
-	binary := "neutron-" + strings.ReplaceAll(strings.ToLower(strings.TrimSuffix(agentType, " agent")), " ", "") + "-agent"
-	body := cli.Object{"agent_type": agentType, "host": host, "binary": binary, "topic": "N/A", "configurations": cli.Object{}}
+	binary := "neutron-" + strings.ReplaceAll(
+		strings.ToLower(strings.TrimSuffix(agentType, " agent")),
+		" ",
+		"",
+	) + "-agent"
+	body := cli.Object{
+		"agent_type":     agentType,
+		"host":           host,
+		"binary":         binary,
+		"topic":          "N/A",
+		"configurations": cli.Object{},
+	}
 	var o cli.Object
 	if err := s.API.Do(ctx, "POST", "/agent/v1/state", body, &o); err != nil {
 		return nil, err
@@ -76,7 +117,11 @@ func postReports(ctx context.Context, s *cli.Session, reports []cli.Object) erro
 	}
 	all, ok := cli.Objects(answer["verdicts"])
 	if !ok {
-		return cli.Errorf(cli.ExitOther, "Is --url a berth API?", "the answer of the agent gateway has no list `verdicts`")
+		return cli.Errorf(
+			cli.ExitOther,
+			"Is --url a berth API?",
+			"the answer of the agent gateway has no list `verdicts`",
+		)
 	}
 	return s.Output.PrintList(all, []string{"port", "result", "status", "remaining"})
 }

@@ -17,8 +17,13 @@ import (
 
 // AgentTokens is the cli.Resource for the tokens with which agents use the HTTP API for agents (/agent/v1).
 var AgentTokens = &cli.Resource{
-	Name: "agent token", Path: "/operator/v1/agent-tokens", PluralKey: "agent_tokens", IDKey: "id", NameKey: "id", IsID: cli.IsUUID,
-	Columns: []string{"id", "host", "created_at", "last_used_on"},
+	Name:      "agent token",
+	Path:      "/operator/v1/agent-tokens",
+	PluralKey: "agent_tokens",
+	IDKey:     "id",
+	NameKey:   "id",
+	IsID:      cli.IsUUID,
+	Columns:   []string{"id", "host", "created_at", "last_used_on"},
 }
 
 const tokenHelp = `Creates a token with which the agents of HOST report over HTTP, in the header X-Auth-Token. The token is valid for this host only,
@@ -37,8 +42,13 @@ func createAgentToken(*pflag.FlagSet) cli.Action {
 
 // AgentKeys is the cli.Resource for the public keys that verify the signed reports of agents.
 var AgentKeys = &cli.Resource{
-	Name: "agent key", Path: "/operator/v1/agent-keys", PluralKey: "agent_keys", IDKey: "id", NameKey: "id", IsID: cli.IsUUID,
-	Columns: []string{"id", "host", "created_at"},
+	Name:      "agent key",
+	Path:      "/operator/v1/agent-keys",
+	PluralKey: "agent_keys",
+	IDKey:     "id",
+	NameKey:   "id",
+	IsID:      cli.IsUUID,
+	Columns:   []string{"id", "host", "created_at"},
 }
 
 const keyHelp = `Registers the Ed25519 public key in the file of --public-key, in the PEM format. Without --public-key the command makes a new pair of
@@ -60,7 +70,10 @@ func addAgentKey(f *pflag.FlagSet) cli.Action {
 			return s.Output.PrintObject(o, []string{"id", "host"})
 		}
 		if s.Output.Format == "table" {
-			_, err = fmt.Fprint(s.Output.Writer, private) // without a prefix or table, so that the output can be written to a file
+			_, err = fmt.Fprint(
+				s.Output.Writer,
+				private,
+			) // without a prefix or table, so that the output can be written to a file
 			return err
 		}
 		o["private_key"] = private
@@ -68,7 +81,8 @@ func addAgentKey(f *pflag.FlagSet) cli.Action {
 	}
 }
 
-// readOrMakeKey returns the public key in a file, or the public and the private key of a new pair if no file is named. Keys are PEM texts.
+// readOrMakeKey returns the public key in a file, or the public and the private key of a new pair if no file
+// is named. Keys are PEM texts.
 func readOrMakeKey(file string) (public, private string, err error) {
 	if file != "" {
 		text, err := os.ReadFile(file)
@@ -95,11 +109,21 @@ func readOrMakeKey(file string) (public, private string, err error) {
 	return encode("PUBLIC KEY", publicDER), encode("PRIVATE KEY", privateDER), nil
 }
 
-// signReport signs a report to a workflow with the private key in a file. signReport returns a usage error for a report that berth would
-// refuse although the signature is right, because the sender of a signal does not learn that the report was refused.
-func signReport(r contract.Report, file, workflow string, now time.Time, lifetime time.Duration) (contract.Report, error) {
+// signReport signs a report to a workflow with the private key in a file. signReport returns a usage error
+// for a report that berth would refuse although the signature is right, because the sender of a signal does
+// not learn that the report was refused.
+func signReport(
+	r contract.Report,
+	file, workflow string,
+	now time.Time,
+	lifetime time.Duration,
+) (contract.Report, error) {
 	if lifetime <= 0 || lifetime > contract.MaxReportLifetime {
-		return r, cli.UsageError("--expires-in %s must be more than 0 and at most %s", lifetime, contract.MaxReportLifetime)
+		return r, cli.UsageError(
+			"--expires-in %s must be more than 0 and at most %s",
+			lifetime,
+			contract.MaxReportLifetime,
+		)
 	}
 	private, err := readPrivateKey(file)
 	if err != nil {
@@ -112,7 +136,8 @@ func signReport(r contract.Report, file, workflow string, now time.Time, lifetim
 	return signed, nil
 }
 
-// readPrivateKey reads an Ed25519 private key from a PEM file, as `openssl genpkey -algorithm ed25519` writes it.
+// readPrivateKey reads an Ed25519 private key from a PEM file, as `openssl genpkey -algorithm ed25519` writes
+// it.
 func readPrivateKey(file string) (ed25519.PrivateKey, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

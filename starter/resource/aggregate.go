@@ -43,7 +43,10 @@ func setAggregates(f *pflag.FlagSet) cli.Action {
 		if err != nil {
 			return err
 		}
-		body := cli.Object{"aggregates": args[1:], "resource_provider_generation": generation(cli.Integer(now["resource_provider_generation"]))}
+		body := cli.Object{
+			"aggregates":                   args[1:],
+			"resource_provider_generation": generation(cli.Integer(now["resource_provider_generation"])),
+		}
 		var o cli.Object
 		if err := s.API.Do(ctx, "PUT", Providers.ObjectPath(id)+"/aggregates", body, &o); err != nil {
 			return err

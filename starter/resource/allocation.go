@@ -35,16 +35,27 @@ func listAllocations(f *pflag.FlagSet) cli.Action {
 		all := []cli.Object{}
 		for _, consumer := range slices.Sorted(maps.Keys(consumers)) {
 			o, _ := consumers[consumer].(cli.Object)
-			all = append(all, cli.Object{"consumer": consumer, "resources": o["resources"], "consumer_generation": o["consumer_generation"]})
+			all = append(
+				all,
+				cli.Object{
+					"consumer":            consumer,
+					"resources":           o["resources"],
+					"consumer_generation": o["consumer_generation"],
+				},
+			)
 		}
 		return s.Output.PrintList(all, []string{"consumer", "consumer_generation", "resources"})
 	}
 }
 
-// consumerAllocations is the cli.Resource with which commands print the allocations of a consumer. Commands use it
-// only for their output.
-var consumerAllocations = &cli.Resource{Name: "allocation", IDKey: "consumer", NameKey: "consumer",
-	Columns: []string{"consumer", "consumer_generation", "consumer_type", "project_id", "user_id"}}
+// consumerAllocations is the cli.Resource with which commands print the allocations of a consumer. Commands
+// use it only for their output.
+var consumerAllocations = &cli.Resource{
+	Name:    "allocation",
+	IDKey:   "consumer",
+	NameKey: "consumer",
+	Columns: []string{"consumer", "consumer_generation", "consumer_type", "project_id", "user_id"},
+}
 
 // ConsumerAllocations reads the allocations of a consumer.
 func ConsumerAllocations(ctx context.Context, s *cli.Session, consumer string) (cli.Object, error) {
@@ -65,7 +76,12 @@ func ConsumerAllocations(ctx context.Context, s *cli.Session, consumer string) (
 func showAllocations(f *pflag.FlagSet) cli.Action {
 	w := cli.WatchFlags(f)
 	return func(ctx context.Context, s *cli.Session, args []string) error {
-		return w.Show(ctx, s, consumerAllocations, func(ctx context.Context) (cli.Object, error) { return ConsumerAllocations(ctx, s, args[0]) })
+		return w.Show(
+			ctx,
+			s,
+			consumerAllocations,
+			func(ctx context.Context) (cli.Object, error) { return ConsumerAllocations(ctx, s, args[0]) },
+		)
 	}
 }
 
@@ -122,13 +138,17 @@ func parseAllocations(ctx context.Context, s *cli.Session, words []string) (cli.
 		allocations[id] = cli.Object{"resources": resources}
 	}
 	if len(allocations) == 0 {
-		return nil, cli.Errorf(cli.ExitUsage, "To delete all allocations: starter allocation unset CONSUMER --yes", "--allocation is missing")
+		return nil, cli.Errorf(
+			cli.ExitUsage,
+			"To delete all allocations: starter allocation unset CONSUMER --yes",
+			"--allocation is missing",
+		)
 	}
 	return allocations, nil
 }
 
-// unsetAllocations deletes all allocations of a consumer. unsetAllocations requires the flag --yes, because other
-// consumers may immediately allocate the released resources.
+// unsetAllocations deletes all allocations of a consumer. unsetAllocations requires the flag --yes, because
+// other consumers may immediately allocate the released resources.
 func unsetAllocations(f *pflag.FlagSet) cli.Action {
 	generation := generationFlag(f, "the consumer's generation")
 	return cli.RequireYes(f, func(ctx context.Context, s *cli.Session, args []string) error {
@@ -139,20 +159,29 @@ func unsetAllocations(f *pflag.FlagSet) cli.Action {
 		if current["consumer_generation"] == nil {
 			return cli.Errorf(cli.ExitNotFound, "", "consumer %s has no allocations", args[0])
 		}
-		body := cli.Object{"allocations": cli.Object{}, "project_id": current["project_id"], "user_id": current["user_id"],
-			"consumer_type": current["consumer_type"], "consumer_generation": generationJSON(generation(cli.Integer(current["consumer_generation"])))}
+		body := cli.Object{
+			"allocations":         cli.Object{},
+			"project_id":          current["project_id"],
+			"user_id":             current["user_id"],
+			"consumer_type":       current["consumer_type"],
+			"consumer_generation": generationJSON(generation(cli.Integer(current["consumer_generation"]))),
+		}
 		if current["consumer_type"] == "unknown" {
 			body["consumer_type"] = "INSTANCE"
 		}
 		if err := s.API.Do(ctx, "PUT", AllocationsPath+args[0], body, nil); err != nil {
 			return err
 		}
-		return s.Output.PrintMessage(cli.Object{"consumer": args[0], "released": true}, "the allocations of consumer %s are deleted", args[0])
+		return s.Output.PrintMessage(
+			cli.Object{"consumer": args[0], "released": true},
+			"the allocations of consumer %s are deleted",
+			args[0],
+		)
 	})
 }
 
-// firstSet returns the value of the flag if the user has given the flag. If the user has not given the flag, firstSet returns the
-// current value, or the default value if the current value is "unknown".
+// firstSet returns the value of the flag if the user has given the flag. If the user has not given the flag,
+// firstSet returns the current value, or the default value if the current value is "unknown".
 func firstSet(flag string, current any, defaultValue string) string {
 	if flag != "" {
 		return flag
@@ -163,8 +192,8 @@ func firstSet(flag string, current any, defaultValue string) string {
 	return defaultValue
 }
 
-// generationJSON returns the JSON of a consumer generation. generationJSON converts a negative generation to null,
-// which tells Placement that the consumer is new.
+// generationJSON returns the JSON of a consumer generation. generationJSON converts a negative generation to
+// null, which tells Placement that the consumer is new.
 func generationJSON(generation int64) any {
 	if generation < 0 {
 		return nil

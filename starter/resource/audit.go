@@ -73,7 +73,10 @@ func parsePast(word string, now time.Time) (time.Time, error) {
 	if parts := dateWithZone.FindStringSubmatch(word); parts != nil {
 		return parseInZone(parts[1], parts[2])
 	}
-	return time.Time{}, cli.UsageError(`%q is not a time such as 90m, 24h, 7d, 2030-01-31T10:00:00Z or "2030-01-31 10:00"`, word)
+	return time.Time{}, cli.UsageError(
+		`%q is not a time such as 90m, 24h, 7d, 2030-01-31T10:00:00Z or "2030-01-31 10:00"`,
+		word,
+	)
 }
 
 func listAudit(f *pflag.FlagSet) cli.Action {
@@ -106,7 +109,24 @@ func listAudit(f *pflag.FlagSet) cli.Action {
 				list[i][name] = value
 			}
 		}
-		return s.Output.PrintList(list, []string{"sequence", "at", "outcome", "user", "project", "method", "route", "object_type", "object_id", "before", "after", "address", "request_id"})
+		return s.Output.PrintList(
+			list,
+			[]string{
+				"sequence",
+				"at",
+				"outcome",
+				"user",
+				"project",
+				"method",
+				"route",
+				"object_type",
+				"object_id",
+				"before",
+				"after",
+				"address",
+				"request_id",
+			},
+		)
 	}
 }
 
@@ -139,17 +159,32 @@ func verifyAudit(f *pflag.FlagSet) cli.Action {
 		var broken *auditlog.Break
 		switch {
 		case errors.As(err, &broken):
-			return cli.Errorf(cli.ExitBroken, "Find out who can write the tables audit_record and audit_chain, and compare the log with an earlier export.", "the audit log is broken at record %d: %s", broken.Sequence, broken)
+			return cli.Errorf(
+				cli.ExitBroken,
+				"Find out who can write the tables audit_record and audit_chain, and compare the log with an earlier export.",
+				"the audit log is broken at record %d: %s",
+				broken.Sequence,
+				broken,
+			)
 		case err != nil:
 			return err
 		}
-		result := cli.Object{"records": checked, "anchor": page.Anchor.String(), "head": page.Head.String(), "waiting": page.Waiting}
+		result := cli.Object{
+			"records": checked,
+			"anchor":  page.Anchor.String(),
+			"head":    page.Head.String(),
+			"waiting": page.Waiting,
+		}
 		return s.Output.PrintMessage(result, "%d records are intact; head %s", checked, page.Head)
 	}
 }
 
 // verifyPages checks the pages of the log, and returns the last page and the number of records.
-func verifyPages(ctx context.Context, s *cli.Session, v *auditlog.Verifier) (page auditlog.Page, checked int, err error) {
+func verifyPages(
+	ctx context.Context,
+	s *cli.Session,
+	v *auditlog.Verifier,
+) (page auditlog.Page, checked int, err error) {
 	query := url.Values{"order": {"asc"}, "limit": {verifyPage}}
 	for {
 		page = auditlog.Page{}

@@ -52,7 +52,13 @@ func explanationRows(o cli.Object) (rows []cli.Object) {
 			if cli.Integer(f["providers"])+cli.Integer(f["trees"]) == 0 {
 				continue
 			}
-			row := cli.Object{"group": group, "resources": resources, "filter": f["filter"], "providers": f["providers"], "trees": f["trees"]}
+			row := cli.Object{
+				"group":     group,
+				"resources": resources,
+				"filter":    f["filter"],
+				"providers": f["providers"],
+				"trees":     f["trees"],
+			}
 			if examples, _ := cli.Objects(f["examples"]); len(examples) > 0 {
 				row["example"] = fmt.Sprintf("%v %v", examples[0]["name"], examples[0]["reason"])
 			}
@@ -63,7 +69,16 @@ func explanationRows(o cli.Object) (rows []cli.Object) {
 	for _, g := range groups {
 		name, resources := fmt.Sprint(g["suffix"]), resourceList(g["resources"])
 		add(name, resources, g["filters"])
-		rows = append(rows, cli.Object{"group": name, "resources": resources, "filter": "left", "providers": g["providers_left"], "trees": g["trees_left"]})
+		rows = append(
+			rows,
+			cli.Object{
+				"group":     name,
+				"resources": resources,
+				"filter":    "left",
+				"providers": g["providers_left"],
+				"trees":     g["trees_left"],
+			},
+		)
 	}
 	add("trees", "", o["trees"])
 	return rows
@@ -79,15 +94,24 @@ func resourceList(v any) string {
 	return strings.Join(all, ",")
 }
 
-// candidatesSentence says how many providers and trees the API has examined, and whether the list of candidates is cut.
+// candidatesSentence says how many providers and trees the API has examined, and whether the list of
+// candidates is cut.
 func candidatesSentence(o cli.Object) string {
 	examined, _ := o["examined"].(cli.Object)
 	candidates, _ := o["candidates"].(cli.Object)
-	sentence := fmt.Sprintf("%v providers in %v trees were examined", examined["providers"], examined["trees"])
+	sentence := fmt.Sprintf(
+		"%v providers in %v trees were examined",
+		examined["providers"],
+		examined["trees"],
+	)
 	if examined["cut"] == true {
 		sentence += ", and there are more"
 	}
-	sentence += fmt.Sprintf("; %v of these trees have candidates; the query returns %v candidates", candidates["trees"], candidates["returned"])
+	sentence += fmt.Sprintf(
+		"; %v of these trees have candidates; the query returns %v candidates",
+		candidates["trees"],
+		candidates["returned"],
+	)
 	if candidates["limit"] != nil {
 		sentence += fmt.Sprintf(" with limit %v", candidates["limit"])
 	}

@@ -14,8 +14,8 @@ const migrateConsumersHelp = `Allocations that were imported from an old Placeme
 creates the records in batches, with the project and the user of BERTH_INCOMPLETE_CONSUMER_PROJECT_ID and _USER_ID,
 while the API serves other requests. You can stop it at any time: finished batches stay, and the next run continues.`
 
-// migrationPause is how long the command waits after a batch that migrated no consumer although some remain. Such a batch means that
-// other writers have locked the remaining consumers.
+// migrationPause is how long the command waits after a batch that migrated no consumer although some remain.
+// Such a batch means that other writers have locked the remaining consumers.
 const migrationPause = 200 * time.Millisecond
 
 func migrateConsumers(f *pflag.FlagSet) cli.Action {
@@ -31,7 +31,11 @@ func migrateConsumers(f *pflag.FlagSet) cli.Action {
 			migrated, remaining := cli.Integer(answer["migrated"]), cli.Integer(answer["remaining"])
 			done += migrated
 			if remaining == 0 {
-				return s.Output.PrintMessage(cli.Object{"migrated": done, "remaining": 0}, "%d consumers were migrated; every consumer has a record", done)
+				return s.Output.PrintMessage(
+					cli.Object{"migrated": done, "remaining": 0},
+					"%d consumers were migrated; every consumer has a record",
+					done,
+				)
 			}
 			fmt.Fprintf(s.Stderr, "%d migrated, %d remaining\n", done, remaining)
 			if migrated > 0 {
@@ -39,7 +43,13 @@ func migrateConsumers(f *pflag.FlagSet) cli.Action {
 				continue
 			}
 			if time.Since(progressed) > *limit {
-				return cli.Errorf(cli.ExitWait, "Other transactions have locked them; run the command again.", "no consumer could be migrated for %s; %d remain", *limit, remaining)
+				return cli.Errorf(
+					cli.ExitWait,
+					"Other transactions have locked them; run the command again.",
+					"no consumer could be migrated for %s; %d remain",
+					*limit,
+					remaining,
+				)
 			}
 			select {
 			case <-ctx.Done():

@@ -10,7 +10,8 @@ import (
 	"berth/starter/cli"
 )
 
-// requireAttribute returns a function that checks that the body of a create request has the attribute `key`, which the flag sets.
+// requireAttribute returns a function that checks that the body of a create request has the attribute `key`,
+// which the flag sets.
 func requireAttribute(key, flag string) func(cli.Object) error {
 	return func(body cli.Object) error {
 		if body[key] == nil {
@@ -49,13 +50,18 @@ func showCommand(r *cli.Resource) func(*pflag.FlagSet) cli.Action {
 			if err != nil {
 				return err
 			}
-			return w.Show(ctx, s, r, func(ctx context.Context) (cli.Object, error) { return r.Get(ctx, s, id) })
+			return w.Show(
+				ctx,
+				s,
+				r,
+				func(ctx context.Context) (cli.Object, error) { return r.Get(ctx, s, id) },
+			)
 		}
 	}
 }
 
-// createCommand makes the command that creates an object. The argument of the command is the name of the new object.
-// The function `adjust` may check or complete the body of the request; `adjust` may be nil.
+// createCommand makes the command that creates an object. The argument of the command is the name of the new
+// object. The function `adjust` may check or complete the body of the request; `adjust` may be nil.
 func createCommand(r *cli.Resource, adjust func(body cli.Object) error) func(*pflag.FlagSet) cli.Action {
 	return func(f *pflag.FlagSet) cli.Action {
 		given := cli.DeclareFields(f, r.Fields, "create")
@@ -134,9 +140,9 @@ func deleteCommand(r *cli.Resource) func(*pflag.FlagSet) cli.Action {
 	}
 }
 
-// revisionFlag declares --revision for Neutron's objects. The function that revisionFlag returns makes the header
-// If-Match. With the header If-Match, the API refuses a change if the object has another revision than the header
-// names.
+// revisionFlag declares --revision for Neutron's objects. The function that revisionFlag returns makes the
+// header If-Match. With the header If-Match, the API refuses a change if the object has another revision than
+// the header names.
 func revisionFlag(f *pflag.FlagSet, r *cli.Resource) func() []string {
 	if r.NameFilter != "name" || r.SingularKey == "" {
 		return func() []string { return nil }

@@ -19,8 +19,9 @@ func parseInstantFlag(_ context.Context, s *cli.Session, values []string) (any, 
 	return parseInstant(values[0], s.Now())
 }
 
-// parseInstant converts a duration from now such as +90m, or a date with a time zone, to a date in one of the formats that the API
-// accepts. parseInstant returns the word `now` and any other word that begins with a digit unchanged; the API checks these words.
+// parseInstant converts a duration from now such as +90m, or a date with a time zone, to a date in one of the
+// formats that the API accepts. parseInstant returns the word `now` and any other word that begins with a
+// digit unchanged; the API checks these words.
 func parseInstant(word string, now time.Time) (any, error) {
 	if after, relative := strings.CutPrefix(word, "+"); relative {
 		d, err := parseDuration(after)
@@ -44,7 +45,8 @@ func parseInstant(word string, now time.Time) (any, error) {
 
 var dayCount = regexp.MustCompile(`^(\d{1,5})d(.*)$`)
 
-// parseDuration parses a duration in the format of time.ParseDuration, which may begin with days, for example 3d12h.
+// parseDuration parses a duration in the format of time.ParseDuration, which may begin with days, for example
+// 3d12h.
 func parseDuration(word string) (time.Duration, error) {
 	var whole time.Duration
 	rest := word
@@ -65,8 +67,8 @@ func parseDuration(word string) (time.Duration, error) {
 // dateWithZone matches a date and a time, followed by a blank and a time zone: a name, an offset or Z.
 var dateWithZone = regexp.MustCompile(`^(\d{4}-\d{1,2}-\d{1,2} \d{1,2}:\d{2}(?::\d{2})?) ([A-Za-z+-].*)$`)
 
-// parseInZone converts a local time in a time zone to an instant. When daylight saving time begins or ends, some local times do
-// not exist and some exist twice; parseInZone returns an error for these local times.
+// parseInZone converts a local time in a time zone to an instant. When daylight saving time begins or ends,
+// some local times do not exist and some exist twice; parseInZone returns an error for these local times.
 func parseInZone(local, zone string) (time.Time, error) {
 	form := "2006-1-2 15:04"
 	if strings.Count(local, ":") == 2 {
@@ -88,7 +90,12 @@ func parseInZone(local, zone string) (time.Time, error) {
 		}
 	}
 	if matches != 1 {
-		return at, cli.UsageError("the clocks of %s change then, and the local time %q exists %d times: use an offset such as +02:00", zone, local, matches)
+		return at, cli.UsageError(
+			"the clocks of %s change then, and the local time %q exists %d times: use an offset such as +02:00",
+			zone,
+			local,
+			matches,
+		)
 	}
 	return at, nil
 }
@@ -132,5 +139,8 @@ func parseStart(word string, now time.Time) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return now, cli.UsageError("--for needs a --start such as now, +30s, \"2030-01-31 10:00\" (UTC) or 2030-01-31T10:00:00Z, not %q", word)
+	return now, cli.UsageError(
+		"--for needs a --start such as now, +30s, \"2030-01-31 10:00\" (UTC) or 2030-01-31T10:00:00Z, not %q",
+		word,
+	)
 }

@@ -25,9 +25,27 @@ type historySource struct {
 
 var (
 	consumerHistory = historySource{plural: "consumers", id: parseConsumerID,
-		columns: []string{"at", "actor", "cause", "consumer_from", "consumer_to", "provider", "provider_from", "provider_to"}}
+		columns: []string{
+			"at",
+			"actor",
+			"cause",
+			"consumer_from",
+			"consumer_to",
+			"provider",
+			"provider_from",
+			"provider_to",
+		}}
 	providerHistory = historySource{plural: "providers", id: Providers.Resolve,
-		columns: []string{"at", "actor", "cause", "provider_from", "provider_to", "consumer", "consumer_from", "consumer_to"}}
+		columns: []string{
+			"at",
+			"actor",
+			"cause",
+			"provider_from",
+			"provider_to",
+			"consumer",
+			"consumer_from",
+			"consumer_to",
+		}}
 )
 
 func parseConsumerID(_ context.Context, _ *cli.Session, word string) (string, error) {
@@ -58,7 +76,12 @@ func historyCommand(h historySource) func(*pflag.FlagSet) cli.Action {
 			}
 			changes, ok := cli.Objects(answer["changes"])
 			if !ok {
-				return cli.Errorf(cli.ExitOther, "Is --url a berth API?", "GET %s answered without changes", path)
+				return cli.Errorf(
+					cli.ExitOther,
+					"Is --url a berth API?",
+					"GET %s answered without changes",
+					path,
+				)
 			}
 			return s.Output.PrintList(changes, h.columns)
 		}

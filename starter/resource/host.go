@@ -10,16 +10,34 @@ import (
 
 // Hosts is the cli.Resource for the hosts that Blazar can reserve.
 var Hosts = &cli.Resource{
-	Name: "host", Path: "/reservation/v1/os-hosts", SingularKey: "host", PluralKey: "hosts",
-	IDKey: "id", NameKey: "hypervisor_hostname", IsID: cli.Digits.MatchString, IgnoresFilters: true,
-	Columns: []string{"id", "hypervisor_hostname", "reservable", "vcpus", "memory_mb", "local_gb", "berth:quarantine"},
+	Name:           "host",
+	Path:           "/reservation/v1/os-hosts",
+	SingularKey:    "host",
+	PluralKey:      "hosts",
+	IDKey:          "id",
+	NameKey:        "hypervisor_hostname",
+	IsID:           cli.Digits.MatchString,
+	IgnoresFilters: true,
+	Columns: []string{
+		"id",
+		"hypervisor_hostname",
+		"reservable",
+		"vcpus",
+		"memory_mb",
+		"local_gb",
+		"berth:quarantine",
+	},
 }
 
-// hostCommand makes the command that registers a host (POST) or the command that changes the properties of a host
-// (PUT).
+// hostCommand makes the command that registers a host (POST) or the command that changes the properties of a
+// host (PUT).
 func hostCommand(method string) func(*pflag.FlagSet) cli.Action {
 	return func(f *pflag.FlagSet) cli.Action {
-		extras := f.StringArray("property", nil, "NAME=VALUE that resource_properties of leases can match; may be repeated")
+		extras := f.StringArray(
+			"property",
+			nil,
+			"NAME=VALUE that resource_properties of leases can match; may be repeated",
+		)
 		return func(ctx context.Context, s *cli.Session, args []string) error {
 			properties, err := cli.ParsePairs(*extras)
 			if err != nil {

@@ -10,11 +10,27 @@ import (
 	"berth/starter/cli"
 )
 
-// JournalEntries is the cli.Resource for the entries of the journal: the changes that berth sends to the controller.
+// JournalEntries is the cli.Resource for the entries of the journal: the changes that berth sends to the
+// controller.
 var JournalEntries = &cli.Resource{
-	Name: "journal", Path: "/journal/v1/entries", SingularKey: "entry", PluralKey: "entries",
-	IDKey: "seq", NameKey: "seq", IsID: cli.Digits.MatchString,
-	Columns: []string{"seq", "operation", "object_type", "object_id", "name", "state", "attempts", "failures", "last_error"},
+	Name:        "journal",
+	Path:        "/journal/v1/entries",
+	SingularKey: "entry",
+	PluralKey:   "entries",
+	IDKey:       "seq",
+	NameKey:     "seq",
+	IsID:        cli.Digits.MatchString,
+	Columns: []string{
+		"seq",
+		"operation",
+		"object_type",
+		"object_id",
+		"name",
+		"state",
+		"attempts",
+		"failures",
+		"last_error",
+	},
 }
 
 // postDecision sends the operator's decision on an entry, retry or skip, and prints the entry.
@@ -76,6 +92,9 @@ func analyzeJournal(f *pflag.FlagSet) cli.Action {
 		if !ok {
 			return cli.Errorf(cli.ExitOther, "Is --url a berth API?", "the answer has no analysis")
 		}
-		return s.Output.PrintObject(analysis, []string{"entries", "average", "p50", "p90", "p99", "p999", "attempts", "slowest"})
+		return s.Output.PrintObject(
+			analysis,
+			[]string{"entries", "average", "p50", "p90", "p99", "p999", "attempts", "slowest"},
+		)
 	}
 }

@@ -12,15 +12,48 @@ import (
 
 // Leases is the cli.Resource for Blazar's leases.
 var Leases = &cli.Resource{
-	Name: "lease", Path: "/reservation/v1/leases", SingularKey: "lease", PluralKey: "leases",
-	IDKey: "id", NameKey: "name", IsID: cli.IsUUID, IgnoresFilters: true, Parameters: []string{"limit", "marker"},
-	Columns: []string{"id", "name", "status", "start_date", "end_date", "degraded"},
+	Name:           "lease",
+	Path:           "/reservation/v1/leases",
+	SingularKey:    "lease",
+	PluralKey:      "leases",
+	IDKey:          "id",
+	NameKey:        "name",
+	IsID:           cli.IsUUID,
+	IgnoresFilters: true,
+	Parameters:     []string{"limit", "marker"},
+	Columns:        []string{"id", "name", "status", "start_date", "end_date", "degraded"},
 	Fields: []cli.Field{
-		{Flag: "name", Key: "name", Help: "new name", Parse: cli.Text, OnlyFor: "set"},
-		{Flag: "start", Key: "start_date", Help: dateHelp, Parse: parseInstantFlag},
-		{Flag: "end", Key: "end_date", Help: "end of the lease, in a format of --start", Parse: parseInstantFlag},
-		{Flag: "before-end", Key: "before_end_date", Help: "time of the before_end_lease event, in a format of --start", Parse: parseInstantFlag},
-		{Flag: "reservations", Key: "reservations", Help: "JSON list of reservations, instead of one reservation of hosts", Parse: cli.JSON},
+		{
+			Flag:    "name",
+			Key:     "name",
+			Help:    "new name",
+			Parse:   cli.Text,
+			OnlyFor: "set",
+		},
+		{
+			Flag:  "start",
+			Key:   "start_date",
+			Help:  dateHelp,
+			Parse: parseInstantFlag,
+		},
+		{
+			Flag:  "end",
+			Key:   "end_date",
+			Help:  "end of the lease, in a format of --start",
+			Parse: parseInstantFlag,
+		},
+		{
+			Flag:  "before-end",
+			Key:   "before_end_date",
+			Help:  "time of the before_end_lease event, in a format of --start",
+			Parse: parseInstantFlag,
+		},
+		{
+			Flag:  "reservations",
+			Key:   "reservations",
+			Help:  "JSON list of reservations, instead of one reservation of hosts",
+			Parse: cli.JSON,
+		},
 	},
 }
 
@@ -38,7 +71,11 @@ func printPlan(ctx context.Context, s *cli.Session, body cli.Object) error {
 	}
 	o, ok := answer["plan"].(cli.Object)
 	if !ok {
-		return cli.Errorf(cli.ExitOther, "Is --url a berth API?", "POST /reservation/v1/plans answered without a plan")
+		return cli.Errorf(
+			cli.ExitOther,
+			"Is --url a berth API?",
+			"POST /reservation/v1/plans answered without a plan",
+		)
 	}
 	if s.Output.Format == "table" {
 		reservations, _ := cli.Objects(o["reservations"])
@@ -53,15 +90,23 @@ func printPlan(ctx context.Context, s *cli.Session, body cli.Object) error {
 	return s.Output.PrintObject(o, planColumns)
 }
 
-// leaseFlags declares the flags for the hosts and the times of a lease. The function that leaseFlags returns makes the body of
-// the request that creates the lease.
+// leaseFlags declares the flags for the hosts and the times of a lease. The function that leaseFlags returns
+// makes the body of the request that creates the lease.
 func leaseFlags(f *pflag.FlagSet) func(ctx context.Context, s *cli.Session, name string) (cli.Object, error) {
 	given := cli.DeclareFields(f, Leases.Fields, "create")
 	length := f.String("for", "", "duration of the lease, for example 90m, 2h or 3d, instead of --end")
 	minimum := f.Int("min", 1, "minimum number of hosts")
 	maximum := f.Int("max", 0, "maximum number of hosts (default: the value of --min)")
-	hypervisor := f.String("hypervisor-properties", "", `filter for hosts, for example ["=", "$hypervisor_hostname", "cmp-1"]`)
-	resource := f.String("resource-properties", "", `filter for host properties, for example ["=", "$rack", "r1"]`)
+	hypervisor := f.String(
+		"hypervisor-properties",
+		"",
+		`filter for hosts, for example ["=", "$hypervisor_hostname", "cmp-1"]`,
+	)
+	resource := f.String(
+		"resource-properties",
+		"",
+		`filter for host properties, for example ["=", "$rack", "r1"]`,
+	)
 	return func(ctx context.Context, s *cli.Session, name string) (cli.Object, error) {
 		body, err := given(ctx, s)
 		if err != nil {
@@ -85,8 +130,15 @@ func leaseFlags(f *pflag.FlagSet) func(ctx context.Context, s *cli.Session, name
 			*maximum = *minimum
 		}
 		if body["reservations"] == nil {
-			body["reservations"] = []cli.Object{{"resource_type": "physical:host", "min": *minimum, "max": *maximum,
-				"hypervisor_properties": *hypervisor, "resource_properties": *resource}}
+			body["reservations"] = []cli.Object{
+				{
+					"resource_type":         "physical:host",
+					"min":                   *minimum,
+					"max":                   *maximum,
+					"hypervisor_properties": *hypervisor,
+					"resource_properties":   *resource,
+				},
+			}
 		}
 		return body, nil
 	}

@@ -25,10 +25,15 @@ type hostReservation struct {
 var calendarColumns = []string{"letter", "lease", "project_id", "status", "start_date", "end_date"}
 
 // hostAllocations is the resource that lists the reservations of each host.
-var hostAllocations = &cli.Resource{Name: "allocation", Path: "/reservation/v1/os-hosts/allocations", PluralKey: "allocations", IDKey: "resource_id"}
+var hostAllocations = &cli.Resource{
+	Name:      "allocation",
+	Path:      "/reservation/v1/os-hosts/allocations",
+	PluralKey: "allocations",
+	IDKey:     "resource_id",
+}
 
-// calendarWindow is the time span of a lease calendar, and the number of cells into which the calendar divides this
-// time span.
+// calendarWindow is the time span of a lease calendar, and the number of cells into which the calendar
+// divides this time span.
 type calendarWindow struct {
 	from, until time.Time
 	cells       int
@@ -88,9 +93,13 @@ func parseWindow(from, length, zone string, cells int, now time.Time) (calendarW
 	return calendarWindow{begin, begin.Add(d), cells}, nil
 }
 
-// listHostReservations returns the names of all hosts, and their reservations within the window, sorted by host and
-// time.
-func listHostReservations(ctx context.Context, s *cli.Session, w calendarWindow) (names []string, all []hostReservation, err error) {
+// listHostReservations returns the names of all hosts, and their reservations within the window, sorted by
+// host and time.
+func listHostReservations(
+	ctx context.Context,
+	s *cli.Session,
+	w calendarWindow,
+) (names []string, all []hostReservation, err error) {
 	byHost, byLease := map[string]string{}, map[string]cli.Object{}
 	registered, err := Hosts.List(ctx, s, nil)
 	if err != nil {
@@ -114,18 +123,33 @@ func listHostReservations(ctx context.Context, s *cli.Session, w calendarWindow)
 	for _, a := range allocations {
 		items, _ := cli.Objects(a["reservations"])
 		for _, item := range items {
-			r := hostReservation{host: byHost[fmt.Sprint(a["resource_id"])], leaseID: fmt.Sprint(item["lease_id"]), start: parseAPIDate(item["start_date"]), end: parseAPIDate(item["end_date"])}
+			r := hostReservation{
+				host:    byHost[fmt.Sprint(a["resource_id"])],
+				leaseID: fmt.Sprint(item["lease_id"]),
+				start:   parseAPIDate(item["start_date"]),
+				end:     parseAPIDate(item["end_date"]),
+			}
 			l, found := byLease[r.leaseID]
 			if !found || !r.start.Before(w.until) || !r.end.After(w.from) {
 				continue
 			}
-			r.leaseName, r.project, r.status = Leases.DisplayName(l), fmt.Sprint(l["project_id"]), fmt.Sprint(l["status"])
+			r.leaseName, r.project, r.status = Leases.DisplayName(
+				l,
+			), fmt.Sprint(
+				l["project_id"],
+			), fmt.Sprint(
+				l["status"],
+			)
 			all = append(all, r)
 		}
 	}
 	slices.Sort(names)
 	slices.SortStableFunc(all, func(a, b hostReservation) int {
-		return cmp.Or(strings.Compare(a.host, b.host), a.start.Compare(b.start), strings.Compare(a.leaseID, b.leaseID))
+		return cmp.Or(
+			strings.Compare(a.host, b.host),
+			a.start.Compare(b.start),
+			strings.Compare(a.leaseID, b.leaseID),
+		)
 	})
 	return names, all, nil
 }
@@ -165,8 +189,8 @@ func (w calendarWindow) draw(p *cli.Printer, names []string, reservations []host
 	return p.PrintList(legend, calendarColumns)
 }
 
-// fillCells writes the letter of a lease into those cells of a host's line whose time overlaps with the lease's reservation of the host.
-// A cell that already has the letter of another lease gets a star.
+// fillCells writes the letter of a lease into those cells of a host's line whose time overlaps with the
+// lease's reservation of the host. A cell that already has the letter of another lease gets a star.
 func (w calendarWindow) fillCells(line []string, r hostReservation, letter string) {
 	for i := range line {
 		begins, ends := w.cellStart(i), w.cellStart(i+1)
@@ -197,10 +221,18 @@ func (w calendarWindow) axisLabels() string {
 
 func (w calendarWindow) legendRow(r hostReservation, letter string) cli.Object {
 	date := func(t time.Time) string { return t.In(w.from.Location()).Format(time.RFC3339) }
-	return cli.Object{"letter": letter, "lease": r.leaseName, "project_id": r.project, "status": r.status, "start_date": date(r.start), "end_date": date(r.end)}
+	return cli.Object{
+		"letter":     letter,
+		"lease":      r.leaseName,
+		"project_id": r.project,
+		"status":     r.status,
+		"start_date": date(r.start),
+		"end_date":   date(r.end),
+	}
 }
 
-// leaseLetter returns the letter that the chart shows for the lease with the index n, or # if the alphabet has too few letters.
+// leaseLetter returns the letter that the chart shows for the lease with the index n, or # if the alphabet
+// has too few letters.
 func leaseLetter(n int) string {
 	const all = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	if n < len(all) {

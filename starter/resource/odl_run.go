@@ -12,13 +12,20 @@ import (
 	"berth/starter/cli"
 )
 
-// Runs is the cli.Resource for the runs that compare the controller with berth's rows: full syncs, recoveries, audits
-// and repairs.
+// Runs is the cli.Resource for the runs that compare the controller with berth's rows: full syncs,
+// recoveries, audits and repairs.
 var Runs = &cli.Resource{
-	Name: "odl", Path: "/journal/v1/runs", SingularKey: "run", PluralKey: "runs",
-	IDKey: "id", NameKey: "id", IsID: cli.Digits.MatchString, IgnoresFilters: true,
-	Parameters: []string{"before", "limit"}, PageParameter: "before",
-	Columns: []string{"id", "kind", "state", "actor", "reason", "note", "created_at", "finished_at"},
+	Name:           "odl",
+	Path:           "/journal/v1/runs",
+	SingularKey:    "run",
+	PluralKey:      "runs",
+	IDKey:          "id",
+	NameKey:        "id",
+	IsID:           cli.Digits.MatchString,
+	IgnoresFilters: true,
+	Parameters:     []string{"before", "limit"},
+	PageParameter:  "before",
+	Columns:        []string{"id", "kind", "state", "actor", "reason", "note", "created_at", "finished_at"},
 }
 
 const repairHelp = `Without --plan the command runs an audit first and uses its findings as the plan. --dry-run only prints the plan and
@@ -32,8 +39,14 @@ type followLimits struct{ total, stall *time.Duration }
 
 // followFlags declares the flags of followLimits. The parameter `run` names the run.
 func followFlags(f *pflag.FlagSet, run string) followLimits {
-	return followLimits{cli.TimeoutFlag(f, 30*time.Minute, "stop following after this time; the "+run+" continues"),
-		f.Duration("stall-timeout", 2*time.Minute, "stop following if the "+run+" makes no progress for this time")}
+	return followLimits{
+		cli.TimeoutFlag(f, 30*time.Minute, "stop following after this time; the "+run+" continues"),
+		f.Duration(
+			"stall-timeout",
+			2*time.Minute,
+			"stop following if the "+run+" makes no progress for this time",
+		),
+	}
 }
 
 // startRunCommand makes the command that starts a run, for example a full sync, and waits until the run ends.
@@ -51,9 +64,14 @@ func startRunCommand(kind string) func(*pflag.FlagSet) cli.Action {
 	}
 }
 
-// followRun starts a run, for example a full sync, and prints the progress of the run to stderr until the run ends. A run makes no progress
-// if, for example, no workflows run.
-func followRun(ctx context.Context, s *cli.Session, body cli.Object, limits followLimits) (cli.Object, error) {
+// followRun starts a run, for example a full sync, and prints the progress of the run to stderr until the run
+// ends. A run makes no progress if, for example, no workflows run.
+func followRun(
+	ctx context.Context,
+	s *cli.Session,
+	body cli.Object,
+	limits followLimits,
+) (cli.Object, error) {
 	var o cli.Object
 	if err := s.API.Do(ctx, "POST", Runs.Path, body, &o); err != nil {
 		return nil, err
@@ -78,7 +96,12 @@ func followRun(ctx context.Context, s *cli.Session, body cli.Object, limits foll
 		}
 		select {
 		case <-ctx.Done():
-			return nil, cli.Errorf(cli.ExitWait, "It continues; `starter odl show "+id+"` shows its progress.", "run %s has not ended", id)
+			return nil, cli.Errorf(
+				cli.ExitWait,
+				"It continues; `starter odl show "+id+"` shows its progress.",
+				"run %s has not ended",
+				id,
+			)
 		case <-tick.C:
 		}
 		next, err := Runs.Get(ctx, s, id)
@@ -89,8 +112,13 @@ func followRun(ctx context.Context, s *cli.Session, body cli.Object, limits foll
 		case err == nil && next["updated_at"] != o["updated_at"]:
 			progressed = time.Now()
 		case time.Since(progressed) > *limits.stall:
-			return nil, cli.Errorf(cli.ExitWait, "`starter doctor` shows what keeps it. It continues; `starter odl show "+id+"` shows its progress.",
-				"run %s has made no progress for %s", id, *limits.stall)
+			return nil, cli.Errorf(
+				cli.ExitWait,
+				"`starter doctor` shows what keeps it. It continues; `starter odl show "+id+"` shows its progress.",
+				"run %s has made no progress for %s",
+				id,
+				*limits.stall,
+			)
 		}
 		if err == nil {
 			o = next
@@ -151,7 +179,11 @@ func repairCommand(f *pflag.FlagSet) cli.Action {
 	limits := followFlags(f, "repair")
 	return func(ctx context.Context, s *cli.Session, _ []string) error {
 		if !*dryRun && !*yes {
-			return cli.Errorf(cli.ExitUsage, "Print the plan with --dry-run; repeat with --yes to confirm.", "this changes the controller")
+			return cli.Errorf(
+				cli.ExitUsage,
+				"Print the plan with --dry-run; repeat with --yes to confirm.",
+				"this changes the controller",
+			)
 		}
 		id, err := strconv.FormatInt(*plan, 10), error(nil)
 		var found []cli.Object

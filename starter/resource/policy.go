@@ -36,7 +36,11 @@ func listPolicy(f *pflag.FlagSet) cli.Action {
 			}
 		}
 		if *api != "" && !apis[*api] {
-			return cli.UsageError("no API is named %q; use one of %s", *api, strings.Join(slices.Sorted(maps.Keys(apis)), ", "))
+			return cli.UsageError(
+				"no API is named %q; use one of %s",
+				*api,
+				strings.Join(slices.Sorted(maps.Keys(apis)), ", "),
+			)
 		}
 		return s.Output.PrintList(rules, []string{"api", "name", "check", "from_file"})
 	}
@@ -57,13 +61,26 @@ func checkPolicy(f *pflag.FlagSet) cli.Action {
 	project := f.String("project", "", "ID of the project of the caller's token")
 	roles := f.StringSlice("roles", nil, "roles of the caller, separated by commas")
 	system := f.Bool("system", false, "the caller's token has the scope system")
-	attributes := f.StringArray("target", nil, "NAME=VALUE: an attribute of the object that the operation changes or reads, repeatable")
+	attributes := f.StringArray(
+		"target",
+		nil,
+		"NAME=VALUE: an attribute of the object that the operation changes or reads, repeatable",
+	)
 	return func(ctx context.Context, s *cli.Session, args []string) error {
 		target, err := cli.ParsePairs(*attributes)
 		if err != nil {
 			return err
 		}
-		question := cli.Object{"api": *api, "rule": args[0], "target": target, "token": *token, "user": *user, "project": *project, "roles": *roles, "system": *system}
+		question := cli.Object{
+			"api":     *api,
+			"rule":    args[0],
+			"target":  target,
+			"token":   *token,
+			"user":    *user,
+			"project": *project,
+			"roles":   *roles,
+			"system":  *system,
+		}
 		var answer struct {
 			API         string      `json:"api"`
 			Rule        string      `json:"rule"`
@@ -77,7 +94,14 @@ func checkPolicy(f *pflag.FlagSet) cli.Action {
 		if s.Output.Format != "table" {
 			return s.Output.PrintDocument(answer)
 		}
-		_, err = io.WriteString(s.Output.Writer, cli.Sanitize(fmt.Sprintf("%s %s", verdict(answer.Allowed), answer.Rule))+"\n"+answer.Explanation.lines("  "))
+		_, err = io.WriteString(
+			s.Output.Writer,
+			cli.Sanitize(
+				fmt.Sprintf("%s %s", verdict(answer.Allowed), answer.Rule),
+			)+"\n"+answer.Explanation.lines(
+				"  ",
+			),
+		)
 		return err
 	}
 }
@@ -89,7 +113,8 @@ func verdict(allowed bool) string {
 	return "denied "
 }
 
-// lines returns one line for the condition and one line for each of its parts, each part indented below the condition.
+// lines returns one line for the condition and one line for each of its parts, each part indented below the
+// condition.
 func (e explanation) lines(indent string) string {
 	var b strings.Builder
 	text := verdict(e.Allowed) + " " + e.Check

@@ -19,8 +19,8 @@ const signalHelp = `OBJECT is port/ and the port's ID or name. Without --ack the
 has no answer. With --ack it sends an update, which answers with the port's status and the remaining blocks. If the workflow of an existing
 port is not running, for example because it was terminated by mistake, the command waits until berth has started the workflow again.`
 
-// ResolveTarget parses a word such as port/web-1. ResolveTarget returns the resource, for example the ports, and the ID
-// of the object with the name or ID after the slash.
+// ResolveTarget parses a word such as port/web-1. ResolveTarget returns the resource, for example the ports,
+// and the ID of the object with the name or ID after the slash.
 func ResolveTarget(ctx context.Context, s *cli.Session, word string) (r *cli.Resource, id string, err error) {
 	kind, name, _ := strings.Cut(word, "/")
 	for _, candidate := range []*cli.Resource{Ports, Leases, JournalEntries} {
@@ -58,20 +58,49 @@ type signalFlags struct {
 
 func signalCommand(f *pflag.FlagSet) cli.Action {
 	var c signalFlags
-	f.StringVar(&c.report.Entity, "entity", "", "provisioning entity: DHCP, L2, or another one that blocks the port")
+	f.StringVar(
+		&c.report.Entity,
+		"entity",
+		"",
+		"provisioning entity: DHCP, L2, or another one that blocks the port",
+	)
 	f.StringVar(&c.report.Host, "host", "", "host of the agent")
-	f.StringVar(&c.report.Event, "event", "complete", "complete: the entity has done its part; begun: the agent works on it and will report "+
-		"again; lost: the device is unplugged, or the agent gave up; block: the port waits for the entity from now on; "+
-		"unblock: the port no longer waits for the entity")
+	f.StringVar(
+		&c.report.Event,
+		"event",
+		"complete",
+		"complete: the entity has done its part; begun: the agent works on it and will report "+
+			"again; lost: the device is unplugged, or the agent gave up; block: the port waits for the entity from now on; "+
+			"unblock: the port no longer waits for the entity",
+	)
 	f.StringVar(&c.report.Owner, "owner", "", "with --event block: who adds the block")
-	f.Int64Var(&c.report.TimeoutSeconds, "timeout-seconds", 0, "with --event block: the seconds until the block's deadline; the port waits on "+
-		"after the deadline, or gets the status ERROR with --fatal (0: no deadline)")
-	f.BoolVar(&c.report.Fatal, "fatal", false, "with --event block: the port becomes ERROR after --timeout-seconds")
-	f.Int64Var(&c.report.Revision, "revision", 0, "revision_number of the port that the agent provisioned; reports for an earlier binding are "+
-		"ignored (0: not given)")
+	f.Int64Var(
+		&c.report.TimeoutSeconds,
+		"timeout-seconds",
+		0,
+		"with --event block: the seconds until the block's deadline; the port waits on "+
+			"after the deadline, or gets the status ERROR with --fatal (0: no deadline)",
+	)
+	f.BoolVar(
+		&c.report.Fatal,
+		"fatal",
+		false,
+		"with --event block: the port becomes ERROR after --timeout-seconds",
+	)
+	f.Int64Var(
+		&c.report.Revision,
+		"revision",
+		0,
+		"revision_number of the port that the agent provisioned; reports for an earlier binding are "+
+			"ignored (0: not given)",
+	)
 	f.BoolVar(&c.ack, "ack", false, "send an update instead of a signal and wait for the answer")
 	f.StringVar(&c.key, "key", "", "PEM file with a private key of the host: sign the report")
-	c.lifetime = f.Duration("expires-in", time.Hour, "with --key: how long the signature is valid, at most 24h")
+	c.lifetime = f.Duration(
+		"expires-in",
+		time.Hour,
+		"with --key: how long the signature is valid, at most 24h",
+	)
 	c.limit = cli.TimeoutFlag(f, 30*time.Second, "how long --ack waits for the answer")
 	return c.run
 }
@@ -129,15 +158,21 @@ func (c *signalFlags) update(ctx context.Context, s *cli.Session, id string, rep
 	if err != nil {
 		return err
 	}
-	return s.Output.PrintMessage(result, "%s: %s, %s", contract.PortID(id), result.Status, remainingBlocks(result))
+	return s.Output.PrintMessage(
+		result,
+		"%s: %s, %s",
+		contract.PortID(id),
+		result.Status,
+		remainingBlocks(result),
+	)
 }
 
 // workflowStartTimeout is how long retryUntilStarted waits for the workflow of an existing port to start.
 const workflowStartTimeout = 60 * time.Second
 
-// retryUntilStarted repeats an action while the workflow of an existing port is not running. The workflow can start
-// later than the port exists, because the API creates the port before the relay starts the port's workflow. If the
-// workflow was ended by mistake, or if Temporal has lost it, berth starts it again.
+// retryUntilStarted repeats an action while the workflow of an existing port is not running. The workflow can
+// start later than the port exists, because the API creates the port before the relay starts the port's
+// workflow. If the workflow was ended by mistake, or if Temporal has lost it, berth starts it again.
 func retryUntilStarted(ctx context.Context, s *cli.Session, port string, act func() error) error {
 	for started := time.Now(); ; {
 		err := act()
@@ -148,8 +183,12 @@ func retryUntilStarted(ctx context.Context, s *cli.Session, port string, act fun
 			return err
 		}
 		if time.Since(started) > workflowStartTimeout {
-			return cli.Errorf(cli.ExitWait, "Send the report again later. `starter doctor` checks whether workflows can start.",
-				"port %s exists, but its workflow is not running; the report is not sent", port)
+			return cli.Errorf(
+				cli.ExitWait,
+				"Send the report again later. `starter doctor` checks whether workflows can start.",
+				"port %s exists, but its workflow is not running; the report is not sent",
+				port,
+			)
 		}
 		select {
 		case <-ctx.Done():
@@ -166,8 +205,8 @@ func remainingBlocks(v contract.ReportResult) string {
 	return "still blocked by " + strings.Join(v.Remaining, ", ")
 }
 
-// SignalReport sends a provisioning report as a Temporal signal. SignalReport returns no port status, because a
-// Temporal signal has no result.
+// SignalReport sends a provisioning report as a Temporal signal. SignalReport returns no port status, because
+// a Temporal signal has no result.
 func SignalReport(ctx context.Context, s *cli.Session, workflow string, r contract.Report) error {
 	c, err := s.Temporal(ctx)
 	if err != nil {
@@ -175,11 +214,21 @@ func SignalReport(ctx context.Context, s *cli.Session, workflow string, r contra
 	}
 	ctx, cancel := s.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	return cli.TemporalError(s.Settings, workflow, c.SignalWorkflow(ctx, workflow, "", contract.SignalProvisioningComplete, r))
+	return cli.TemporalError(
+		s.Settings,
+		workflow,
+		c.SignalWorkflow(ctx, workflow, "", contract.SignalProvisioningComplete, r),
+	)
 }
 
 // updateReport sends a provisioning report as a Temporal update and waits for the port's result.
-func updateReport(ctx context.Context, s *cli.Session, workflow string, r contract.Report, limit time.Duration) (contract.ReportResult, error) {
+func updateReport(
+	ctx context.Context,
+	s *cli.Session,
+	workflow string,
+	r contract.Report,
+	limit time.Duration,
+) (contract.ReportResult, error) {
 	var v contract.ReportResult
 	c, err := s.Temporal(ctx)
 	if err != nil {
@@ -187,8 +236,15 @@ func updateReport(ctx context.Context, s *cli.Session, workflow string, r contra
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	h, err := c.UpdateWorkflow(limited, client.UpdateWorkflowOptions{WorkflowID: workflow, UpdateName: contract.UpdateProvisioningComplete,
-		Args: []any{r}, WaitForStage: client.WorkflowUpdateStageCompleted})
+	h, err := c.UpdateWorkflow(
+		limited,
+		client.UpdateWorkflowOptions{
+			WorkflowID:   workflow,
+			UpdateName:   contract.UpdateProvisioningComplete,
+			Args:         []any{r},
+			WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	)
 	if err == nil {
 		err = h.Get(limited, &v)
 	}
@@ -198,11 +254,21 @@ func updateReport(ctx context.Context, s *cli.Session, workflow string, r contra
 	case err == nil:
 		return v, nil
 	case errors.As(err, &refused):
-		return v, &cli.Error{Code: cli.ExitOther, What: "the port rejected the report", Err: errors.New(refused.Message())}
+		return v, &cli.Error{
+			Code: cli.ExitOther,
+			What: "the port rejected the report",
+			Err:  errors.New(refused.Message()),
+		}
 	case ctx.Err() != nil:
 		return v, ctx.Err()
 	case errors.As(err, &late) || limited.Err() != nil:
-		return v, cli.Errorf(cli.ExitWait, "Are workers running? `starter doctor` checks it.", "%s did not answer within %s", workflow, limit)
+		return v, cli.Errorf(
+			cli.ExitWait,
+			"Are workers running? `starter doctor` checks it.",
+			"%s did not answer within %s",
+			workflow,
+			limit,
+		)
 	default:
 		return v, cli.TemporalError(s.Settings, workflow, err)
 	}

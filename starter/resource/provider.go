@@ -14,12 +14,29 @@ import (
 
 // Providers is the cli.Resource for Placement's resource providers.
 var Providers = &cli.Resource{
-	Name: "provider", Path: "/placement/resource_providers", PluralKey: "resource_providers",
-	IDKey: "uuid", NameKey: "name", NameFilter: "name", IsID: cli.IsUUID,
-	Columns: []string{"uuid", "name", "generation", "parent_provider_uuid"},
+	Name:       "provider",
+	Path:       "/placement/resource_providers",
+	PluralKey:  "resource_providers",
+	IDKey:      "uuid",
+	NameKey:    "name",
+	NameFilter: "name",
+	IsID:       cli.IsUUID,
+	Columns:    []string{"uuid", "name", "generation", "parent_provider_uuid"},
 	Fields: []cli.Field{
-		{Flag: "name", Key: "name", Help: "new name", Parse: cli.Text, OnlyFor: "set"},
-		{Flag: "uuid", Key: "uuid", Help: "UUID of the provider (default: a new one)", Parse: cli.Text, OnlyFor: "create"},
+		{
+			Flag:    "name",
+			Key:     "name",
+			Help:    "new name",
+			Parse:   cli.Text,
+			OnlyFor: "set",
+		},
+		{
+			Flag:    "uuid",
+			Key:     "uuid",
+			Help:    "UUID of the provider (default: a new one)",
+			Parse:   cli.Text,
+			OnlyFor: "create",
+		},
 	},
 }
 
@@ -55,7 +72,8 @@ func showProvider(f *pflag.FlagSet) cli.Action {
 			delete(o, "links")
 			for _, part := range []string{"inventories", "usages", "traits", "aggregates"} {
 				var more cli.Object
-				if err := s.API.Do(ctx, "GET", Providers.ObjectPath(id)+"/"+part, nil, &more); err != nil && !cli.IsStatus(err, http.StatusNotFound) {
+				if err := s.API.Do(ctx, "GET", Providers.ObjectPath(id)+"/"+part, nil, &more); err != nil &&
+					!cli.IsStatus(err, http.StatusNotFound) {
 					return nil, err
 				}
 				if more != nil {
@@ -70,7 +88,11 @@ func showProvider(f *pflag.FlagSet) cli.Action {
 func createProvider(f *pflag.FlagSet) cli.Action {
 	given := cli.DeclareFields(f, Providers.Fields, "create")
 	parent := f.String("parent", "", "parent provider, by name or UUID")
-	resources := f.StringArray("resource", nil, "inventory as CLASS=TOTAL, for example VCPU=16; may be repeated")
+	resources := f.StringArray(
+		"resource",
+		nil,
+		"inventory as CLASS=TOTAL, for example VCPU=16; may be repeated",
+	)
 	return func(ctx context.Context, s *cli.Session, args []string) error {
 		body, err := given(ctx, s)
 		if err != nil {
@@ -103,17 +125,33 @@ func createProvider(f *pflag.FlagSet) cli.Action {
 }
 
 // SetInventories replaces the inventories of a provider.
-func SetInventories(ctx context.Context, s *cli.Session, id string, generation int64, totals cli.Object) error {
+func SetInventories(
+	ctx context.Context,
+	s *cli.Session,
+	id string,
+	generation int64,
+	totals cli.Object,
+) error {
 	inventories := cli.Object{}
 	for class, total := range totals {
 		inventories[class] = cli.Object{"total": total}
 	}
-	return s.API.Do(ctx, "PUT", Providers.ObjectPath(id)+"/inventories", cli.Object{"resource_provider_generation": generation, "inventories": inventories}, nil)
+	return s.API.Do(
+		ctx,
+		"PUT",
+		Providers.ObjectPath(id)+"/inventories",
+		cli.Object{"resource_provider_generation": generation, "inventories": inventories},
+		nil,
+	)
 }
 
 func setProvider(f *pflag.FlagSet) cli.Action {
 	name := f.String("name", "", "new name")
-	resources := f.StringArray("resource", nil, "inventory as CLASS=TOTAL; may be repeated; replaces all inventories")
+	resources := f.StringArray(
+		"resource",
+		nil,
+		"inventory as CLASS=TOTAL; may be repeated; replaces all inventories",
+	)
 	generation := generationFlag(f, "the provider's generation")
 	return func(ctx context.Context, s *cli.Session, args []string) error {
 		totals, err := parseAmounts(*resources)
@@ -148,8 +186,8 @@ func setProvider(f *pflag.FlagSet) cli.Action {
 	}
 }
 
-// generationFlag declares --generation. Without the flag --generation, the command sends the generation that it has
-// just read, so the write fails only if another client changes the object after this read.
+// generationFlag declares --generation. Without the flag --generation, the command sends the generation that
+// it has just read, so the write fails only if another client changes the object after this read.
 func generationFlag(f *pflag.FlagSet, what string) func(read int64) int64 {
 	given := f.Int64("generation", 0, "write only if this is still "+what+" (default: the current one)")
 	return func(read int64) int64 {
