@@ -23,9 +23,15 @@ func showAuthentication(f *pflag.FlagSet) cli.Action {
 			return databaseError(err)
 		}
 		if found.Mode == "" {
-			return s.Output.PrintMessage(cli.Object{"mode": nil, "set_at": nil}, "the database has no value of BERTH_AUTH yet: the first process sets it")
+			return s.Output.PrintMessage(
+				cli.Object{"mode": nil, "set_at": nil},
+				"the database has no value of BERTH_AUTH yet: the first process sets it",
+			)
 		}
-		return s.Output.PrintObject(cli.Object{"mode": found.Mode, "set_at": found.SetAt.UTC().Format(time.RFC3339)}, []string{"mode", "set_at"})
+		return s.Output.PrintObject(
+			cli.Object{"mode": found.Mode, "set_at": found.SetAt.UTC().Format(time.RFC3339)},
+			[]string{"mode", "set_at"},
+		)
 	})
 }
 
@@ -43,11 +49,20 @@ func setAuthentication(f *pflag.FlagSet) cli.Action {
 		if before.Mode != "" {
 			object["previous_mode"], text = before.Mode, fmt.Sprintf(", before %s", before.Mode)
 		}
-		return s.Output.PrintMessage(object, "the database expects BERTH_AUTH=%s%s; restart all processes with this value", mode, text)
+		return s.Output.PrintMessage(
+			object,
+			"the database expects BERTH_AUTH=%s%s; restart all processes with this value",
+			mode,
+			text,
+		)
 	})
 }
 
 // databaseError returns the error of a command that could not read or write the database.
 func databaseError(err error) error {
-	return cli.Unavailable("the database", "Is BERTH_DATABASE_URL correct? `starter migrate` creates the tables.", err)
+	return cli.Unavailable(
+		"the database",
+		"Is BERTH_DATABASE_URL correct? `starter migrate` creates the tables.",
+		err,
+	)
 }

@@ -9,14 +9,31 @@ import (
 // Commands returns the commands of package schema.
 func Commands() []cli.Command {
 	return []cli.Command{
-		{Words: "migrate", Help: "Migrate the database schema to the newest version", Details: migrateHelp, Bind: migrateCommand},
-		{Words: "authentication show", Help: "Show the value of BERTH_AUTH that the database expects", Bind: showAuthentication},
-		{Words: "authentication set MODE", Help: "Change the value of BERTH_AUTH that the database expects", Details: authenticationHelp, Bind: setAuthentication},
+		{
+			Words:   "migrate",
+			Help:    "Migrate the database schema to the newest version",
+			Details: migrateHelp,
+			Bind:    migrateCommand,
+		},
+		{
+			Words: "authentication show",
+			Help:  "Show the value of BERTH_AUTH that the database expects",
+			Bind:  showAuthentication,
+		},
+		{
+			Words:   "authentication set MODE",
+			Help:    "Change the value of BERTH_AUTH that the database expects",
+			Details: authenticationHelp,
+			Bind:    setAuthentication,
+		},
 	}
 }
 
 // Groups maps the first word of commands to the help text of this group of commands.
-var Groups = map[string]string{"authentication": "The value of BERTH_AUTH that the database expects of its processes"}
+var Groups = map[string]string{
+	"authentication": "The value of BERTH_AUTH that the database expects of its processes",
+}
 
-// Version returns the output of `starter --version`: the build of the program, and the database schemas that the program can migrate and check.
+// Version returns the output of `starter --version`: the build of the program, and the database schemas that
+// the program can migrate and check.
 func Version() string { return version.Read().Text("starter", db.Window().String()) }

@@ -13,7 +13,8 @@ import (
 
 const migrateHelp = "If BERTH_AUTH is set and the database has no value yet, the command also stores the value, as the first process of berth does."
 
-// requireDatabase declares the flag --database-url, and returns an action that runs only if a database is set.
+// requireDatabase declares the flag --database-url, and returns an action that runs only if a database is
+// set.
 func requireDatabase(f *pflag.FlagSet, act cli.Action) cli.Action {
 	database := f.String("database-url", "", "URL of the PostgreSQL database (BERTH_DATABASE_URL)")
 	return func(ctx context.Context, s *cli.Session, args []string) error {
@@ -21,7 +22,11 @@ func requireDatabase(f *pflag.FlagSet, act cli.Action) cli.Action {
 			s.DatabaseURL = *database
 		}
 		if s.DatabaseURL == "" {
-			return cli.Errorf(cli.ExitUsage, "Set BERTH_DATABASE_URL or --database-url.", "no database is set")
+			return cli.Errorf(
+				cli.ExitUsage,
+				"Set BERTH_DATABASE_URL or --database-url.",
+				"no database is set",
+			)
 		}
 		return act(ctx, s, args)
 	}
@@ -32,15 +37,28 @@ func migrateCommand(f *pflag.FlagSet) cli.Action {
 	return requireDatabase(f, func(ctx context.Context, s *cli.Session, _ []string) error {
 		migrations, err := db.Migrations(ctx, s.DatabaseURL)
 		if err != nil {
-			return cli.Unavailable("the database", "Is PostgreSQL running, and is BERTH_DATABASE_URL correct?", err)
+			return cli.Unavailable(
+				"the database",
+				"Is PostgreSQL running, and is BERTH_DATABASE_URL correct?",
+				err,
+			)
 		}
 		if !*listOnly {
 			if migrations, err = db.Migrate(ctx, s.DatabaseURL); err != nil {
 				if errors.Is(err, db.ErrSchemaTooNew) {
-					return cli.Errorf(cli.ExitOther, "Use the version of starter that belongs to the newest version of berth.", "nothing was migrated: %v", err)
+					return cli.Errorf(
+						cli.ExitOther,
+						"Use the version of starter that belongs to the newest version of berth.",
+						"nothing was migrated: %v",
+						err,
+					)
 				}
-				return &cli.Error{Code: cli.ExitOther, What: "the migration of the schema failed", Err: err,
-					Next: "Applied migrations stay; repeat the command when the cause is fixed."}
+				return &cli.Error{
+					Code: cli.ExitOther,
+					What: "the migration of the schema failed",
+					Err:  err,
+					Next: "Applied migrations stay; repeat the command when the cause is fixed.",
+				}
 			}
 			if err := bindAuthentication(ctx, s); err != nil {
 				return err
@@ -60,20 +78,33 @@ func bindAuthentication(ctx context.Context, s *cli.Session) error {
 	}
 	err := db.BindAuthentication(ctx, s.DatabaseURL, s.Auth)
 	if errors.Is(err, db.ErrOtherAuthentication) {
-		return &cli.Error{Code: cli.ExitConflict, What: "the schema is up to date, but no process can start with these settings", Err: err}
+		return &cli.Error{
+			Code: cli.ExitConflict,
+			What: "the schema is up to date, but no process can start with these settings",
+			Err:  err,
+		}
 	}
 	return err
 }
 
-// printNothingToMigrate says that the schema needs no migration of this program. A schema that is newer than this program stays as it is.
+// printNothingToMigrate says that the schema needs no migration of this program. A schema that is newer than
+// this program stays as it is.
 func printNothingToMigrate(ctx context.Context, s *cli.Session) error {
 	schema, err := db.ReadSchema(ctx, s.DatabaseURL)
 	if err != nil {
-		return cli.Unavailable("the database", "Is PostgreSQL running, and is BERTH_DATABASE_URL correct?", err)
+		return cli.Unavailable(
+			"the database",
+			"Is PostgreSQL running, and is BERTH_DATABASE_URL correct?",
+			err,
+		)
 	}
 	if known := db.Window().Newest; schema.Version > known {
-		return s.Output.PrintMessage([]cli.Object{}, "nothing to migrate: the schema has version %d, which is newer than version %d of this program and supports this program",
-			schema.Version, known)
+		return s.Output.PrintMessage(
+			[]cli.Object{},
+			"nothing to migrate: the schema has version %d, which is newer than version %d of this program and supports this program",
+			schema.Version,
+			known,
+		)
 	}
 	return s.Output.PrintMessage([]cli.Object{}, "the schema is up to date")
 }
