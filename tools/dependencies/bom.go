@@ -8,10 +8,12 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// publicDomain is the name that the licence classifier gives to a text that puts sources into the public domain. SPDX has no such name.
+// publicDomain is the name that the licence classifier gives to a text that puts sources into the public
+// domain. SPDX has no such name.
 const publicDomain = "XZ"
 
-// writeBOM writes a software bill of materials in the CycloneDX format. The output for the same modules is always the same.
+// writeBOM writes a software bill of materials in the CycloneDX format. The output for the same modules is
+// always the same.
 func writeBOM(modules []module, w io.Writer) error {
 	bom := cdx.NewBOM()
 	var components []cdx.Component

@@ -1,6 +1,7 @@
-// Dependencies lists the modules that are compiled into berth's programs. `dependencies licenses` fails if a module has no licence, or has a
-// licence that allowed_licenses.txt does not contain. `dependencies sbom` prints a software bill of materials in the CycloneDX format. Both commands
-// read the packages of the module in the folder that the option -C names, and the npm packages in the list that the option -npm names.
+// Dependencies lists the modules that are compiled into berth's programs. `dependencies licenses` fails if a
+// module has no licence, or has a licence that allowed_licenses.txt does not contain. `dependencies sbom`
+// prints a software bill of materials in the CycloneDX format. Both commands read the packages of the module
+// in the folder that the option -C names, and the npm packages in the list that the option -npm names.
 package main
 
 import (
@@ -26,7 +27,11 @@ func main() {
 func run(args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("dependencies", flag.ContinueOnError)
 	folder := flags.String("C", ".", "folder of the module")
-	npm := flags.String("npm", "", "list of the npm packages whose files the programs contain, in the format of tools/vendor.txt")
+	npm := flags.String(
+		"npm",
+		"",
+		"list of the npm packages whose files the programs contain, in the format of tools/vendor.txt",
+	)
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -70,11 +75,22 @@ func checkLicenses(modules []module, allowed map[string]bool, w io.Writer) error
 	var errs []error
 	for _, m := range modules {
 		if len(m.Licenses) == 0 && !allowed[m.Path] {
-			errs = append(errs, fmt.Errorf("module %s %s: no file in %s contains a known licence", m.Path, m.Version, m.Dir))
+			errs = append(
+				errs,
+				fmt.Errorf("module %s %s: no file in %s contains a known licence", m.Path, m.Version, m.Dir),
+			)
 		}
 		for _, license := range m.Licenses {
 			if !allowed[license] {
-				errs = append(errs, fmt.Errorf("module %s %s has the licence %s, which allowed_licenses.txt does not contain", m.Path, m.Version, license))
+				errs = append(
+					errs,
+					fmt.Errorf(
+						"module %s %s has the licence %s, which allowed_licenses.txt does not contain",
+						m.Path,
+						m.Version,
+						license,
+					),
+				)
 			}
 		}
 	}

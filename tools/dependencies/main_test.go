@@ -25,7 +25,12 @@ const (
 func program(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, dir, "go.mod", "module example.org/program\n\ngo 1.26.0\n\nrequire example.org/library v1.2.3\n\nreplace example.org/library => ./library\n")
+	write(
+		t,
+		dir,
+		"go.mod",
+		"module example.org/program\n\ngo 1.26.0\n\nrequire example.org/library v1.2.3\n\nreplace example.org/library => ./library\n",
+	)
 	write(t, dir, "main.go", "package main\n\nimport _ \"example.org/library\"\n\nfunc main() {}\n")
 	write(t, dir, "LICENSE", licenseText(t, mit))
 	write(t, dir, "library/go.mod", "module example.org/library\n\ngo 1.26.0\n")
@@ -73,7 +78,11 @@ func TestLicenses_OnlyAllowedOnes(t *testing.T) {
 			case c.fails == "" && err != nil:
 				t.Errorf("licences: %v, want none refused", err)
 			case c.fails != "" && (err == nil || !strings.Contains(err.Error(), "example.org/library") || !strings.Contains(err.Error(), c.fails)):
-				t.Errorf("licences: got error %v, want one that names the library and contains %q", err, c.fails)
+				t.Errorf(
+					"licences: got error %v, want one that names the library and contains %q",
+					err,
+					c.fails,
+				)
 			}
 		})
 	}
@@ -97,7 +106,11 @@ func TestBOM_ListsCompiledModules(t *testing.T) {
 	}
 	c := (*bom.Components)[0]
 	if c.PackageURL != "pkg:golang/example.org/library@v1.2.3" || (*c.Licenses)[0].License.ID != "MIT" {
-		t.Errorf("component %s with licences %v, want version 1.2.3 of the library with the licence MIT", c.PackageURL, *c.Licenses)
+		t.Errorf(
+			"component %s with licences %v, want version 1.2.3 of the library with the licence MIT",
+			c.PackageURL,
+			*c.Licenses,
+		)
 	}
 }
 
@@ -122,20 +135,38 @@ func TestNPM_PackagesOfTheProgramAreInTheBOM(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(*bom.Components); n != 2 {
-		t.Fatalf("got %d components, want the library and the package of the program once: %s", n, out.String())
+		t.Fatalf(
+			"got %d components, want the library and the package of the program once: %s",
+			n,
+			out.String(),
+		)
 	}
 	c := (*bom.Components)[1]
-	if c.PackageURL != "pkg:npm/%40scope/page@1.0.1" || (*c.Licenses)[0].License.ID != "0BSD" || (*c.Hashes)[0].Value != "000102" {
-		t.Errorf("component %s with licences %v and hashes %v, want version 1.0.1 of the package with the licence 0BSD and its hash", c.PackageURL, *c.Licenses, *c.Hashes)
+	if c.PackageURL != "pkg:npm/%40scope/page@1.0.1" || (*c.Licenses)[0].License.ID != "0BSD" ||
+		(*c.Hashes)[0].Value != "000102" {
+		t.Errorf(
+			"component %s with licences %v and hashes %v, want version 1.0.1 of the package with the licence 0BSD and its hash",
+			c.PackageURL,
+			*c.Licenses,
+			*c.Hashes,
+		)
 	}
 }
 
 func TestNPM_OnlyAllowedLicences(t *testing.T) {
 	t.Parallel()
 	for license, fails := range map[string]bool{"0BSD": false, "MIT": false, "GPL-3.0": true} {
-		err := run([]string{"-C", program(t, licenseText(t, mit)), "-npm", npmList(t, license), "licenses", "."}, &bytes.Buffer{})
+		err := run(
+			[]string{"-C", program(t, licenseText(t, mit)), "-npm", npmList(t, license), "licenses", "."},
+			&bytes.Buffer{},
+		)
 		if (err != nil) != fails || fails && !strings.Contains(err.Error(), "@scope/page") {
-			t.Errorf("npm package with the licence %s: got error %v, want one that names the package: %v", license, err, fails)
+			t.Errorf(
+				"npm package with the licence %s: got error %v, want one that names the package: %v",
+				license,
+				err,
+				fails,
+			)
 		}
 	}
 }

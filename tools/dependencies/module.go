@@ -30,9 +30,12 @@ type module struct {
 	Licenses []string // SPDX names
 }
 
-// listModules returns the modules of which at least one package is compiled into the given packages. The main module comes first.
+// listModules returns the modules of which at least one package is compiled into the given packages. The main
+// module comes first.
 func listModules(folder string, packages []string) ([]module, error) {
-	cmd := exec.Command("go", append([]string{"-C", folder, "list", "-deps", "-json=ImportPath,Module"}, packages...)...)
+	cmd := exec.Command(
+		"go",
+		append([]string{"-C", folder, "list", "-deps", "-json=ImportPath,Module"}, packages...)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// npmModules returns the npm packages of which the program contains files. The parameter `path` is a file in the format of
-// tools/vendor.txt. Files below a folder testdata are not in the program.
+// npmModules returns the npm packages of which the program contains files. The parameter `path` is a file in
+// the format of tools/vendor.txt. Files below a folder testdata are not in the program.
 func npmModules(path string) ([]module, error) {
 	list, err := os.Open(path)
 	if err != nil {
@@ -32,7 +32,13 @@ func npmModules(path string) ([]module, error) {
 		if at < 1 {
 			return nil, fmt.Errorf("%s: %q has no version", path, columns[0])
 		}
-		m := module{Path: columns[0][:at], Version: columns[0][at+1:], Licenses: []string{columns[1]}, Sum: columns[2], NPM: true}
+		m := module{
+			Path:     columns[0][:at],
+			Version:  columns[0][at+1:],
+			Licenses: []string{columns[1]},
+			Sum:      columns[2],
+			NPM:      true,
+		}
 		same := func(other module) bool { return other.Path == m.Path }
 		if !strings.Contains(columns[4], "/testdata/") && !slices.ContainsFunc(modules, same) {
 			modules = append(modules, m)
