@@ -28,8 +28,8 @@ func NewLogger(o CommonOptions, w io.Writer) (*slog.Logger, error) {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})), nil
 }
 
-// ClientOptionsBuilder computes the options of the SDK's client from flags, environment variables and the TOML file. A flag overrides a
-// variable, and a variable overrides the file.
+// ClientOptionsBuilder computes the options of the SDK's client from flags, environment variables and the
+// TOML file. A flag overrides a variable, and a variable overrides the file.
 type ClientOptionsBuilder struct {
 	CommonOptions CommonOptions
 	ClientOptions ClientOptions
@@ -44,8 +44,15 @@ func (b *ClientOptionsBuilder) Build(context.Context) (client.Options, error) {
 	var p envconfig.ClientConfigProfile
 	if c := b.CommonOptions; !c.DisableConfigFile || !c.DisableConfigEnv {
 		var err error
-		p, err = envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{ConfigFilePath: c.ConfigFile,
-			ConfigFileProfile: c.Profile, DisableFile: c.DisableConfigFile, DisableEnv: c.DisableConfigEnv, EnvLookup: b.EnvLookup})
+		p, err = envconfig.LoadClientConfigProfile(
+			envconfig.LoadClientConfigProfileOptions{
+				ConfigFilePath:    c.ConfigFile,
+				ConfigFileProfile: c.Profile,
+				DisableFile:       c.DisableConfigFile,
+				DisableEnv:        c.DisableConfigEnv,
+				EnvLookup:         b.EnvLookup,
+			},
+		)
 		if err != nil {
 			return client.Options{}, fmt.Errorf("load the profile: %w", err)
 		}
@@ -64,7 +71,8 @@ func (b *ClientOptionsBuilder) Build(context.Context) (client.Options, error) {
 	return o, nil
 }
 
-// apply overrides the values of a profile by the flags that are set, and fills missing values with the flags' defaults.
+// apply overrides the values of a profile by the flags that are set, and fills missing values with the flags'
+// defaults.
 func (o *ClientOptions) apply(p *envconfig.ClientConfigProfile) error {
 	if o.changed("address") || p.Address == "" {
 		p.Address = o.Address

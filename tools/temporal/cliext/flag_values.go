@@ -15,7 +15,8 @@ type FlagDuration time.Duration
 // ParseFlagDuration reads a duration such as 90s or 3d.
 func ParseFlagDuration(s string) (time.Duration, error) { return timestamp.ParseDuration(s) }
 
-// MustParseFlagDuration reads a default value. MustParseFlagDuration panics if the default value is not a duration.
+// MustParseFlagDuration reads a default value. MustParseFlagDuration panics if the default value is not a
+// duration.
 func MustParseFlagDuration(s string) FlagDuration {
 	d, err := ParseFlagDuration(s)
 	if err != nil {
