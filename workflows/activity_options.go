@@ -9,8 +9,8 @@ import (
 	"berth/activities"
 )
 
-// Timeouts of one attempt of an activity. The timeout of an attempt is longer than the timeout of each call that the
-// attempt makes to another service. The timeouts of the calls are activities.ShortCallTimeout,
+// Timeouts of one attempt of an activity. The timeout of an attempt is longer than the timeout of each call
+// that the attempt makes to another service. The timeouts of the calls are activities.ShortCallTimeout,
 // activities.LongCallTimeout and activities.CloudCallTimeout.
 const (
 	LocalDatabaseTimeout = 5 * time.Second
@@ -20,17 +20,18 @@ const (
 	LongRunningTimeout   = 15 * time.Minute
 )
 
-// HeartbeatTimeout is the time without a heartbeat after which the server notices that the process of a regular
-// activity has died.
+// HeartbeatTimeout is the time without a heartbeat after which the server notices that the process of a
+// regular activity has died.
 const HeartbeatTimeout = 5 * time.Second
 
-// DefaultCloudRetryTime is how long a step of a lease retries failed Nova and Neutron calls if the operator does not
-// set BERTH_LEASE_PATIENCE.
+// DefaultCloudRetryTime is how long a step of a lease retries failed Nova and Neutron calls if the operator
+// does not set BERTH_LEASE_PATIENCE.
 const DefaultCloudRetryTime = 10 * time.Minute
 
-// localFirstTry returns a context with options for local activities that run a few PostgreSQL statements. If such a local
-// activity fails, the workflow repeats it as a regular activity. The SDK retries these local activities, but limits all
-// attempts together to LocalDatabaseTimeout, because the history of the workflow grows while a local activity is retried.
+// localFirstTry returns a context with options for local activities that run a few PostgreSQL statements. If
+// such a local activity fails, the workflow repeats it as a regular activity. The SDK retries these local
+// activities, but limits all attempts together to LocalDatabaseTimeout, because the history of the workflow
+// grows while a local activity is retried.
 func localFirstTry(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout:    LocalDatabaseTimeout,
@@ -39,16 +40,16 @@ func localFirstTry(ctx workflow.Context, summary string) workflow.Context {
 			InitialInterval:    100 * time.Millisecond,
 			BackoffCoefficient: 2,
 			MaximumInterval:    5 * time.Second,
-			// If another service refuses a call, the SDK does not retry the local activity, because the workflow
-			// repeats the call as a regular activity with the options of remoteLimited.
+			// If another service refuses a call, the SDK does not retry the local activity, because the
+			// workflow repeats the call as a regular activity with the options of remoteLimited.
 			NonRetryableErrorTypes: []string{activities.BackendError},
 		},
 		Summary: summary,
 	})
 }
 
-// localSingleAttempt returns a context with options for the first call to another service: a local activity with one
-// short attempt. If the local activity fails, the workflow repeats the call as a regular activity.
+// localSingleAttempt returns a context with options for the first call to another service: a local activity
+// with one short attempt. If the local activity fails, the workflow repeats the call as a regular activity.
 func localSingleAttempt(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: SingleAttemptTimeout,
@@ -57,9 +58,9 @@ func localSingleAttempt(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// remoteUnlimited returns a context with options for calls to another service that may be unavailable for a long time.
-// Temporal retries an activity with the options of remoteUnlimited without a limit. Temporal's UI shows the number of
-// attempts, the last failure and the time of the next retry.
+// remoteUnlimited returns a context with options for calls to another service that may be unavailable for a
+// long time. Temporal retries an activity with the options of remoteUnlimited without a limit. Temporal's UI
+// shows the number of attempts, the last failure and the time of the next retry.
 func remoteUnlimited(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: RemoteAttemptTimeout,
@@ -74,8 +75,8 @@ func remoteUnlimited(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// remoteDatabase returns a context with the options of remoteUnlimited for a regular activity that runs a few PostgreSQL
-// statements. Such an activity sends no heartbeats, because it is short.
+// remoteDatabase returns a context with the options of remoteUnlimited for a regular activity that runs a few
+// PostgreSQL statements. Such an activity sends no heartbeats, because it is short.
 func remoteDatabase(ctx workflow.Context, summary string) workflow.Context {
 	o := workflow.GetActivityOptions(remoteUnlimited(ctx, summary))
 	o.HeartbeatTimeout = 0
@@ -83,16 +84,17 @@ func remoteDatabase(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, o)
 }
 
-// longRunning returns a context with the options of remoteUnlimited, but with a longer timeout of one attempt. The
-// heartbeats of a long-running activity show Temporal that the process of the activity is alive.
+// longRunning returns a context with the options of remoteUnlimited, but with a longer timeout of one
+// attempt. The heartbeats of a long-running activity show Temporal that the process of the activity is alive.
 func longRunning(ctx workflow.Context, summary string) workflow.Context {
 	o := workflow.GetActivityOptions(remoteUnlimited(ctx, summary))
 	o.StartToCloseTimeout = LongRunningTimeout
 	return workflow.WithActivityOptions(ctx, o)
 }
 
-// remoteLimited returns a context with options for the calls of a lease's step. They are the options of remoteUnlimited
-// with two differences: the timeout of one attempt is CloudAttemptTimeout, and the retries end after `retryTime`.
+// remoteLimited returns a context with options for the calls of a lease's step. They are the options of
+// remoteUnlimited with two differences: the timeout of one attempt is CloudAttemptTimeout, and the retries
+// end after `retryTime`.
 func remoteLimited(ctx workflow.Context, summary string, retryTime time.Duration) workflow.Context {
 	o := workflow.GetActivityOptions(remoteUnlimited(ctx, summary))
 	o.StartToCloseTimeout, o.ScheduleToCloseTimeout = CloudAttemptTimeout, retryTime

@@ -9,8 +9,8 @@ import (
 	"berth/workflows"
 )
 
-// TestTimeoutsAreNested checks that the timeout of a call is shorter than the timeout of the attempt that makes the
-// call, and that the timeout of an attempt is shorter than the time for all retries.
+// TestTimeoutsAreNested checks that the timeout of a call is shorter than the timeout of the attempt that
+// makes the call, and that the timeout of an attempt is shorter than the time for all retries.
 func TestTimeoutsAreNested(t *testing.T) {
 	t.Parallel()
 	defaults := activities.New(activities.Options{}).Timeouts
@@ -32,7 +32,11 @@ func TestTimeoutsAreNested(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			if c.inner >= c.outer {
-				t.Errorf("inner timeout %s and outer timeout %s: want the inner timeout to be shorter", c.inner, c.outer)
+				t.Errorf(
+					"inner timeout %s and outer timeout %s: want the inner timeout to be shorter",
+					c.inner,
+					c.outer,
+				)
 			}
 		})
 	}

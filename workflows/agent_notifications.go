@@ -7,8 +7,9 @@ import (
 	"berth/internal/contract"
 )
 
-// AgentNotifications sends the recorded notifications of one network to the Neutron agents, in the order of recording. While
-// RabbitMQ is unavailable, it retries. It ends when no notification of the network is unsent.
+// AgentNotifications sends the recorded notifications of one network to the Neutron agents, in the order of
+// recording. While RabbitMQ is unavailable, it retries. It ends when no notification of the network is
+// unsent.
 func AgentNotifications(ctx workflow.Context, in contract.Input) error {
 	return deliver(ctx, delivery{
 		workflow: contract.AgentNotifications,

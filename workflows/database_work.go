@@ -8,13 +8,21 @@ import (
 	"berth/activities"
 )
 
-// runDatabaseWork runs an activity that needs only the database. The first attempts are a local activity. If the local
-// activity fails because the database is unavailable, runDatabaseWork reports that the workflow waits for the database,
-// and runs a regular activity, which Temporal retries without a limit. A workflow that waits for a regular activity adds
-// no events to its history, and Temporal's UI shows the attempts. If the function `full` returns true while the regular
-// activity is retried, runDatabaseWork cancels the activity and returns errInterrupted, so that the workflow can continue as
-// new.
-func runDatabaseWork(ctx workflow.Context, status *statusReporter, full func() bool, summary string, result any, activity string, args ...any) error {
+// runDatabaseWork runs an activity that needs only the database. The first attempts are a local activity. If
+// the local activity fails because the database is unavailable, runDatabaseWork reports that the workflow
+// waits for the database, and runs a regular activity, which Temporal retries without a limit. A workflow
+// that waits for a regular activity adds no events to its history, and Temporal's UI shows the attempts. If
+// the function `full` returns true while the regular activity is retried, runDatabaseWork cancels the
+// activity and returns errInterrupted, so that the workflow can continue as new.
+func runDatabaseWork(
+	ctx workflow.Context,
+	status *statusReporter,
+	full func() bool,
+	summary string,
+	result any,
+	activity string,
+	args ...any,
+) error {
 	err := workflow.ExecuteLocalActivity(localFirstTry(ctx, summary), activity, args...).Get(ctx, result)
 	if err == nil || !databaseMayReturn(ctx, err) {
 		return err
@@ -31,11 +39,12 @@ func runDatabaseWork(ctx workflow.Context, status *statusReporter, full func() b
 	return status.databaseReturned(ctx)
 }
 
-// errInterrupted means that the workflow has interrupted an activity because the run has received many messages, and that
-// the workflow must continue as new.
+// errInterrupted means that the workflow has interrupted an activity because the run has received many
+// messages, and that the workflow must continue as new.
 var errInterrupted = errors.New("the activity was interrupted")
 
-// databaseMayReturn reports whether a regular activity should repeat database work that failed in a local activity.
+// databaseMayReturn reports whether a regular activity should repeat database work that failed in a local
+// activity.
 func databaseMayReturn(ctx workflow.Context, err error) bool {
 	return !isFinal(err) && !hasType(err, activities.BackendError) && ctx.Err() == nil
 }

@@ -34,14 +34,19 @@ func (s *scenario) eventCount() (n int) {
 	return n
 }
 
-// expectShortHistory waits until the workflow has tried the database several times more, and checks that the attempts add
-// no event to the history.
+// expectShortHistory waits until the workflow has tried the database several times more, and checks that the
+// attempts add no event to the history.
 func (s *scenario) expectShortHistory(attempts func() int) {
 	s.t.Helper()
 	before, events := attempts(), s.eventCount()
 	s.waitUntil("is given after 3 more attempts", func(contract.Why) bool { return attempts() >= before+3 })
 	if n := s.eventCount(); n != events || n > 60 {
-		s.t.Errorf("history of %s while the database is unavailable: got %d events, and %d after more attempts; want no more events, and at most 60", s.id, events, n)
+		s.t.Errorf(
+			"history of %s while the database is unavailable: got %d events, and %d after more attempts; want no more events, and at most 60",
+			s.id,
+			events,
+			n,
+		)
 	}
 	s.t.Logf("%s: %d events after %d attempts", s.id, events, attempts())
 }
@@ -57,7 +62,10 @@ func TestRealServer_PortWaitsForDatabaseWithShortHistory(t *testing.T) {
 
 	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
 	if why := s.waitForDatabase(); why.State != "DOWN" {
-		t.Errorf("query \"why\" while the database is unavailable: got %+v, want the last known state DOWN", why)
+		t.Errorf(
+			"query \"why\" while the database is unavailable: got %+v, want the last known state DOWN",
+			why,
+		)
 	}
 	s.expectShortHistory(func() int { w.mu.Lock(); defer w.mu.Unlock(); return w.reads })
 	w.mu.Lock()

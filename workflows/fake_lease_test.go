@@ -21,8 +21,9 @@ import (
 
 var leaseID = uuid.MustParse("0d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e2222")
 
-// fakeLease replaces the activities of a lease. fakeLease applies the rules of package lease to one lease in memory,
-// stores which reservations are provisioned, and logs each change with the time of the change in seconds.
+// fakeLease replaces the activities of a lease. fakeLease applies the rules of package lease to one lease in
+// memory, stores which reservations are provisioned, and logs each change with the time of the change in
+// seconds.
 type fakeLease struct {
 	mu            sync.Mutex
 	now           func() time.Time
@@ -45,13 +46,33 @@ type fakeLease struct {
 func newFakeLease(now func() time.Time, startIn, endIn time.Duration) *fakeLease {
 	began := now()
 	event := func(typ lease.EventType, in time.Duration) lease.Event {
-		return lease.Event{ID: uuid.New(), Type: typ, At: began.Add(in), Status: lease.EventUndone}
+		return lease.Event{
+			ID:     uuid.New(),
+			Type:   typ,
+			At:     began.Add(in),
+			Status: lease.EventUndone,
+		}
 	}
-	return &fakeLease{now: now, created: began, provisioned: map[uuid.UUID]bool{}, lease: lease.Lease{
-		ID: leaseID, Name: "gold", Status: lease.Pending, StartAt: began.Add(startIn), EndAt: began.Add(endIn),
-		Reservations: []lease.Reservation{{ReservationDraft: lease.ReservationDraft{Type: lease.PhysicalHost}, ID: uuid.New(), Status: lease.ReservationPending}},
-		Events:       []lease.Event{event(lease.StartLease, startIn), event(lease.EndLease, endIn)},
-	}}
+	return &fakeLease{
+		now:         now,
+		created:     began,
+		provisioned: map[uuid.UUID]bool{},
+		lease: lease.Lease{
+			ID:      leaseID,
+			Name:    "gold",
+			Status:  lease.Pending,
+			StartAt: began.Add(startIn),
+			EndAt:   began.Add(endIn),
+			Reservations: []lease.Reservation{
+				{
+					ReservationDraft: lease.ReservationDraft{Type: lease.PhysicalHost},
+					ID:               uuid.New(),
+					Status:           lease.ReservationPending,
+				},
+			},
+			Events: []lease.Event{event(lease.StartLease, startIn), event(lease.EndLease, endIn)},
+		},
+	}
 }
 
 // steppedLease contains a fake lease and a test environment that skips the time between two events.
@@ -84,7 +105,10 @@ func (w *fakeLease) expectLog(t *testing.T, want []string) {
 }
 
 func (w *fakeLease) logf(format string, args ...any) {
-	w.log = append(w.log, fmt.Sprintf("%s: ", w.now().Sub(w.created).Round(time.Second))+fmt.Sprintf(format, args...))
+	w.log = append(
+		w.log,
+		fmt.Sprintf("%s: ", w.now().Sub(w.created).Round(time.Second))+fmt.Sprintf(format, args...),
+	)
 }
 
 func (w *fakeLease) ReadLease(context.Context, string) (lease.Lease, error) {
@@ -95,21 +119,29 @@ func (w *fakeLease) ReadLease(context.Context, string) (lease.Lease, error) {
 		return lease.Lease{}, errDatabaseAway
 	}
 	if w.deleted {
-		return lease.Lease{}, temporal.NewNonRetryableApplicationError("the row is deleted", activities.NotFound, nil)
+		return lease.Lease{}, temporal.NewNonRetryableApplicationError(
+			"the row is deleted",
+			activities.NotFound,
+			nil,
+		)
 	}
 	return w.lease, nil
 }
 
-// AdvanceLeases performs a whole start or end of the lease: AdvanceLeases begins the step, provisions or releases the
-// reservations, and finishes the step. If the test has set a fault, AdvanceLeases performs no step, so the workflow
-// performs the step with separate activities. If the test uses the real clock, AdvanceLeases first waits until the time
-// `at`.
+// AdvanceLeases performs a whole start or end of the lease: AdvanceLeases begins the step, provisions or
+// releases the reservations, and finishes the step. If the test has set a fault, AdvanceLeases performs no
+// step, so the workflow performs the step with separate activities. If the test uses the real clock,
+// AdvanceLeases first waits until the time `at`.
 func (w *fakeLease) AdvanceLeases(ctx context.Context, at time.Time) (int, error) {
 	if w.realClock {
 		time.Sleep(at.Sub(w.now()))
 	}
 	w.mu.Lock()
-	faulty, due, l := w.releaseFails > 0 || w.conflicts > 0 || w.provisionErr != nil || w.cloudFailures > 0 || w.hangs, lease.Next(w.lease, w.now()), w.lease
+	faulty, due, l := w.releaseFails > 0 || w.conflicts > 0 || w.provisionErr != nil || w.cloudFailures > 0 ||
+		w.hangs, lease.Next(
+		w.lease,
+		w.now(),
+	), w.lease
 	w.mu.Unlock()
 	if faulty || due.Step != lease.StepStart && due.Step != lease.StepEnd {
 		return 0, nil
@@ -134,7 +166,11 @@ func (w *fakeLease) BeginLease(_ context.Context, _ uuid.UUID, step lease.Step) 
 	defer w.mu.Unlock()
 	if w.conflicts > 0 {
 		w.conflicts--
-		return w.lease, temporal.NewNonRetryableApplicationError("another writer was faster", activities.Conflict, nil)
+		return w.lease, temporal.NewNonRetryableApplicationError(
+			"another writer was faster",
+			activities.Conflict,
+			nil,
+		)
 	}
 	if step == lease.StepExpire {
 		l, err := lease.Expire(w.lease, w.now())
@@ -154,8 +190,9 @@ func (w *fakeLease) BeginLease(_ context.Context, _ uuid.UUID, step lease.Step) 
 	return l, nil
 }
 
-// callCloud simulates one call to Nova. If Nova hangs and the parameter `mayHang` is true, callCloud blocks in a
-// regular activity but fails in a local activity, because a local activity that blocks would block the workflow task.
+// callCloud simulates one call to Nova. If Nova hangs and the parameter `mayHang` is true, callCloud blocks
+// in a regular activity but fails in a local activity, because a local activity that blocks would block the
+// workflow task.
 func (w *fakeLease) callCloud(ctx context.Context, mayHang bool) error {
 	w.mu.Lock()
 	w.cloudAttempts++
@@ -207,7 +244,11 @@ func (w *fakeLease) ReleaseReservation(ctx context.Context, id uuid.UUID) error 
 	fails := w.releaseFails >= 0
 	w.mu.Unlock()
 	if fails {
-		return temporal.NewApplicationErrorWithOptions("Nova answered 500", activities.BackendError, temporal.ApplicationErrorOptions{Details: []any{lease.PartyNova}})
+		return temporal.NewApplicationErrorWithOptions(
+			"Nova answered 500",
+			activities.BackendError,
+			temporal.ApplicationErrorOptions{Details: []any{lease.PartyNova}},
+		)
 	}
 	if err := w.callCloud(ctx, false); err != nil {
 		return err
@@ -228,7 +269,12 @@ func (w *fakeLease) RunBeforeEndAction(ctx context.Context, _ uuid.UUID) error {
 	return nil
 }
 
-func (w *fakeLease) FinishLease(_ context.Context, _ uuid.UUID, step lease.Step, reasons map[string]string) error {
+func (w *fakeLease) FinishLease(
+	_ context.Context,
+	_ uuid.UUID,
+	step lease.Step,
+	reasons map[string]string,
+) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	failed := map[uuid.UUID]string{}

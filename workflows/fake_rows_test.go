@@ -19,22 +19,23 @@ import (
 	"berth/workflows"
 )
 
-// fakeRows replaces the activities of all workflows except leases. fakeRows keeps the rows of one port, one journal
-// entry and one run in memory, and simulates the faults that a test sets. The methods of fakeRows have the names of the
-// activities that they replace.
+// fakeRows replaces the activities of all workflows except leases. fakeRows keeps the rows of one port, one
+// journal entry and one run in memory, and simulates the faults that a test sets. The methods of fakeRows
+// have the names of the activities that they replace.
 type fakeRows struct {
-	mu                 sync.Mutex
-	deleted            bool
-	databaseFailures   int // number of reads of the port's row that still fail
-	host               string
-	project            string // if set, the results contain the port's attributes
-	blocks             []string
-	ignored            int64
-	pendingEvents      int                 // recorded events that are not delivered
-	delivered          int                 // delivered events or notifications
-	novaFailures       int                 // number of calls to Nova that still fail
-	duringDelivery     func()              // called once during a delivery to Nova
-	receiverFailures   int                 // number of calls to the webhook, RabbitMQ or Nova's aggregates that still fail
+	mu               sync.Mutex
+	deleted          bool
+	databaseFailures int // number of reads of the port's row that still fail
+	host             string
+	project          string // if set, the results contain the port's attributes
+	blocks           []string
+	ignored          int64
+	pendingEvents    int    // recorded events that are not delivered
+	delivered        int    // delivered events or notifications
+	novaFailures     int    // number of calls to Nova that still fail
+	duringDelivery   func() // called once during a delivery to Nova
+	// number of calls to the webhook, RabbitMQ or Nova's aggregates that still fail
+	receiverFailures   int
 	reportCount        int                 // number of applied reports
 	appliedReports     []contract.Report   // applied reports, in the order in which they were applied
 	reportLists        [][]contract.Report // lists of reports that the activities got
@@ -60,7 +61,11 @@ const earlierHost = "cmp-earlier"
 
 var errDatabaseAway = errors.New("dial tcp 192.0.2.1:5432: connection refused")
 
-func (w *fakeRows) ApplyPortReports(_ context.Context, _ string, reports []contract.Report) (contract.PortStatus, error) {
+func (w *fakeRows) ApplyPortReports(
+	_ context.Context,
+	_ string,
+	reports []contract.Report,
+) (contract.PortStatus, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.reads++
@@ -93,7 +98,13 @@ func (w *fakeRows) ApplyPortReports(_ context.Context, _ string, reports []contr
 			w.pendingEvents++
 		}
 	}
-	s := contract.PortStatus{Status: "ACTIVE", IgnoredReports: w.ignored, PendingNovaEvents: w.pendingEvents, Refused: refused, Stale: stale}
+	s := contract.PortStatus{
+		Status:            "ACTIVE",
+		IgnoredReports:    w.ignored,
+		PendingNovaEvents: w.pendingEvents,
+		Refused:           refused,
+		Stale:             stale,
+	}
 	for _, b := range w.blocks {
 		s.Status = "DOWN"
 		s.Waiting = append(s.Waiting, contract.Waiting{For: b})
@@ -108,9 +119,9 @@ func (w *fakeRows) ApplyPortReports(_ context.Context, _ string, reports []contr
 	return s, nil
 }
 
-// deadlineStatus returns the status of a blocked port and the time when that status changes. deadlineStatus simulates a
-// database whose clock is behind the clock of the workflow, so the workflow's first read at the deadline still gets the
-// status DOWN.
+// deadlineStatus returns the status of a blocked port and the time when that status changes. deadlineStatus
+// simulates a database whose clock is behind the clock of the workflow, so the workflow's first read at the
+// deadline still gets the status DOWN.
 func (w *fakeRows) deadlineStatus() (string, *time.Time) {
 	if w.deadline.IsZero() {
 		w.deadline = time.Now().Add(w.errorAfter)
@@ -247,7 +258,9 @@ func newTestEnvironment() *testsuite.TestWorkflowEnvironment {
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(10 * time.Minute)
-	env.SetWorkerOptions(worker.Options{WorkflowPanicPolicy: worker.FailWorkflow, DeadlockDetectionTimeout: time.Minute})
+	env.SetWorkerOptions(
+		worker.Options{WorkflowPanicPolicy: worker.FailWorkflow, DeadlockDetectionTimeout: time.Minute},
+	)
 	for _, queue := range []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue} {
 		workflows.Register(env, queue)
 	}

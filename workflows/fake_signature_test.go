@@ -7,8 +7,8 @@ import (
 	"berth/activities"
 )
 
-// The test environment calls a local activity without converting its arguments to JSON. Therefore, a fake whose
-// signature differs from the activity's signature could hide that a workflow passes a wrong argument.
+// The test environment calls a local activity without converting its arguments to JSON. Therefore, a fake
+// whose signature differs from the activity's signature could hide that a workflow passes a wrong argument.
 func TestFakes_HaveSignaturesOfActivities(t *testing.T) {
 	t.Parallel()
 	functions := activities.New(activities.Options{}).Functions()

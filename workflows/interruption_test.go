@@ -19,8 +19,9 @@ import (
 	"berth/internal/lease"
 )
 
-// messagesDuringOutage is the number of messages that a test sends to a workflow while an external service is unavailable.
-// `make soak` sets BERTH_TEST_ROUNDS to 1,000, so it sends 50,000 messages, five times as many as Temporal accepts in one run.
+// messagesDuringOutage is the number of messages that a test sends to a workflow while an external service is
+// unavailable. `make soak` sets BERTH_TEST_ROUNDS to 1,000, so it sends 50,000 messages, five times as many
+// as Temporal accepts in one run.
 func messagesDuringOutage(t *testing.T) int {
 	t.Helper()
 	rounds, err := strconv.Atoi(os.Getenv("BERTH_TEST_ROUNDS"))
@@ -31,15 +32,17 @@ func messagesDuringOutage(t *testing.T) int {
 }
 
 const (
-	// maxSignalsOfRun is far below the limit of 10,000 signals at which Temporal refuses more. maxSignalsOfRun is more
-	// than the number of messages after which a delivery is interrupted, because a running attempt ends first.
+	// maxSignalsOfRun is far below the limit of 10,000 signals at which Temporal refuses more.
+	// maxSignalsOfRun is more than the number of messages after which a delivery is interrupted, because a
+	// running attempt ends first.
 	maxSignalsOfRun = 1_800
 	// maxEventsOfRun is the number of events at which Temporal warns about the length of a history.
 	maxEventsOfRun = 10_240
 )
 
 // signalUntilAnswer sends a signal, and repeats the signal until Temporal accepts it or refuses it
-// permanently. Temporal accepts no signal for a moment while a run ends, and on a busy machine this moment is long.
+// permanently. Temporal accepts no signal for a moment while a run ends, and on a busy machine this moment is
+// long.
 func (s *scenario) signalUntilAnswer(name string, arg any) error {
 	for {
 		err := s.client.SignalWorkflow(s.t.Context(), s.id, "", name, arg)
@@ -54,9 +57,10 @@ func (s *scenario) signalUntilAnswer(name string, arg any) error {
 // messagesPerBurst is more than the number of messages after which a delivery is interrupted.
 const messagesPerBurst = 600
 
-// sendConcurrently sends signals 0 to n-1 in bursts. After each burst, sendConcurrently waits until the workflow has continued
-// as new, because Temporal handles new signals before the workflow task that receives them: signals without a pause could
-// delay this workflow task until the last signal has arrived. sendConcurrently fails the test if Temporal refuses a signal.
+// sendConcurrently sends signals 0 to n-1 in bursts. After each burst, sendConcurrently waits until the
+// workflow has continued as new, because Temporal handles new signals before the workflow task that receives
+// them: signals without a pause could delay this workflow task until the last signal has arrived.
+// sendConcurrently fails the test if Temporal refuses a signal.
 func (s *scenario) sendConcurrently(n int, name string, arg func(i int) any) {
 	s.t.Helper()
 	for from := 0; from < n; from += messagesPerBurst {
@@ -107,7 +111,15 @@ func (s *scenario) checkRuns(run string) {
 			}
 		}
 		if signals > maxSignalsOfRun || events > maxEventsOfRun {
-			s.t.Errorf("run %d of %s: got %d signals and %d events, want at most %d and %d", runs+1, s.id, signals, events, maxSignalsOfRun, maxEventsOfRun)
+			s.t.Errorf(
+				"run %d of %s: got %d signals and %d events, want at most %d and %d",
+				runs+1,
+				s.id,
+				signals,
+				events,
+				maxSignalsOfRun,
+				maxEventsOfRun,
+			)
 		}
 		run = next
 	}
@@ -116,7 +128,12 @@ func (s *scenario) checkRuns(run string) {
 
 func TestRealServer_PortIsNeverFullWhileNovaIsAway(t *testing.T) {
 	t.Parallel()
-	w := &fakeRows{host: "cmp-1", blocks: []string{"L2", "DHCP"}, pendingEvents: 1, novaFailures: 1 << 30}
+	w := &fakeRows{
+		host:          "cmp-1",
+		blocks:        []string{"L2", "DHCP"},
+		pendingEvents: 1,
+		novaFailures:  1 << 30,
+	}
 	s := newScenario(t, contract.Port, contract.PortID(portID), w.functions())
 	s.waitForState("DOWN")
 	first, n := s.currentRun(), messagesDuringOutage(t)
@@ -156,7 +173,11 @@ func TestRealServer_DeletedPortIsNeverFullWhileNovaIsAway(t *testing.T) {
 	s.waitForState("DELETED")
 	first, n := s.currentRun(), messagesDuringOutage(t)
 
-	s.sendConcurrently(n, contract.SignalProvisioningComplete, func(int) any { return contract.Report{Entity: "L2", Host: "cmp-1"} })
+	s.sendConcurrently(
+		n,
+		contract.SignalProvisioningComplete,
+		func(int) any { return contract.Report{Entity: "L2", Host: "cmp-1"} },
+	)
 	w.mu.Lock()
 	w.novaFailures = 0
 	w.mu.Unlock()
@@ -171,7 +192,12 @@ func TestRealServer_DeletedPortIsNeverFullWhileNovaIsAway(t *testing.T) {
 func TestRealServer_DeliveryIsNeverFullWhileItsReceiverIsAway(t *testing.T) {
 	t.Parallel()
 	w := &fakeRows{receiverFailures: 1 << 30}
-	s := newScenario(t, contract.AgentNotifications, contract.AgentNotificationsID(leaseID.String()), w.functions())
+	s := newScenario(
+		t,
+		contract.AgentNotifications,
+		contract.AgentNotificationsID(leaseID.String()),
+		w.functions(),
+	)
 	s.waitForState("undelivered")
 	first := s.currentRun()
 
@@ -223,8 +249,17 @@ func TestRealServer_PortIsNeverFullWhileTheDatabaseIsAway(t *testing.T) {
 	w.mu.Unlock()
 	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
 	s.waitForDatabase()
-	update, err := s.client.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{WorkflowID: s.id, UpdateName: contract.UpdateProvisioningComplete,
-		Args: []any{contract.Report{Entity: "DHCP", Host: "elsewhere"}}, WaitForStage: client.WorkflowUpdateStageAccepted})
+	update, err := s.client.UpdateWorkflow(
+		t.Context(),
+		client.UpdateWorkflowOptions{
+			WorkflowID: s.id,
+			UpdateName: contract.UpdateProvisioningComplete,
+			Args: []any{
+				contract.Report{Entity: "DHCP", Host: "elsewhere"},
+			},
+			WaitForStage: client.WorkflowUpdateStageAccepted,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,10 +269,16 @@ func TestRealServer_PortIsNeverFullWhileTheDatabaseIsAway(t *testing.T) {
 		return contract.Report{Entity: "L2", Host: fmt.Sprintf("host-%d", i%hosts)}
 	})
 	if err := update.Get(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "report again") {
-		t.Errorf("update while the database is unavailable: got error %v, want one that says that the agent must report again", err)
+		t.Errorf(
+			"update while the database is unavailable: got error %v, want one that says that the agent must report again",
+			err,
+		)
 	}
 	if why := s.waitForDatabase(); why.State != "DOWN" {
-		t.Errorf("query \"why\" while the database is unavailable: got %+v, want the last known state DOWN", why)
+		t.Errorf(
+			"query \"why\" while the database is unavailable: got %+v, want the last known state DOWN",
+			why,
+		)
 	}
 	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "DHCP", Host: "cmp-1"})
 	w.mu.Lock()
@@ -273,7 +314,11 @@ func TestRealServer_LeaseIsNeverFullWhileItsNeighbourIsAway(t *testing.T) {
 		s.sendConcurrently(messagesDuringOutage(t), contract.SignalChanged, func(int) any { return nil })
 		after := s.waitUntil("names Nova and Neutron as \"cloud\"", waitsForCloud)
 		if !after.Waiting[0].Deadline.Equal(*before.Waiting[0].Deadline) {
-			t.Errorf("end of the retries after some runs: got %s, want the end of the first run %s", after.Waiting[0].Deadline, before.Waiting[0].Deadline)
+			t.Errorf(
+				"end of the retries after some runs: got %s, want the end of the first run %s",
+				after.Waiting[0].Deadline,
+				before.Waiting[0].Deadline,
+			)
 		}
 		w.mu.Lock()
 		w.hangs = false
@@ -304,5 +349,8 @@ func TestRealServer_LeaseIsNeverFullWhileItsNeighbourIsAway(t *testing.T) {
 }
 
 func waitsForCloud(why contract.Why) bool {
-	return slices.ContainsFunc(why.Waiting, func(w contract.Waiting) bool { return w.For == "cloud" && w.Deadline != nil })
+	return slices.ContainsFunc(
+		why.Waiting,
+		func(w contract.Waiting) bool { return w.For == "cloud" && w.Deadline != nil },
+	)
 }

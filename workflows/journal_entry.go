@@ -8,10 +8,11 @@ import (
 	"berth/internal/journal"
 )
 
-// JournalEntry sends one journal entry to the controller. The workflow JournalEntry waits while earlier journal entries
-// block its entry. The first attempt to send the entry is a local activity. If the controller is unavailable, the
-// workflow continues with a regular activity, which Temporal retries, so that Temporal's UI shows the attempts and the
-// next retry. If the entry fails, the workflow waits until a recovery or an administrator retries or skips the entry.
+// JournalEntry sends one journal entry to the controller. The workflow JournalEntry waits while earlier
+// journal entries block its entry. The first attempt to send the entry is a local activity. If the controller
+// is unavailable, the workflow continues with a regular activity, which Temporal retries, so that Temporal's
+// UI shows the attempts and the next retry. If the entry fails, the workflow waits until a recovery or an
+// administrator retries or skips the entry.
 func JournalEntry(ctx workflow.Context, in contract.Input) (contract.EntryProgress, error) {
 	status, err := newStatusReporter(ctx, contract.JournalID(in.Key))
 	if err != nil {
@@ -62,10 +63,15 @@ func tryEntry(ctx workflow.Context, key string) contract.EntryProgress {
 	return p
 }
 
-// retryUntilInterrupted retries an entry while the controller is unavailable. If the function `interrupted` returns
-// true, retryUntilInterrupted cancels the activity and returns true as `stopped`. The cancellation also ends the pause
-// between two attempts of the activity.
-func retryUntilInterrupted(ctx workflow.Context, key string, p *contract.EntryProgress, interrupted func() bool) (stopped bool, err error) {
+// retryUntilInterrupted retries an entry while the controller is unavailable. If the function `interrupted`
+// returns true, retryUntilInterrupted cancels the activity and returns true as `stopped`. The cancellation
+// also ends the pause between two attempts of the activity.
+func retryUntilInterrupted(
+	ctx workflow.Context,
+	key string,
+	p *contract.EntryProgress,
+	interrupted func() bool,
+) (stopped bool, err error) {
 	activityCtx, cancel := workflow.WithCancel(remoteUnlimited(ctx, "mirror entry "+key))
 	defer cancel()
 	attempts := workflow.ExecuteActivity(activityCtx, activities.MirrorEntry, key)
@@ -76,16 +82,24 @@ func retryUntilInterrupted(ctx workflow.Context, key string, p *contract.EntryPr
 	if stopped {
 		cancel()
 	}
-	var result contract.EntryProgress // a new value: fields that the result omits must not keep their old values
+	// a new value: fields that the result omits must not keep their old values
+	var result contract.EntryProgress
 	if err = attempts.Get(ctx, &result); err == nil {
 		*p = result
 	}
-	if stopped && err != nil && ctx.Err() == nil { // cancelled, or the last attempt failed before the cancellation
+	if stopped && err != nil &&
+		ctx.Err() == nil { // cancelled, or the last attempt failed before the cancellation
 		return true, nil
 	}
 	return false, err
 }
 
 func whyEntry(p contract.EntryProgress) contract.Why {
-	return contract.Why{State: p.State, Sentence: p.Sentence, Waiting: p.Waiting, LastError: p.LastError, NextAttempt: p.NextAttempt}
+	return contract.Why{
+		State:       p.State,
+		Sentence:    p.Sentence,
+		Waiting:     p.Waiting,
+		LastError:   p.LastError,
+		NextAttempt: p.NextAttempt,
+	}
 }

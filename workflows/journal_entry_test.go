@@ -25,7 +25,11 @@ func TestJournalEntry_HappyPathIsOneLocalActivity(t *testing.T) {
 		t.Errorf("entry whose first attempt succeeds: got the result %+v, error %v; want completed", p, err)
 	}
 	if w.localAttempts != 1 || w.regularAttempts != 0 {
-		t.Errorf("entry whose first attempt succeeds: got %d local and %d regular attempts, want 1 and 0", w.localAttempts, w.regularAttempts)
+		t.Errorf(
+			"entry whose first attempt succeeds: got %d local and %d regular attempts, want 1 and 0",
+			w.localAttempts,
+			w.regularAttempts,
+		)
 	}
 }
 
@@ -39,13 +43,20 @@ func TestJournalEntry_RetriesDuringControllerOutage(t *testing.T) {
 	runEntry(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
-		t.Errorf("end of the workflow: got entry state %s, error %v; want completed and no error", w.entry, err)
+		t.Errorf(
+			"end of the workflow: got entry state %s, error %v; want completed and no error",
+			w.entry,
+			err,
+		)
 	}
 	if why.State != "pending" || why.LastError != "503 Service Unavailable" {
 		t.Errorf("query \"why\" during the outage: got %+v, want the state pending with the error 503", why)
 	}
 	if w.regularAttempts < 8 {
-		t.Errorf("attempts of an entry during an outage: got %d regular activities, want at least 8", w.regularAttempts)
+		t.Errorf(
+			"attempts of an entry during an outage: got %d regular activities, want at least 8",
+			w.regularAttempts,
+		)
 	}
 }
 
@@ -66,7 +77,11 @@ func TestJournalEntry_BlockedEntryWaitsWithoutPolling(t *testing.T) {
 	runEntry(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
-		t.Errorf("end of the workflow: got entry state %s, error %v; want completed and no error", w.entry, err)
+		t.Errorf(
+			"end of the workflow: got entry state %s, error %v; want completed and no error",
+			w.entry,
+			err,
+		)
 	}
 }
 
@@ -87,7 +102,11 @@ func TestJournalEntry_FailedEntryWaitsForAdministrator(t *testing.T) {
 	runEntry(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
-		t.Errorf("end of the workflow: got entry state %s, error %v; want completed and no error", w.entry, err)
+		t.Errorf(
+			"end of the workflow: got entry state %s, error %v; want completed and no error",
+			w.entry,
+			err,
+		)
 	}
 }
 
@@ -98,20 +117,30 @@ func TestJournalEntry_CompletedEntryIsNotReadAgain(t *testing.T) {
 
 	runEntry(env)
 
-	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" || w.localAttempts != 1 || w.regularAttempts != 3 {
-		t.Errorf("end of the workflow: got entry state %s after %d local and %d regular attempts, error %v; want completed after 1 local and 3 regular attempts",
-			w.entry, w.localAttempts, w.regularAttempts, err)
+	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" || w.localAttempts != 1 ||
+		w.regularAttempts != 3 {
+		t.Errorf(
+			"end of the workflow: got entry state %s after %d local and %d regular attempts, error %v; want completed after 1 local and 3 regular attempts",
+			w.entry,
+			w.localAttempts,
+			w.regularAttempts,
+			err,
+		)
 	}
 }
 
-// In the answer to the query "why", the error of the latest attempt replaces the error of the attempt before it.
+// In the answer to the query "why", the error of the latest attempt replaces the error of the attempt before
+// it.
 func TestJournalEntry_FailedEntryShowsNoEarlierError(t *testing.T) {
 	t.Parallel()
 	w := &fakeRows{entry: "pending", controllerFailures: 4, rejects: true}
 	env := newEnvironment(w)
 	schedule(env, time.Hour, func() {
 		if why := queryWhy(t, env); why.State != "failed" || why.LastError != "" {
-			t.Errorf("query \"why\" of a failed entry: got %+v, want the state failed and no error of an earlier attempt", why)
+			t.Errorf(
+				"query \"why\" of a failed entry: got %+v, want the state failed and no error of an earlier attempt",
+				why,
+			)
 		}
 		w.mu.Lock()
 		w.entry, w.rejects = "pending", false
@@ -122,6 +151,10 @@ func TestJournalEntry_FailedEntryShowsNoEarlierError(t *testing.T) {
 	runEntry(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
-		t.Errorf("end of the workflow: got entry state %s, error %v; want completed and no error", w.entry, err)
+		t.Errorf(
+			"end of the workflow: got entry state %s, error %v; want completed and no error",
+			w.entry,
+			err,
+		)
 	}
 }

@@ -21,15 +21,27 @@ func TestLease_StartsAndEndsOnTime(t *testing.T) {
 
 	w.run(t)
 
-	want := []string{"1h0m0s: STARTING", "1h0m0s: ACTIVE with 1 provisioned", "48h0m0s: TERMINATING", "48h0m0s: TERMINATED with 0 provisioned"}
+	want := []string{
+		"1h0m0s: STARTING",
+		"1h0m0s: ACTIVE with 1 provisioned",
+		"48h0m0s: TERMINATING",
+		"48h0m0s: TERMINATED with 0 provisioned",
+	}
 	w.expectLog(t, want)
 }
 
-// The leases with the lowest ranks (the leaders) perform the step for all leases of one instant. The workflows of the
-// other leases (the followers) wake up after the common instant, one after another.
+// The leases with the lowest ranks (the leaders) perform the step for all leases of one instant. The
+// workflows of the other leases (the followers) wake up after the common instant, one after another.
 func TestLease_FollowersWakeStaggeredByRank(t *testing.T) {
 	t.Parallel()
-	for rank, want := range map[int]string{0: "1h0m0s", 3: "1h0m0s", 4: "1h0m6s", 100: "1h0m10s", 1000: "1h0m29s", 10000: "1h2m43s"} {
+	for rank, want := range map[int]string{
+		0:     "1h0m0s",
+		3:     "1h0m0s",
+		4:     "1h0m6s",
+		100:   "1h0m10s",
+		1000:  "1h0m29s",
+		10000: "1h2m43s",
+	} {
 		t.Run(fmt.Sprint(rank), func(t *testing.T) {
 			t.Parallel()
 			w := newSteppedLease(time.Hour, 48*time.Hour)
@@ -57,7 +69,12 @@ func TestLease_ProlongedLeaseEndsAtNewTime(t *testing.T) {
 
 	w.run(t)
 
-	want := []string{"1h0m0s: STARTING", "1h0m0s: ACTIVE with 1 provisioned", "5h0m0s: TERMINATING", "5h0m0s: TERMINATED with 0 provisioned"}
+	want := []string{
+		"1h0m0s: STARTING",
+		"1h0m0s: ACTIVE with 1 provisioned",
+		"5h0m0s: TERMINATING",
+		"5h0m0s: TERMINATED with 0 provisioned",
+	}
 	w.expectLog(t, want)
 }
 
@@ -73,7 +90,12 @@ func TestLease_DeletionInterruptsWaiting(t *testing.T) {
 
 	w.run(t)
 
-	want := []string{"1h0m0s: STARTING", "1h0m0s: ACTIVE with 1 provisioned", "2h0m0s: DELETING", "2h0m0s: deleted with 0 provisioned"}
+	want := []string{
+		"1h0m0s: STARTING",
+		"1h0m0s: ACTIVE with 1 provisioned",
+		"2h0m0s: DELETING",
+		"2h0m0s: deleted with 0 provisioned",
+	}
 	w.expectLog(t, want)
 }
 
@@ -88,7 +110,12 @@ func TestLease_ResumesInterruptedStart(t *testing.T) {
 
 	w.run(t)
 
-	want := []string{"0s: STARTING", "0s: ACTIVE with 1 provisioned", "1h0m0s: TERMINATING", "1h0m0s: TERMINATED with 0 provisioned"}
+	want := []string{
+		"0s: STARTING",
+		"0s: ACTIVE with 1 provisioned",
+		"1h0m0s: TERMINATING",
+		"1h0m0s: TERMINATED with 0 provisioned",
+	}
 	w.expectLog(t, want)
 }
 
@@ -100,18 +127,30 @@ func TestLease_PausesAfterConflict(t *testing.T) {
 	w.run(t)
 
 	if len(w.log) == 0 || w.log[0] != "1m3s: STARTING" {
-		t.Errorf("log of a lease whose start has 3 conflicts: want STARTING 3 s late, after 3 pauses; got %v", w.log)
+		t.Errorf(
+			"log of a lease whose start has 3 conflicts: want STARTING 3 s late, after 3 pauses; got %v",
+			w.log,
+		)
 	}
 }
 
 func TestLease_FailedReservationEndsInErrorAndReleasesHosts(t *testing.T) {
 	t.Parallel()
 	w := newSteppedLease(time.Minute, time.Hour)
-	w.provisionErr = temporal.NewNonRetryableApplicationError("the provider has no free capacity", activities.Conflict, nil)
+	w.provisionErr = temporal.NewNonRetryableApplicationError(
+		"the provider has no free capacity",
+		activities.Conflict,
+		nil,
+	)
 
 	w.run(t)
 
-	want := []string{"1m0s: STARTING", "1m0s: ERROR with 0 provisioned", "1h0m0s: TERMINATING", "1h0m0s: ERROR with 0 provisioned"}
+	want := []string{
+		"1m0s: STARTING",
+		"1m0s: ERROR with 0 provisioned",
+		"1h0m0s: TERMINATING",
+		"1h0m0s: ERROR with 0 provisioned",
+	}
 	w.expectLog(t, want)
 	if w.lease.Reservations[0].LastError == "" {
 		t.Error("the failed reservation has no error text, want one")
@@ -123,8 +162,12 @@ func TestLease_WhyContainsStartAsDeadline(t *testing.T) {
 	w := newSteppedLease(time.Hour, 2*time.Hour)
 	schedule(w.env, time.Minute, func() {
 		why := queryWhy(t, w.env)
-		if why.State != "PENDING" || len(why.Waiting) != 1 || !why.Waiting[0].Deadline.Equal(w.created.Add(time.Hour)) {
-			t.Errorf("query \"why\" before the start: want PENDING with the start as the deadline, got %+v", why)
+		if why.State != "PENDING" || len(why.Waiting) != 1 ||
+			!why.Waiting[0].Deadline.Equal(w.created.Add(time.Hour)) {
+			t.Errorf(
+				"query \"why\" before the start: want PENDING with the start as the deadline, got %+v",
+				why,
+			)
 		}
 	})
 
@@ -139,7 +182,12 @@ func TestLease_RetriesFailedCloudCalls(t *testing.T) {
 	w.run(t)
 
 	// The first three attempts are followed by pauses of 0.5, 1 and 2 seconds.
-	want := []string{"1m0s: STARTING", "1m4s: ACTIVE with 1 provisioned", "1h0m0s: TERMINATING", "1h0m0s: TERMINATED with 0 provisioned"}
+	want := []string{
+		"1m0s: STARTING",
+		"1m4s: ACTIVE with 1 provisioned",
+		"1h0m0s: TERMINATING",
+		"1h0m0s: TERMINATED with 0 provisioned",
+	}
 	w.expectLog(t, want)
 }
 
@@ -158,9 +206,14 @@ func TestLease_PermanentCloudFailureEndsInErrorAndReleases(t *testing.T) {
 
 	w.run(t)
 
-	if len(w.log) < 2 || w.log[0] != "1m0s: STARTING" || w.log[len(w.log)-1] != "1h0m0s: ERROR with 0 provisioned" || w.cloudAttempts != 1 {
-		t.Errorf("calls to Nova after the failed start: got %d, want 1; log: %v, want ERROR and no provisioned reservation at the end",
-			w.cloudAttempts, w.log)
+	if len(w.log) < 2 || w.log[0] != "1m0s: STARTING" ||
+		w.log[len(w.log)-1] != "1h0m0s: ERROR with 0 provisioned" ||
+		w.cloudAttempts != 1 {
+		t.Errorf(
+			"calls to Nova after the failed start: got %d, want 1; log: %v, want ERROR and no provisioned reservation at the end",
+			w.cloudAttempts,
+			w.log,
+		)
 	}
 }
 
@@ -176,11 +229,18 @@ func TestLease_FailedEndIsClearedInTheBackground(t *testing.T) {
 
 	w.run(t)
 
-	if len(w.log) < 5 || !strings.HasSuffix(w.log[3], "ERROR with 1 provisioned") || !strings.HasSuffix(w.log[len(w.log)-1], "ERROR with 0 provisioned") {
-		t.Errorf("log of a lease whose end fails for ten minutes: got %v, want ERROR with 1 provisioned, and later with 0", w.log)
+	if len(w.log) < 5 || !strings.HasSuffix(w.log[3], "ERROR with 1 provisioned") ||
+		!strings.HasSuffix(w.log[len(w.log)-1], "ERROR with 0 provisioned") {
+		t.Errorf(
+			"log of a lease whose end fails for ten minutes: got %v, want ERROR with 1 provisioned, and later with 0",
+			w.log,
+		)
 	}
 	if w.lease.Reservations[0].Hosts != nil {
-		t.Errorf("hosts of the lease after Nova works again: got %v, want none", w.lease.Reservations[0].Hosts)
+		t.Errorf(
+			"hosts of the lease after Nova works again: got %v, want none",
+			w.lease.Reservations[0].Hosts,
+		)
 	}
 }
 
@@ -193,7 +253,12 @@ func TestRealServer_FailedEndIsCleared(t *testing.T) {
 	s := newScenario(t, contract.Lease, contract.LeaseID(leaseID.String()), w.functions())
 	s.finishAndRecord("lease-cleared", "")
 	if w.lease.Status != lease.Error || len(w.provisioned) != 0 {
-		t.Errorf("lease whose end failed: got %s with %d provisioned, log %v; want ERROR with 0", w.lease.Status, len(w.provisioned), w.log)
+		t.Errorf(
+			"lease whose end failed: got %s with %d provisioned, log %v; want ERROR with 0",
+			w.lease.Status,
+			len(w.provisioned),
+			w.log,
+		)
 	}
 }
 
@@ -204,7 +269,11 @@ func TestRealServer_BlockedLeaseExpires(t *testing.T) {
 	s := newScenario(t, contract.Lease, contract.LeaseID(leaseID.String()), w.functions())
 	s.finishAndRecord("lease-expired", "")
 	if w.lease.Status != lease.Error || len(w.provisioned) != 0 || len(w.log) != 1 {
-		t.Errorf("lease that a stuck lease blocks until its end: got %s, log %v; want ERROR and one step", w.lease.Status, w.log)
+		t.Errorf(
+			"lease that a stuck lease blocks until its end: got %s, log %v; want ERROR and one step",
+			w.lease.Status,
+			w.log,
+		)
 	}
 }
 
@@ -215,18 +284,33 @@ func TestLease_DeletionCancelsHangingStart(t *testing.T) {
 	s := newScenario(t, contract.Lease, contract.LeaseID(leaseID.String()), w.functions())
 	why := s.waitForState(string(lease.Starting))
 	if why.LastError != "Nova answered 503" || len(why.Waiting) != 1 || why.Waiting[0].For != "cloud" {
-		t.Errorf("query \"why\" while Nova fails: got %+v, want the error 503 and the lease waiting for \"cloud\"", why)
+		t.Errorf(
+			"query \"why\" while Nova fails: got %+v, want the error 503 and the lease waiting for \"cloud\"",
+			why,
+		)
 	}
-	if want := "berth could not provision a reservation, because a call to Nova or Neutron failed"; !strings.Contains(why.Sentence, want) {
-		t.Errorf("sentence of the query \"why\" while Nova fails: got %q, want it to contain %q", why.Sentence, want)
+	if want := "berth could not provision a reservation, because a call to Nova or Neutron failed"; !strings.Contains(
+		why.Sentence,
+		want,
+	) {
+		t.Errorf(
+			"sentence of the query \"why\" while Nova fails: got %q, want it to contain %q",
+			why.Sentence,
+			want,
+		)
 	}
 	w.mu.Lock()
 	w.lease.DeleteRequested = true
 	w.mu.Unlock()
 	s.signal(contract.SignalChanged, nil)
 	s.finishAndRecord("lease-hung", "")
-	if !w.deleted || slices.ContainsFunc(w.log, func(line string) bool { return strings.Contains(line, "ERROR") }) {
-		t.Errorf("lease that is deleted during a start that hangs: deleted %t, log %v; want it deleted and no ERROR", w.deleted, w.log)
+	if !w.deleted ||
+		slices.ContainsFunc(w.log, func(line string) bool { return strings.Contains(line, "ERROR") }) {
+		t.Errorf(
+			"lease that is deleted during a start that hangs: deleted %t, log %v; want it deleted and no ERROR",
+			w.deleted,
+			w.log,
+		)
 	}
 }
 
@@ -234,7 +318,15 @@ func TestLease_ActiveLeaseUpdatesCloud(t *testing.T) {
 	t.Parallel()
 	w := newSteppedLease(time.Minute, 2*time.Hour)
 	w.lease.Reservations[0].BeforeEnd = "snapshot"
-	w.lease.Events = append(w.lease.Events, lease.Event{ID: uuid.New(), Type: lease.BeforeEndLease, At: w.created.Add(time.Hour), Status: lease.EventUndone})
+	w.lease.Events = append(
+		w.lease.Events,
+		lease.Event{
+			ID:     uuid.New(),
+			Type:   lease.BeforeEndLease,
+			At:     w.created.Add(time.Hour),
+			Status: lease.EventUndone,
+		},
+	)
 	schedule(w.env, 30*time.Minute, func() {
 		w.mu.Lock()
 		w.lease.Reservations = slices.Clone(w.lease.Reservations)
@@ -246,8 +338,16 @@ func TestLease_ActiveLeaseUpdatesCloud(t *testing.T) {
 
 	w.run(t)
 
-	want := []string{"1m0s: STARTING", "1m0s: ACTIVE with 1 provisioned", "30m1s: Nova has revision 1", "1h0m0s: ACTIVE", "1h0m0s: snapshots are created",
-		"1h0m0s: ACTIVE with 1 provisioned", "2h0m0s: TERMINATING", "2h0m0s: TERMINATED with 0 provisioned"}
+	want := []string{
+		"1m0s: STARTING",
+		"1m0s: ACTIVE with 1 provisioned",
+		"30m1s: Nova has revision 1",
+		"1h0m0s: ACTIVE",
+		"1h0m0s: snapshots are created",
+		"1h0m0s: ACTIVE with 1 provisioned",
+		"2h0m0s: TERMINATING",
+		"2h0m0s: TERMINATED with 0 provisioned",
+	}
 	w.expectLog(t, want)
 }
 
@@ -270,8 +370,12 @@ func TestLease_FailingUpdateDoesNotDelayEnd(t *testing.T) {
 
 	w.run(t)
 
-	if len(w.log) < 3 || w.log[2] != "1h0m0s: TERMINATING" || !strings.HasSuffix(w.log[len(w.log)-1], "TERMINATED with 0 provisioned") {
-		t.Errorf("log of the lease: got %v, want TERMINATING at 1h0m0s and TERMINATED with 0 provisioned reservations at the end", w.log)
+	if len(w.log) < 3 || w.log[2] != "1h0m0s: TERMINATING" ||
+		!strings.HasSuffix(w.log[len(w.log)-1], "TERMINATED with 0 provisioned") {
+		t.Errorf(
+			"log of the lease: got %v, want TERMINATING at 1h0m0s and TERMINATED with 0 provisioned reservations at the end",
+			w.log,
+		)
 	}
 }
 
@@ -284,7 +388,12 @@ func TestLease_OptionalStepDoesNotDelayMovedEnd(t *testing.T) {
 		},
 		"action before the end": func(w steppedLease) {
 			w.lease.Reservations[0].BeforeEnd = "snapshot"
-			w.lease.Events = append(w.lease.Events, lease.Event{ID: uuid.New(), Type: lease.BeforeEndLease, At: w.now(), Status: lease.EventUndone})
+			w.lease.Events = append(w.lease.Events, lease.Event{
+				ID:     uuid.New(),
+				Type:   lease.BeforeEndLease,
+				At:     w.now(),
+				Status: lease.EventUndone,
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -307,7 +416,8 @@ func TestLease_OptionalStepDoesNotDelayMovedEnd(t *testing.T) {
 
 			w.run(t)
 
-			if !slices.Contains(w.log, "30m20s: TERMINATING") && !slices.Contains(w.log, "30m21s: TERMINATING") {
+			if !slices.Contains(w.log, "30m20s: TERMINATING") &&
+				!slices.Contains(w.log, "30m21s: TERMINATING") {
 				t.Errorf("log of the lease: got %v, want TERMINATING at 30m20s or 30m21s", w.log)
 			}
 		})

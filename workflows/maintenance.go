@@ -12,15 +12,15 @@ import (
 const (
 	// firstSweepPeriod is how far back the first round searches for ended workflows.
 	firstSweepPeriod = 24 * time.Hour
-	// sweepOverlap is the length of the period that two consecutive rounds of the sweep both search. The rounds overlap
-	// because an ended workflow appears in Temporal's list only a short time after its end.
+	// sweepOverlap is the length of the period that two consecutive rounds of the sweep both search. The
+	// rounds overlap because an ended workflow appears in Temporal's list only a short time after its end.
 	sweepOverlap = 30 * time.Second
 )
 
-// Maintenance is the workflow that performs one round of the sweep. A Temporal schedule starts the workflow regularly.
-// A round searches for the workflows that have ended since the last round although their row still exists, and restarts
-// them. A round also deletes old rows, starts a full sync, an audit or a recovery if one is due, and heals reservations
-// whose hosts are down.
+// Maintenance is the workflow that performs one round of the sweep. A Temporal schedule starts the workflow
+// regularly. A round searches for the workflows that have ended since the last round although their row still
+// exists, and restarts them. A round also deletes old rows, starts a full sync, an audit or a recovery if one
+// is due, and heals reservations whose hosts are down.
 func Maintenance(ctx workflow.Context, in contract.Input) (contract.SweepResult, error) {
 	status, err := newStatusReporter(ctx, contract.MaintenanceID(in.Key))
 	if err != nil {
@@ -35,7 +35,8 @@ func Maintenance(ctx workflow.Context, in contract.Input) (contract.SweepResult,
 	until := workflow.Now(ctx)
 	var result contract.SweepResult
 	status.setStep("The sweep restarts lost workflows and deletes old rows.")
-	err = workflow.ExecuteActivity(remoteUnlimited(ctx, "sweep"), activities.Sweep, last.Until.Add(-sweepOverlap)).Get(ctx, &result)
+	err = workflow.ExecuteActivity(remoteUnlimited(ctx, "sweep"), activities.Sweep, last.Until.Add(-sweepOverlap)).
+		Get(ctx, &result)
 	if err != nil {
 		return result, err
 	}
@@ -45,5 +46,6 @@ func Maintenance(ctx workflow.Context, in contract.Input) (contract.SweepResult,
 		return result, err
 	}
 	status.setStep("The sweep checks the hosts of leases.")
-	return result, workflow.ExecuteActivity(longRunning(ctx, "check the hosts of leases"), activities.HealReservations).Get(ctx, nil)
+	return result, workflow.ExecuteActivity(longRunning(ctx, "check the hosts of leases"), activities.HealReservations).
+		Get(ctx, nil)
 }

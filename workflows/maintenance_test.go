@@ -24,10 +24,17 @@ func TestMaintenance_ContinuesWhereLastRoundEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(w.sweptSince) != 1 || !w.sweptSince[0].Before(last) || last.Sub(w.sweptSince[0]) > time.Minute {
-		t.Errorf("search for ended workflows: got a start at %v, want one time shortly before the end of the last round, %v", w.sweptSince, last)
+		t.Errorf(
+			"search for ended workflows: got a start at %v, want one time shortly before the end of the last round, %v",
+			w.sweptSince,
+			last,
+		)
 	}
 	if swept.Until.Before(start) || swept.RestartedWorkflows != 1 {
-		t.Errorf("maintenance round: got the result %+v; want 1 restarted workflow, and Until not before the start of the round", swept)
+		t.Errorf(
+			"maintenance round: got the result %+v; want 1 restarted workflow, and Until not before the start of the round",
+			swept,
+		)
 	}
 }
 
@@ -38,9 +45,13 @@ func TestMaintenance_FirstRoundSearchesOneDay(t *testing.T) {
 
 	env.ExecuteWorkflow(contract.Maintenance, contract.Input{Key: contract.KeySweep})
 
-	if err := env.GetWorkflowError(); err != nil || len(w.sweptSince) != 1 || env.Now().Sub(w.sweptSince[0]) < 24*time.Hour {
-		t.Errorf("first maintenance round: got searches that start at %v, error %v; want one search that starts at least 24 hours ago",
-			w.sweptSince, err)
+	if err := env.GetWorkflowError(); err != nil || len(w.sweptSince) != 1 ||
+		env.Now().Sub(w.sweptSince[0]) < 24*time.Hour {
+		t.Errorf(
+			"first maintenance round: got searches that start at %v, error %v; want one search that starts at least 24 hours ago",
+			w.sweptSince,
+			err,
+		)
 	}
 }
 
@@ -50,7 +61,12 @@ func TestMaintenance_AnswersTheQueryWhy(t *testing.T) {
 
 	env.ExecuteWorkflow(contract.Maintenance, contract.Input{Key: contract.KeySweep})
 
-	want := contract.Why{Object: "maintenance/sweep", State: "running", Sentence: "The sweep checks the hosts of leases.", Waiting: []contract.Waiting{}}
+	want := contract.Why{
+		Object:   "maintenance/sweep",
+		State:    "running",
+		Sentence: "The sweep checks the hosts of leases.",
+		Waiting:  []contract.Waiting{},
+	}
 	if d := cmp.Diff(want, queryWhy(t, env)); d != "" {
 		t.Errorf("query why of a maintenance workflow in its last step (-want +got):\n%s", d)
 	}

@@ -15,7 +15,8 @@ import (
 	"berth/internal/docpage"
 )
 
-// A workflow tells Temporal which signals, updates and queries it handles. The page has exactly these messages, for each workflow type.
+// A workflow tells Temporal which signals, updates and queries it handles. The page has exactly these
+// messages, for each workflow type.
 func TestMessagesPage_NamesEachMessageOfEachWorkflow(t *testing.T) {
 	t.Parallel()
 	want := map[string][]string{}
@@ -27,12 +28,16 @@ func TestMessagesPage_NamesEachMessageOfEachWorkflow(t *testing.T) {
 		slices.Sort(messages)
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("the table of workflows in %s has other messages than the workflows handle (-code +page):\n%s", docpage.Messages, d)
+		t.Errorf(
+			"the table of workflows in %s has other messages than the workflows handle (-code +page):\n%s",
+			docpage.Messages,
+			d,
+		)
 	}
 }
 
-// handledMessages returns the messages that a workflow handles, sorted. The workflow has no activities, so it fails after it has registered its
-// handlers.
+// handledMessages returns the messages that a workflow handles, sorted. The workflow has no activities, so it
+// fails after it has registered its handlers.
 func handledMessages(t *testing.T, workflowType string) []string {
 	t.Helper()
 	env := newTestEnvironment()
@@ -73,7 +78,11 @@ func TestMessagesPage_HasTheSearchAttributes(t *testing.T) {
 		want[a.Name] = []string{a.Type}
 	}
 	if d := cmp.Diff(want, docpage.Table(t, docpage.Messages, "### Search attributes")); d != "" {
-		t.Errorf("the search attributes in %s differ from package contract (-code +page):\n%s", docpage.Messages, d)
+		t.Errorf(
+			"the search attributes in %s differ from package contract (-code +page):\n%s",
+			docpage.Messages,
+			d,
+		)
 	}
 }
 
@@ -92,6 +101,10 @@ func TestMessagesPage_NamesTheErrorsOfTheUpdate(t *testing.T) {
 	slices.Sort(want)
 	got := slices.Sorted(maps.Keys(docpage.Table(t, docpage.Messages, "#### Errors of the update")))
 	if d := cmp.Diff(slices.Compact(want), got); d != "" {
-		t.Errorf("the errors in %s differ from workflows/port_report.go (-code +page):\n%s", docpage.Messages, d)
+		t.Errorf(
+			"the errors in %s differ from workflows/port_report.go (-code +page):\n%s",
+			docpage.Messages,
+			d,
+		)
 	}
 }

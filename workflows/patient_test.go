@@ -7,13 +7,17 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// patient is an interceptor that gives each attempt of an activity an hour, because the machine that runs the tests may be slow. The local
-// activities that the SDK retries keep their timeout, because it also ends the retries.
+// patient is an interceptor that gives each attempt of an activity an hour, because the machine that runs the
+// tests may be slow. The local activities that the SDK retries keep their timeout, because it also ends the
+// retries.
 type patient struct {
 	interceptor.WorkerInterceptorBase
 }
 
-func (*patient) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+func (*patient) InterceptWorkflow(
+	_ workflow.Context,
+	next interceptor.WorkflowInboundInterceptor,
+) interceptor.WorkflowInboundInterceptor {
 	return &patientInbound{interceptor.WorkflowInboundInterceptorBase{Next: next}}
 }
 
@@ -29,7 +33,11 @@ type patientOutbound struct {
 	interceptor.WorkflowOutboundInterceptorBase
 }
 
-func (o *patientOutbound) ExecuteActivity(ctx workflow.Context, activity string, args ...any) workflow.Future {
+func (o *patientOutbound) ExecuteActivity(
+	ctx workflow.Context,
+	activity string,
+	args ...any,
+) workflow.Future {
 	options := workflow.GetActivityOptions(ctx)
 	options.StartToCloseTimeout = time.Hour
 	if options.HeartbeatTimeout > 0 {
@@ -38,7 +46,11 @@ func (o *patientOutbound) ExecuteActivity(ctx workflow.Context, activity string,
 	return o.Next.ExecuteActivity(workflow.WithActivityOptions(ctx, options), activity, args...)
 }
 
-func (o *patientOutbound) ExecuteLocalActivity(ctx workflow.Context, activity string, args ...any) workflow.Future {
+func (o *patientOutbound) ExecuteLocalActivity(
+	ctx workflow.Context,
+	activity string,
+	args ...any,
+) workflow.Future {
 	options := workflow.GetLocalActivityOptions(ctx)
 	if options.RetryPolicy.MaximumAttempts == 1 {
 		options.StartToCloseTimeout = time.Hour

@@ -12,8 +12,9 @@ import (
 	"berth/internal/contract"
 )
 
-// port is one run of a Port workflow. The type port stores the messages that the run has received and the result of the
-// last read of the port's row. The authoritative state is in the row of the port and not in the workflow.
+// port is one run of a Port workflow. The type port stores the messages that the run has received and the
+// result of the last read of the port's row. The authoritative state is in the row of the port and not in the
+// workflow.
 type port struct {
 	key       string
 	reporter  *statusReporter
@@ -29,11 +30,12 @@ type port struct {
 	// interrupted says that the run has stopped a delivery to Nova in order to continue as new.
 	interrupted bool
 	novaFailed  string // error of the last failed delivery to Nova; empty after a success
-	refused     string // sentence about the last refused report; empty if berth refused none of the last applied reports
+	// sentence about the last refused report; empty if berth refused none of the last applied reports
+	refused string
 }
 
-// pendingReport is an agent's report that the row has not stored yet. The handler of the update that brought a
-// pendingReport waits until `applied` or `interrupted` is true.
+// pendingReport is an agent's report that the row has not stored yet. The handler of the update that brought
+// a pendingReport waits until `applied` or `interrupted` is true.
 type pendingReport struct {
 	contract.Report
 	applied     bool
@@ -42,11 +44,17 @@ type pendingReport struct {
 	result      contract.ReportResult
 }
 
-// Port waits until every agent has configured the port. The workflow Port runs until the port's row is deleted. Agents
-// report to the workflow through the signal or the update "provisioning-complete". One call to the activity
-// ApplyPortReports applies all reports that have arrived since the last call, up to maxReportsSize bytes.
+// Port waits until every agent has configured the port. The workflow Port runs until the port's row is
+// deleted. Agents report to the workflow through the signal or the update "provisioning-complete". One call
+// to the activity ApplyPortReports applies all reports that have arrived since the last call, up to
+// maxReportsSize bytes.
 func Port(ctx workflow.Context, in contract.Input) error {
-	p := &port{key: in.Key, mustRead: true, novaFailed: in.FailedAttempt, refused: in.RefusedReport}
+	p := &port{
+		key:        in.Key,
+		mustRead:   true,
+		novaFailed: in.FailedAttempt,
+		refused:    in.RefusedReport,
+	}
 	for _, r := range in.Reports {
 		p.unread = append(p.unread, &pendingReport{Report: r})
 	}
@@ -90,23 +98,29 @@ func (p *port) wait(ctx workflow.Context) error {
 	return err
 }
 
-// minDeadlineWait is the shortest wait for a deadline. minDeadlineWait prevents frequent reads of the row when the
-// clock of the database is slightly behind the clock of Temporal.
+// minDeadlineWait is the shortest wait for a deadline. minDeadlineWait prevents frequent reads of the row
+// when the clock of the database is slightly behind the clock of Temporal.
 const minDeadlineWait = time.Second
 
-// readDue reports whether the workflow must read the port's row, for example because a report or a nudge has arrived.
+// readDue reports whether the workflow must read the port's row, for example because a report or a nudge has
+// arrived.
 func (p *port) readDue() bool {
 	return p.mustRead || len(p.unread) > 0 || p.signals.Len() > 0 || p.changed.Len() > 0
 }
 
-// shouldContinueAsNew reports whether the run has handled enough messages and no message is pending, so that a new
-// run loses none.
+// shouldContinueAsNew reports whether the run has handled enough messages and no message is pending, so that
+// a new run loses none.
 func (p *port) shouldContinueAsNew(ctx workflow.Context) bool {
-	return (p.interrupted || shouldContinueAsNew(ctx, p.handled)) && !p.readDue() && !p.notifying && p.openCalls == 0
+	return (p.interrupted || shouldContinueAsNew(ctx, p.handled)) && !p.readDue() && !p.notifying &&
+		p.openCalls == 0
 }
 
 func (p *port) continueAsNew(ctx workflow.Context) error {
-	return workflow.NewContinueAsNewError(ctx, contract.Port, contract.Input{Key: p.key, FailedAttempt: p.novaFailed, RefusedReport: p.refused})
+	return workflow.NewContinueAsNewError(
+		ctx,
+		contract.Port,
+		contract.Input{Key: p.key, FailedAttempt: p.novaFailed, RefusedReport: p.refused},
+	)
 }
 
 // isFull reports whether the run has received so many messages that it should interrupt the delivery to Nova.
@@ -114,8 +128,8 @@ func (p *port) isFull(ctx workflow.Context) bool {
 	return deliveryIsFull(ctx, p.handled+p.signals.Len()+p.changed.Len())
 }
 
-// applyReports applies the received reports to the row, reads the resulting status, and lets the handlers of the
-// updates that brought some of these reports return.
+// applyReports applies the received reports to the row, reads the resulting status, and lets the handlers of
+// the updates that brought some of these reports return.
 func (p *port) applyReports(ctx workflow.Context) error {
 	received := p.nextReports()
 	summary := "read the port"
@@ -129,7 +143,16 @@ func (p *port) applyReports(ctx workflow.Context) error {
 	}
 	var status contract.PortStatus
 	full := func() bool { return p.isFull(ctx) && fitIntoInput(p.unappliedReports(received)) }
-	err := runDatabaseWork(ctx, p.reporter, full, summary, &status, activities.ApplyPortReports, p.key, reports)
+	err := runDatabaseWork(
+		ctx,
+		p.reporter,
+		full,
+		summary,
+		&status,
+		activities.ApplyPortReports,
+		p.key,
+		reports,
+	)
 	switch {
 	case errors.Is(err, errInterrupted):
 		return p.continueWithReports(ctx, received)
@@ -157,17 +180,31 @@ func (p *port) report(ctx workflow.Context) error {
 	s := p.status
 	sentence := s.Sentence
 	if p.novaFailed != "" {
-		sentence += fmt.Sprintf(" %d events for Nova are not delivered yet: %s.", s.PendingNovaEvents, p.novaFailed)
+		sentence += fmt.Sprintf(
+			" %d events for Nova are not delivered yet: %s.",
+			s.PendingNovaEvents,
+			p.novaFailed,
+		)
 	}
 	if p.refused != "" {
 		sentence += " " + p.refused
 	}
-	return p.reporter.report(ctx, contract.Why{State: s.Status, Sentence: sentence, Waiting: s.Waiting, LastError: p.novaFailed, IgnoredReports: s.IgnoredReports}, s.Attributes)
+	return p.reporter.report(
+		ctx,
+		contract.Why{
+			State:          s.Status,
+			Sentence:       sentence,
+			Waiting:        s.Waiting,
+			LastError:      p.novaFailed,
+			IgnoredReports: s.IgnoredReports,
+		},
+		s.Attributes,
+	)
 }
 
-// notifyNova delivers the recorded events to Nova. notifyNova runs concurrently with the main loop of the workflow, so
-// that reports do not wait while Nova is unavailable. If many messages arrive meanwhile, notifyNova interrupts the
-// delivery and returns, so that the workflow can continue as new.
+// notifyNova delivers the recorded events to Nova. notifyNova runs concurrently with the main loop of the
+// workflow, so that reports do not wait while Nova is unavailable. If many messages arrive meanwhile,
+// notifyNova interrupts the delivery and returns, so that the workflow can continue as new.
 func (p *port) notifyNova(ctx workflow.Context) {
 	for failed := p.novaFailed; workflow.Await(ctx, func() bool { return p.status.PendingNovaEvents > 0 }) == nil; failed = "" {
 		p.notifying = true
@@ -178,7 +215,8 @@ func (p *port) notifyNova(ctx workflow.Context) {
 			p.novaFailed, p.status.PendingNovaEvents = "", 0
 		}
 		p.notifying, p.interrupted = false, interrupted
-		p.mustRead = p.mustRead || p.reads != reads // another event may have been recorded during the delivery
+		p.mustRead = p.mustRead ||
+			p.reads != reads // another event may have been recorded during the delivery
 		if reported {
 			_ = p.report(ctx)
 		}
@@ -186,39 +224,51 @@ func (p *port) notifyNova(ctx workflow.Context) {
 			return
 		}
 		if err != nil {
-			if p.interrupted = pauseUntilFull(ctx, func() bool { return p.isFull(ctx) }); p.interrupted || ctx.Err() != nil {
+			if p.interrupted = pauseUntilFull(ctx, func() bool { return p.isFull(ctx) }); p.interrupted ||
+				ctx.Err() != nil {
 				return
 			}
 		}
 	}
 }
 
-// deliverEvents delivers the recorded events. The first attempt is a local activity, unless `failed` is the error of an
-// attempt of the previous run.
+// deliverEvents delivers the recorded events. The first attempt is a local activity, unless `failed` is the
+// error of an attempt of the previous run.
 func (p *port) deliverEvents(ctx workflow.Context, failed string) (interrupted bool, err error) {
 	const summary = "notify Nova"
 	if failed == "" {
-		err := workflow.ExecuteLocalActivity(localSingleAttempt(ctx, summary), activities.NotifyNova, p.key).Get(ctx, nil)
+		err := workflow.ExecuteLocalActivity(localSingleAttempt(ctx, summary), activities.NotifyNova, p.key).
+			Get(ctx, nil)
 		if err == nil {
 			return false, nil
 		}
 		p.novaFailed = err.Error()
 		_ = p.report(ctx)
 	}
-	return executeUntilFull(remoteUnlimited(ctx, summary), func() bool { return p.isFull(ctx) }, nil, activities.NotifyNova, p.key)
+	return executeUntilFull(
+		remoteUnlimited(ctx, summary),
+		func() bool { return p.isFull(ctx) },
+		nil,
+		activities.NotifyNova,
+		p.key,
+	)
 }
 
-// drain ends the workflow of a deleted port. Before the workflow ends, drain waits until Nova has received all events
-// of the port and every update has returned its result. An agent that reports after the end of the workflow gets the
-// error NotFound from Temporal and stops its retries. If drain receives many messages before Nova has received all
-// events, the workflow continues as new.
+// drain ends the workflow of a deleted port. Before the workflow ends, drain waits until Nova has received
+// all events of the port and every update has returned its result. An agent that reports after the end of the
+// workflow gets the error NotFound from Temporal and stops its retries. If drain receives many messages
+// before Nova has received all events, the workflow continues as new.
 func (p *port) drain(ctx workflow.Context) error {
 	for {
-		missed := false // an event was recorded while NotifyNova delivered the earlier ones, for example the deletion
+		// an event was recorded while NotifyNova delivered the earlier ones, for example the deletion
+		missed := false
 		err := workflow.Await(ctx, func() bool {
 			missed = missed || p.mustRead
 			for _, r := range p.receiveAll() {
-				r.result, r.applied = contract.ReportResult{Status: p.status.Status, Remaining: []string{}}, true
+				r.result, r.applied = contract.ReportResult{
+					Status:    p.status.Status,
+					Remaining: []string{},
+				}, true
 			}
 			return missed || (p.status.PendingNovaEvents == 0 || p.interrupted) && p.openCalls == 0
 		})

@@ -67,7 +67,11 @@ func TestPort_WhyNamesMissingAgents(t *testing.T) {
 		t.Error(d)
 	}
 	if err := env.GetWorkflowError(); err != nil || w.delivered != 1 {
-		t.Errorf("end of the workflow: error %v, %d events delivered to Nova; want no error and 1 event", err, w.delivered)
+		t.Errorf(
+			"end of the workflow: error %v, %d events delivered to Nova; want no error and 1 event",
+			err,
+			w.delivered,
+		)
 	}
 }
 
@@ -86,21 +90,31 @@ func TestPort_ConcurrentReportsAreAppliedTogether(t *testing.T) {
 	runPort(env)
 
 	if w.reportCount != 100 || w.reads > 10 {
-		t.Errorf("100 reports that arrive together: %d were applied in %d activities, want 100 in at most 10", w.reportCount, w.reads)
+		t.Errorf(
+			"100 reports that arrive together: %d were applied in %d activities, want 100 in at most 10",
+			w.reportCount,
+			w.reads,
+		)
 	}
 	if w.delivered != 1 {
 		t.Errorf("end of the workflow: %d events delivered to Nova, want 1", w.delivered)
 	}
 }
 
-// The order of reports matters: "complete" and then "lost" has another result than "lost" and then "complete".
+// The order of reports matters: "complete" and then "lost" has another result than "lost" and then
+// "complete".
 func TestPort_ReportsAreAppliedInOrder(t *testing.T) {
 	t.Parallel()
 	w := &fakeRows{host: "cmp-1", blocks: []string{"L2"}}
 	env := newEnvironment(w)
 	var sent []contract.Report
 	for i, event := range []string{"begun", "complete", "lost", "", "lost", "begun", "complete"} {
-		sent = append(sent, contract.Report{Entity: "L2", Host: "cmp-1", Event: event, Revision: int64(i)})
+		sent = append(sent, contract.Report{
+			Entity:   "L2",
+			Host:     "cmp-1",
+			Event:    event,
+			Revision: int64(i),
+		})
 	}
 
 	schedule(env, time.Second, func() {
@@ -123,7 +137,16 @@ func TestPort_ManyLongReportsAreAppliedInParts(t *testing.T) {
 	env := newEnvironment(w)
 	var sent []contract.Report
 	for i := range 1000 {
-		sent = append(sent, contract.Report{Entity: "L2", Host: strings.Repeat("<", 250), Owner: strings.Repeat("\x01", 250), Signature: strings.Repeat("s", 128), Revision: int64(i)})
+		sent = append(
+			sent,
+			contract.Report{
+				Entity:    "L2",
+				Host:      strings.Repeat("<", 250),
+				Owner:     strings.Repeat("\x01", 250),
+				Signature: strings.Repeat("s", 128),
+				Revision:  int64(i),
+			},
+		)
 	}
 	schedule(env, time.Second, func() {
 		for _, r := range sent {
@@ -145,7 +168,10 @@ func TestPort_ManyLongReportsAreAppliedInParts(t *testing.T) {
 		largest = max(largest, len(text))
 	}
 	if largest > 2_000_000 || largest < 500_000 {
-		t.Errorf("the largest list of reports that one activity got: %d bytes, want more than 500,000 and at most 2,000,000", largest)
+		t.Errorf(
+			"the largest list of reports that one activity got: %d bytes, want more than 500,000 and at most 2,000,000",
+			largest,
+		)
 	}
 }
 
@@ -163,7 +189,10 @@ func TestPort_MalformedSignalIsCountedAsIgnored(t *testing.T) {
 	})
 	schedule(env, 2*time.Second, func() {
 		if why := queryWhy(t, env); why.State != "DOWN" || why.IgnoredReports != 4 {
-			t.Errorf("query \"why\" after 4 reports that do not fit the port: want DOWN and 4 ignored reports, got %+v", why)
+			t.Errorf(
+				"query \"why\" after 4 reports that do not fit the port: want DOWN and 4 ignored reports, got %+v",
+				why,
+			)
 		}
 	})
 	deletePortAfter(env, w, 3*time.Second)
@@ -187,7 +216,11 @@ func TestPort_ReadsRowAtDeadline(t *testing.T) {
 	})
 	schedule(env, 3*time.Minute, func() {
 		if why := queryWhy(t, env); why.State != "ACTIVE" || w.reads != 4 {
-			t.Errorf("query \"why\" after the late report: got %+v after %d reads, want the state ACTIVE after 4 reads", why, w.reads)
+			t.Errorf(
+				"query \"why\" after the late report: got %+v after %d reads, want the state ACTIVE after 4 reads",
+				why,
+				w.reads,
+			)
 		}
 	})
 	deletePortAfter(env, w, 4*time.Minute)
@@ -251,19 +284,26 @@ func TestPort_NovaOutageDelaysNoReport(t *testing.T) {
 	schedule(env, 4*time.Second, func() {
 		why := queryWhy(t, env)
 		if why.State != "ACTIVE" || why.IgnoredReports != 1 || why.LastError == "" {
-			t.Errorf("query \"why\" while Nova is unavailable: want ACTIVE, Nova's error and one ignored report; got %+v", why)
+			t.Errorf(
+				"query \"why\" while Nova is unavailable: want ACTIVE, Nova's error and one ignored report; got %+v",
+				why,
+			)
 		}
 	})
 	deletePortAfter(env, w, 5*time.Second)
 	runPort(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.delivered != 1 {
-		t.Errorf("end of the workflow: error %v, %d events delivered to Nova; want no error and 1 event", err, w.delivered)
+		t.Errorf(
+			"end of the workflow: error %v, %d events delivered to Nova; want no error and 1 event",
+			err,
+			w.delivered,
+		)
 	}
 }
 
-// While NotifyNova delivers the events of a port, the deletion of the port records one more event. The workflow must
-// also deliver the event that the deletion of the port records.
+// While NotifyNova delivers the events of a port, the deletion of the port records one more event. The
+// workflow must also deliver the event that the deletion of the port records.
 func TestPort_DeletionDuringNovaDeliveryIsDelivered(t *testing.T) {
 	t.Parallel()
 	w := &fakeRows{host: "cmp-1", blocks: []string{"L2"}}
@@ -286,7 +326,12 @@ func TestPort_DeletionDuringNovaDeliveryIsDelivered(t *testing.T) {
 	runPort(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.delivered != 2 || w.pendingEvents != 0 {
-		t.Errorf("end of the workflow: error %v, %d events delivered to Nova and %d left; want no error, 2 and 0", err, w.delivered, w.pendingEvents)
+		t.Errorf(
+			"end of the workflow: error %v, %d events delivered to Nova and %d left; want no error, 2 and 0",
+			err,
+			w.delivered,
+			w.pendingEvents,
+		)
 	}
 }
 

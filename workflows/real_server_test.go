@@ -40,7 +40,8 @@ type scenario struct {
 	client client.Client
 	id     string
 	queue  string
-	// isFlooded is true after a burst of signals. The server ends a workflow task itself if more than a hundred signals arrive during the task.
+	// isFlooded is true after a burst of signals. The server ends a workflow task itself if more than a
+	// hundred signals arrive during the task.
 	isFlooded bool
 }
 
@@ -49,10 +50,24 @@ func newScenario(t *testing.T, typ, id string, functions map[string]any) *scenar
 	return newScenarioWithInput(t, typ, contract.Input{Key: contract.Key(id)}, id, functions)
 }
 
-func newScenarioWithInput(t *testing.T, typ string, in contract.Input, id string, functions map[string]any) *scenario {
+func newScenarioWithInput(
+	t *testing.T,
+	typ string,
+	in contract.Input,
+	id string,
+	functions map[string]any,
+) *scenario {
 	t.Helper()
-	s := &scenario{t: t, client: temporaltest.New(t).Client, id: id, queue: contract.TaskQueue(typ)}
-	options := worker.Options{DeadlockDetectionTimeout: 10 * time.Minute, MaxHeartbeatThrottleInterval: activities.HeartbeatInterval}
+	s := &scenario{
+		t:      t,
+		client: temporaltest.New(t).Client,
+		id:     id,
+		queue:  contract.TaskQueue(typ),
+	}
+	options := worker.Options{
+		DeadlockDetectionTimeout:     10 * time.Minute,
+		MaxHeartbeatThrottleInterval: activities.HeartbeatInterval,
+	}
 	if !*record {
 		options.Interceptors = []interceptor.WorkerInterceptor{&patient{}}
 	}
@@ -67,7 +82,8 @@ func newScenarioWithInput(t *testing.T, typ string, in contract.Input, id string
 		ID:            id,
 		TaskQueue:     s.queue,
 		StaticSummary: "a scenario",
-		// The server waits for minutes before it repeats a workflow task that has timed out several times on a busy machine.
+		// The server waits for minutes before it repeats a workflow task that has timed out several times on
+		// a busy machine.
 		WorkflowTaskTimeout: 2 * time.Minute,
 	}, typ, in)
 	if err != nil {
@@ -83,15 +99,15 @@ func (s *scenario) signal(name string, arg any) {
 	}
 }
 
-// waitForState waits until the query "why" returns the given state. waitForState returns the result of the query "why"
-// that has the given state.
+// waitForState waits until the query "why" returns the given state. waitForState returns the result of the
+// query "why" that has the given state.
 func (s *scenario) waitForState(state string) contract.Why {
 	s.t.Helper()
 	return s.waitUntil("has the state "+state, func(why contract.Why) bool { return why.State == state })
 }
 
-// waitUntil waits until the answer to the query "why" is good, and returns this answer. The parameter `what` says what a
-// good answer is.
+// waitUntil waits until the answer to the query "why" is good, and returns this answer. The parameter `what`
+// says what a good answer is.
 func (s *scenario) waitUntil(what string, good func(contract.Why) bool) contract.Why {
 	s.t.Helper()
 	var why contract.Why
@@ -101,12 +117,17 @@ func (s *scenario) waitUntil(what string, good func(contract.Why) bool) contract
 			return why
 		}
 	}
-	s.t.Fatalf("%s: the query \"why\" gave no answer that %s within 10 minutes; the last answer: %+v", s.id, what, why)
+	s.t.Fatalf(
+		"%s: the query \"why\" gave no answer that %s within 10 minutes; the last answer: %+v",
+		s.id,
+		what,
+		why,
+	)
 	return why
 }
 
-// finishAndRecord waits until the workflow has ended, and checks that no workflow task failed. With the flag -record,
-// finishAndRecord writes the history of the run `firstRun` to testdata.
+// finishAndRecord waits until the workflow has ended, and checks that no workflow task failed. With the flag
+// -record, finishAndRecord writes the history of the run `firstRun` to testdata.
 func (s *scenario) finishAndRecord(name, firstRun string) {
 	s.t.Helper()
 	if err := s.client.GetWorkflow(s.t.Context(), s.id, "").Get(s.t.Context(), nil); err != nil {
@@ -154,14 +175,25 @@ func TestRealServer_Port(t *testing.T) {
 
 	s.signal(contract.SignalProvisioningComplete, "malformed")
 	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
-	u, err := s.client.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{WorkflowID: s.id, UpdateName: contract.UpdateProvisioningComplete,
-		WaitForStage: client.WorkflowUpdateStageCompleted, Args: []any{contract.Report{Entity: "DHCP", Host: "cmp-1"}}})
+	u, err := s.client.UpdateWorkflow(
+		t.Context(),
+		client.UpdateWorkflowOptions{
+			WorkflowID:   s.id,
+			UpdateName:   contract.UpdateProvisioningComplete,
+			WaitForStage: client.WorkflowUpdateStageCompleted,
+			Args:         []any{contract.Report{Entity: "DHCP", Host: "cmp-1"}},
+		},
+	)
 	var result contract.ReportResult
 	if err == nil {
 		err = u.Get(t.Context(), &result)
 	}
 	if err != nil || result.Status != "ACTIVE" || len(result.Remaining) != 0 {
-		t.Errorf("report to the port by update: got the result %+v, error %v; want ACTIVE and no remaining entities", result, err)
+		t.Errorf(
+			"report to the port by update: got the result %+v, error %v; want ACTIVE and no remaining entities",
+			result,
+			err,
+		)
 	}
 	why := s.waitForState("ACTIVE")
 	if why.IgnoredReports != 1 {
@@ -173,14 +205,22 @@ func TestRealServer_Port(t *testing.T) {
 	s.signal(contract.SignalChanged, nil)
 	s.finishAndRecord("port", "")
 
-	err = s.client.SignalWorkflow(t.Context(), s.id, "", contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
+	err = s.client.SignalWorkflow(
+		t.Context(),
+		s.id,
+		"",
+		contract.SignalProvisioningComplete,
+		contract.Report{Entity: "L2", Host: "cmp-1"},
+	)
 	if err == nil {
-		t.Error("the workflow of a deleted port accepted a report, want NotFound, because otherwise the agent would never stop its retries")
+		t.Error(
+			"the workflow of a deleted port accepted a report, want NotFound, because otherwise the agent would never stop its retries",
+		)
 	}
 }
 
-// berth refuses unsigned reports. The result of an update tells the sender of the refusal. The query "why" describes the last refused
-// report until berth accepts a report.
+// berth refuses unsigned reports. The result of an update tells the sender of the refusal. The query "why"
+// describes the last refused report until berth accepts a report.
 func TestRealServer_PortRefusesUnsignedReports(t *testing.T) {
 	t.Parallel()
 	w := &fakeRows{host: "cmp-1", blocks: []string{"DHCP", "L2"}, requireSignatures: true}
@@ -189,26 +229,42 @@ func TestRealServer_PortRefusesUnsignedReports(t *testing.T) {
 	unsigned := contract.Report{Entity: "L2", Host: "cmp-1"}
 	s.signal(contract.SignalProvisioningComplete, unsigned)
 	s.waitUntil("describes the refused signal", func(why contract.Why) bool {
-		return why.IgnoredReports == 1 && strings.Contains(why.Sentence, `The last report of "L2" on host "cmp-1" was refused: the report is not signed.`)
+		return why.IgnoredReports == 1 &&
+			strings.Contains(
+				why.Sentence,
+				`The last report of "L2" on host "cmp-1" was refused: the report is not signed.`,
+			)
 	})
-	u, err := s.client.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{WorkflowID: s.id, UpdateName: contract.UpdateProvisioningComplete,
-		WaitForStage: client.WorkflowUpdateStageCompleted, Args: []any{unsigned}})
+	u, err := s.client.UpdateWorkflow(
+		t.Context(),
+		client.UpdateWorkflowOptions{
+			WorkflowID:   s.id,
+			UpdateName:   contract.UpdateProvisioningComplete,
+			WaitForStage: client.WorkflowUpdateStageCompleted,
+			Args:         []any{unsigned},
+		},
+	)
 	if err == nil {
 		err = u.Get(t.Context(), nil)
 	}
 	var refused *temporal.ApplicationError
-	if !errors.As(err, &refused) || refused.Type() != "ReportRefused" || refused.Message() != contract.RefusedUnsigned.Sentence() {
+	if !errors.As(err, &refused) || refused.Type() != "ReportRefused" ||
+		refused.Message() != contract.RefusedUnsigned.Sentence() {
 		t.Errorf("send an unsigned report by update: got error %v, want ReportRefused with the reason", err)
 	}
 	s.signal(contract.SignalChanged, nil)
-	s.waitUntil("still describes the refused update", func(why contract.Why) bool { return strings.Contains(why.Sentence, "was refused") })
+	s.waitUntil(
+		"still describes the refused update",
+		func(why contract.Why) bool { return strings.Contains(why.Sentence, "was refused") },
+	)
 
 	signed := unsigned
 	signed.Signature = "signature"
 	s.signal(contract.SignalProvisioningComplete, signed)
 
 	s.waitUntil("waits for DHCP only, without the refusal", func(why contract.Why) bool {
-		return len(why.Waiting) == 1 && why.Waiting[0].For == "DHCP" && !strings.Contains(why.Sentence, "refused")
+		return len(why.Waiting) == 1 && why.Waiting[0].For == "DHCP" &&
+			!strings.Contains(why.Sentence, "refused")
 	})
 	w.mu.Lock()
 	w.deleted = true
@@ -221,12 +277,23 @@ func TestRealServer_PortRefusesUnsignedReports(t *testing.T) {
 func TestRealServer_PortWithInitialStatus(t *testing.T) {
 	t.Parallel()
 	w := &fakeRows{host: "cmp-1", blocks: []string{"L2"}}
-	seen := contract.Input{Key: portID, PortStatus: &contract.PortStatus{Status: "DOWN", Sentence: "Port web-1 is DOWN.", Waiting: []contract.Waiting{{For: "L2"}}}}
+	seen := contract.Input{
+		Key: portID,
+		PortStatus: &contract.PortStatus{
+			Status:   "DOWN",
+			Sentence: "Port web-1 is DOWN.",
+			Waiting:  []contract.Waiting{{For: "L2"}},
+		},
+	}
 	s := newScenarioWithInput(t, contract.Port, seen, contract.PortID(portID), w.functions())
 	why := s.waitForState("DOWN")
 	w.mu.Lock()
 	if w.reads != 0 || len(why.Waiting) != 1 || why.Waiting[0].For != "L2" {
-		t.Errorf("query \"why\" of a port whose status is in the input: after %d reads got %+v; want 0 reads, and the port waiting for L2", w.reads, why)
+		t.Errorf(
+			"query \"why\" of a port whose status is in the input: after %d reads got %+v; want 0 reads, and the port waiting for L2",
+			w.reads,
+			why,
+		)
 	}
 	w.mu.Unlock()
 	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
@@ -263,10 +330,13 @@ func TestRealServer_PortContinuesAsNewWithoutLosingReports(t *testing.T) {
 		s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "elsewhere"})
 	}
 	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
-	// Temporal may repeat a workflow task. A repeated workflow task applies its reports again, so the row may count
-	// more than 250 ignored reports.
+	// Temporal may repeat a workflow task. A repeated workflow task applies its reports again, so the row may
+	// count more than 250 ignored reports.
 	if why := s.waitForState("ACTIVE"); why.IgnoredReports < 250 {
-		t.Errorf("query \"why\" after 250 reports from another host: got %d ignored reports, want at least 250", why.IgnoredReports)
+		t.Errorf(
+			"query \"why\" after 250 reports from another host: got %d ignored reports, want at least 250",
+			why.IgnoredReports,
+		)
 	}
 	if s.currentRun() == first {
 		t.Error("the first run handled all messages, want it to continue as new")
@@ -293,7 +363,8 @@ func TestRealServer_JournalEntry(t *testing.T) {
 			case "journal-blocked":
 				s.waitForState("pending")
 				s.signal(contract.SignalChanged, nil)
-			case "journal-retried": // on a fast machine, the signal arrives during the pause of two seconds after the third attempt
+			// on a fast machine, the signal arrives during the pause of two seconds after the third attempt
+			case "journal-retried":
 				await(t, "the third attempt has failed", func() bool {
 					w.mu.Lock()
 					defer w.mu.Unlock()
@@ -320,7 +391,12 @@ func TestRealServer_Lease(t *testing.T) {
 		"lease-unwilling": func(w *fakeLease) {
 			w.cloudFailures = 2
 			w.lease.Reservations[0].BeforeEnd = "snapshot"
-			w.lease.Events = append(w.lease.Events, lease.Event{ID: uuid.New(), Type: lease.BeforeEndLease, At: w.created.Add(2 * time.Second), Status: lease.EventUndone})
+			w.lease.Events = append(w.lease.Events, lease.Event{
+				ID:     uuid.New(),
+				Type:   lease.BeforeEndLease,
+				At:     w.created.Add(2 * time.Second),
+				Status: lease.EventUndone,
+			})
 		},
 		"lease-failed": func(w *fakeLease) {
 			w.provisionErr = temporal.NewNonRetryableApplicationError("no free capacity", activities.Conflict, nil)
@@ -333,8 +409,13 @@ func TestRealServer_Lease(t *testing.T) {
 			prepare(w)
 			s := newScenario(t, contract.Lease, contract.LeaseID(leaseID.String()), w.functions())
 			s.finishAndRecord(name, "")
-			if got := w.lease.Status; got != lease.Terminated && (name != "lease-failed" || got != lease.Error) {
-				t.Errorf("end of the workflow: got lease status %s, want TERMINATED (ERROR for lease-failed); log: %v", got, w.log)
+			if got := w.lease.Status; got != lease.Terminated &&
+				(name != "lease-failed" || got != lease.Error) {
+				t.Errorf(
+					"end of the workflow: got lease status %s, want TERMINATED (ERROR for lease-failed); log: %v",
+					got,
+					w.log,
+				)
 			}
 		})
 	}
@@ -353,7 +434,11 @@ func TestRealServer_DeletedLease(t *testing.T) {
 	s.finishAndRecord("lease-deleted", "")
 
 	if !w.deleted || len(w.provisioned) != 0 {
-		t.Errorf("delete a lease: deleted %v, still provisioned %v; want it deleted and no reservation provisioned", w.deleted, w.provisioned)
+		t.Errorf(
+			"delete a lease: deleted %v, still provisioned %v; want it deleted and no reservation provisioned",
+			w.deleted,
+			w.provisioned,
+		)
 	}
 }
 
@@ -369,7 +454,10 @@ func TestRealServer_DeliveryRetriesDuringOutage(t *testing.T) {
 			w := &fakeRows{receiverFailures: 1 << 20}
 			s := newScenario(t, workflow, id, w.functions())
 			if why := s.waitForState("undelivered"); why.LastError == "" || len(why.Waiting) != 1 {
-				t.Errorf("query \"why\" while the receiver of the delivery is unavailable: got %+v, want an error and one entity to wait for", why)
+				t.Errorf(
+					"query \"why\" while the receiver of the delivery is unavailable: got %+v, want an error and one entity to wait for",
+					why,
+				)
 			}
 			w.mu.Lock()
 			w.receiverFailures = 0
@@ -384,19 +472,33 @@ func TestRealServer_DeliveryRetriesDuringOutage(t *testing.T) {
 
 func TestRealServer_MalformedKeyFailsWorkflow(t *testing.T) {
 	t.Parallel()
-	s := newScenario(t, contract.Port, contract.PortID("not-a-uuid"), activities.New(activities.Options{}).Functions())
+	s := newScenario(
+		t,
+		contract.Port,
+		contract.PortID("not-a-uuid"),
+		activities.New(activities.Options{}).Functions(),
+	)
 
 	err := s.client.GetWorkflow(t.Context(), s.id, "").Get(context.Background(), nil)
 
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) || app.Type() != activities.Invalid {
-		t.Errorf("start a workflow with a malformed key: want an application error of type %s, got %v", activities.Invalid, err)
+		t.Errorf(
+			"start a workflow with a malformed key: want an application error of type %s, got %v",
+			activities.Invalid,
+			err,
+		)
 	}
 }
 
 func TestRealServer_Maintenance(t *testing.T) {
 	t.Parallel()
-	s := newScenario(t, contract.Maintenance, contract.MaintenanceID(contract.KeySweep), (&fakeRows{}).functions())
+	s := newScenario(
+		t,
+		contract.Maintenance,
+		contract.MaintenanceID(contract.KeySweep),
+		(&fakeRows{}).functions(),
+	)
 	s.finishAndRecord("maintenance", "")
 }
 
@@ -407,12 +509,20 @@ func TestRealServer_MirrorRun(t *testing.T) {
 			t.Parallel()
 			w := &fakeRows{lastStep: make(chan struct{}), runSteps: []contract.RunProgress{
 				{State: "running", Sentence: "port 100 of 300"},
-				{State: "running", Sentence: "waits until 3 more entries are mirrored", Delay: time.Second, Waiting: []contract.Waiting{{For: "controller"}}},
+				{
+					State:    "running",
+					Sentence: "waits until 3 more entries are mirrored",
+					Delay:    time.Second,
+					Waiting:  []contract.Waiting{{For: "controller"}},
+				},
 				{State: "done", Sentence: "done"},
 			}}
 			s := newScenario(t, typ, contract.RunID(key), w.functions())
 			if why := s.waitForState("running"); why.Object != "odl/"+key {
-				t.Errorf("query \"why\" of an open run: got %+v, want the object odl/ and the kind of the run", why)
+				t.Errorf(
+					"query \"why\" of an open run: got %+v, want the object odl/ and the kind of the run",
+					why,
+				)
 			}
 			close(w.lastStep)
 			s.finishAndRecord("run-"+key, "")
@@ -439,14 +549,17 @@ func TestRealServer_LargeSignalsCauseContinueAsNew(t *testing.T) {
 			s.waitForState(c.state)
 			first := s.currentRun()
 
-			for range 12 { // Temporal suggests continue-as-new for a history of 4 MiB, and terminates a run at 50 MiB
+			// Temporal suggests continue-as-new for a history of 4 MiB, and terminates a run at 50 MiB
+			for range 12 {
 				s.signal("unknown-signal", strings.Repeat("x", 500_000))
 			}
 
 			s.waitForState(c.state)
 			for deadline := time.Now().Add(10 * time.Minute); s.currentRun() == first; time.Sleep(50 * time.Millisecond) {
 				if time.Now().After(deadline) {
-					t.Fatal("the first run did not continue as new within 10 minutes, want it to continue as new")
+					t.Fatal(
+						"the first run did not continue as new within 10 minutes, want it to continue as new",
+					)
 				}
 			}
 			s.waitForState(c.state)

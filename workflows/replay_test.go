@@ -20,13 +20,16 @@ import (
 	"berth/workflows"
 )
 
-// corpus returns the recorded histories by file name. A recorded history is never deleted, because workflow code that
-// cannot replay a recorded history would break workflows that are running now.
+// corpus returns the recorded histories by file name. A recorded history is never deleted, because workflow
+// code that cannot replay a recorded history would break workflows that are running now.
 func corpus(t *testing.T) map[string]*history.History {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("find the recorded histories testdata/*.json: got no file and error %v, want at least one file", err)
+		t.Fatalf(
+			"find the recorded histories testdata/*.json: got no file and error %v, want at least one file",
+			err,
+		)
 	}
 	all := map[string]*history.History{}
 	for _, file := range files {
@@ -57,21 +60,25 @@ func TestReplay_EveryRecordedHistory(t *testing.T) {
 	}
 }
 
-// A workflow that runs while an operator turns traces on, and a traced workflow that moves to a process without traces, must continue.
+// A workflow that runs while an operator turns traces on, and a traced workflow that moves to a process
+// without traces, must continue.
 func TestReplay_EveryRecordedHistoryWithTraces(t *testing.T) {
 	t.Parallel()
 	traced, err := temporaltrace.New(sdktrace.NewTracerProvider().Tracer(""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{Interceptors: []interceptor.WorkerInterceptor{traced}})
+	r, err := worker.NewWorkflowReplayerWithOptions(
+		worker.WorkflowReplayerOptions{Interceptors: []interceptor.WorkerInterceptor{traced}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, queue := range []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue} {
 		workflows.Register(r, queue)
 	}
-	header, err := converter.GetDefaultDataConverter().ToPayload(map[string]string{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
+	header, err := converter.GetDefaultDataConverter().
+		ToPayload(map[string]string{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +120,10 @@ func TestReplay_CorpusCoversEveryActivityAndWorkflow(t *testing.T) {
 	}
 	for _, name := range want {
 		if !seen[name] {
-			t.Errorf("no recorded history contains %s, want at least one, because otherwise no test notices a change of this name", name)
+			t.Errorf(
+				"no recorded history contains %s, want at least one, because otherwise no test notices a change of this name",
+				name,
+			)
 		}
 	}
 }

@@ -16,33 +16,45 @@ import (
 
 // reservationTask is the work that a step of a lease does for each of the lease's reservations.
 type reservationTask struct {
-	step      lease.Step
-	name      string // what the task does to a reservation, for example "provision"; part of texts in Temporal's UI and of `why`
+	step lease.Step
+	// what the task does to a reservation, for example "provision"; part of texts in Temporal's UI and of
+	// `why`
+	name      string
 	activity  string // registered name of an activity whose argument is a reservation's ID
 	skip      func(lease.Reservation) bool
 	retryTime time.Duration // how long failed calls are retried
-	// optionalUntil is set if the step is optional: it is the end of the retries, which is not later than the lease's next
-	// event. An optional step must stop if a change of the lease's dates makes an event due before optionalUntil.
+	// optionalUntil is set if the step is optional: it is the end of the retries, which is not later than the
+	// lease's next event. An optional step must stop if a change of the lease's dates makes an event due
+	// before optionalUntil.
 	optionalUntil time.Time
 	retryUntil    time.Time // end of the retries, if the previous run began them; otherwise zero
 }
 
-// reservationTaskFor returns the task that a step of a lease performs for each reservation. The task of an optional
-// step (the action before the end, or an update of Nova and Neutron) retries only until the lease's next event is due.
+// reservationTaskFor returns the task that a step of a lease performs for each reservation. The task of an
+// optional step (the action before the end, or an update of Nova and Neutron) retries only until the lease's
+// next event is due.
 func reservationTaskFor(l lease.Lease, step lease.Step, now time.Time) reservationTask {
-	t := reservationTask{step: step, name: "provision", activity: activities.ProvisionReservation, retryTime: cmp.Or(l.CloudRetryTime, DefaultCloudRetryTime),
-		skip: func(r lease.Reservation) bool { return r.Status == lease.ReservationDeleted }}
+	t := reservationTask{
+		step:      step,
+		name:      "provision",
+		activity:  activities.ProvisionReservation,
+		retryTime: cmp.Or(l.CloudRetryTime, DefaultCloudRetryTime),
+		skip:      func(r lease.Reservation) bool { return r.Status == lease.ReservationDeleted },
+	}
 	switch step {
 	case lease.StepEnd, lease.StepDelete:
 		t.name, t.activity = "release", activities.ReleaseReservation
 	case lease.StepClear:
-		t.name, t.activity, t.retryTime = "release", activities.ReleaseReservation, lease.NextEventTime(l, now.Add(clearRound)).Sub(now)
+		t.name, t.activity, t.retryTime = "release", activities.ReleaseReservation, lease.NextEventTime(l, now.Add(clearRound)).
+			Sub(now)
 		t.skip = func(r lease.Reservation) bool { return !l.NeedsClearing(r) }
 	case lease.StepBeforeEnd:
-		t.name, t.activity, t.retryTime = "run the action before the end of", activities.RunBeforeEndAction, lease.NextEventTime(l, now.Add(t.retryTime)).Sub(now)
+		t.name, t.activity, t.retryTime = "run the action before the end of", activities.RunBeforeEndAction, lease.NextEventTime(l, now.Add(t.retryTime)).
+			Sub(now)
 		t.skip = func(r lease.Reservation) bool { return r.BeforeEnd != "snapshot" }
 	case lease.StepResync:
-		t.name, t.retryTime = "update", lease.NextEventTime(l, now.Add(min(t.retryTime, time.Minute))).Sub(now)
+		t.name, t.retryTime = "update", lease.NextEventTime(l, now.Add(min(t.retryTime, time.Minute))).
+			Sub(now)
 		t.skip = func(r lease.Reservation) bool { return !r.CloudOutdated() }
 	}
 	if step == lease.StepBeforeEnd || step == lease.StepResync {
@@ -52,8 +64,8 @@ func reservationTaskFor(l lease.Lease, step lease.Step, now time.Time) reservati
 	return t
 }
 
-// resumedTask returns the same task as reservationTaskFor. If the previous run interrupted this step in order to continue as
-// new, the retries end when they would have ended in the previous run.
+// resumedTask returns the same task as reservationTaskFor. If the previous run interrupted this step in order
+// to continue as new, the retries end when they would have ended in the previous run.
 func (r *leaseRun) resumedTask(l lease.Lease, step lease.Step, now time.Time) reservationTask {
 	t := reservationTaskFor(l, step, now)
 	if until := r.in.RetryUntil; until != nil && r.in.Step == string(step) {
@@ -66,12 +78,12 @@ func (r *leaseRun) resumedTask(l lease.Lease, step lease.Step, now time.Time) re
 // clearRound is how long one round of retries to remove the resources of a lease in ERROR lasts.
 const clearRound = time.Hour
 
-// errSuperseded means that the lease was deleted, or its dates changed, during a step. After errSuperseded, the
-// workflow reads the lease's row again to find the step that is due.
+// errSuperseded means that the lease was deleted, or its dates changed, during a step. After errSuperseded,
+// the workflow reads the lease's row again to find the step that is due.
 var errSuperseded = errors.New("the step is superseded")
 
-// superseded reports whether the running step must stop. Every step must stop if the deletion of the lease was
-// requested; an optional step must also stop if the next event of the lease was moved to an earlier time.
+// superseded reports whether the running step must stop. Every step must stop if the deletion of the lease
+// was requested; an optional step must also stop if the next event of the lease was moved to an earlier time.
 func (t reservationTask) superseded(before, now lease.Lease) bool {
 	if now.DeleteRequested {
 		return before.Status != lease.Deleting
@@ -79,18 +91,23 @@ func (t reservationTask) superseded(before, now lease.Lease) bool {
 	return !t.optionalUntil.IsZero() && lease.NextEventTime(now, t.optionalUntil).Before(t.optionalUntil)
 }
 
-// runForEach performs a task for all reservations of a lease. runForEach first makes one attempt for each reservation,
-// one reservation after another, in local activities. For the reservations whose local activity failed, runForEach
-// retries the task concurrently with regular activities. runForEach returns the final error texts by reservation ID, or
-// errSuperseded if the step must stop.
-func (r *leaseRun) runForEach(ctx workflow.Context, l lease.Lease, t reservationTask) (map[string]string, error) {
+// runForEach performs a task for all reservations of a lease. runForEach first makes one attempt for each
+// reservation, one reservation after another, in local activities. For the reservations whose local activity
+// failed, runForEach retries the task concurrently with regular activities. runForEach returns the final
+// error texts by reservation ID, or errSuperseded if the step must stop.
+func (r *leaseRun) runForEach(
+	ctx workflow.Context,
+	l lease.Lease,
+	t reservationTask,
+) (map[string]string, error) {
 	failed, retry := map[string]string{}, []lease.Reservation{}
 	var lastError error
 	for _, reservation := range l.Reservations {
 		if t.skip(reservation) {
 			continue
 		}
-		err := workflow.ExecuteLocalActivity(localFirstTry(ctx, fmt.Sprintf("%s reservation %s", t.name, reservation.ID)), t.activity, reservation.ID).Get(ctx, nil)
+		err := workflow.ExecuteLocalActivity(localFirstTry(ctx, fmt.Sprintf("%s reservation %s", t.name, reservation.ID)), t.activity, reservation.ID).
+			Get(ctx, nil)
 		switch {
 		case err == nil:
 		case hasType(err, activities.BackendError) || !isFinal(err):
@@ -114,13 +131,23 @@ func (r *leaseRun) runForEach(ctx workflow.Context, l lease.Lease, t reservation
 // retryRemotely retries a task for several reservations at the same time. retryRemotely returns when the
 // task has succeeded or permanently failed for each of the reservations, or when the step is superseded,
 // or when the workflow must continue as new. retryRemotely adds the final errors to the map `failed`.
-func (r *leaseRun) retryRemotely(ctx workflow.Context, l lease.Lease, t reservationTask, retry []lease.Reservation, failed map[string]string) error {
+func (r *leaseRun) retryRemotely(
+	ctx workflow.Context,
+	l lease.Lease,
+	t reservationTask,
+	retry []lease.Reservation,
+	failed map[string]string,
+) error {
 	activityCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
 	until := workflow.Now(ctx).Add(t.retryTime)
 	running := len(retry)
 	for _, reservation := range retry {
-		f := workflow.ExecuteActivity(remoteLimited(activityCtx, fmt.Sprintf("%s reservation %s", t.name, reservation.ID), t.retryTime), t.activity, reservation.ID)
+		f := workflow.ExecuteActivity(
+			remoteLimited(activityCtx, fmt.Sprintf("%s reservation %s", t.name, reservation.ID), t.retryTime),
+			t.activity,
+			reservation.ID,
+		)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			if err := f.Get(ctx, nil); err != nil {
 				failed[reservation.ID.String()] = errorMessage(err)
@@ -142,13 +169,18 @@ func (r *leaseRun) retryRemotely(ctx workflow.Context, l lease.Lease, t reservat
 	return r.continueAsNew(ctx)
 }
 
-// awaitRetries waits until `ended` returns true. awaitRetries returns errSuperseded if the step must stop, and
-// errInterrupted if the workflow must continue as new.
-func (r *leaseRun) awaitRetries(ctx workflow.Context, l lease.Lease, t reservationTask, ended func() bool) error {
+// awaitRetries waits until `ended` returns true. awaitRetries returns errSuperseded if the step must stop,
+// and errInterrupted if the workflow must continue as new.
+func (r *leaseRun) awaitRetries(
+	ctx workflow.Context,
+	l lease.Lease,
+	t reservationTask,
+	ended func() bool,
+) error {
 	for reads := 0; !ended(); {
-		// After messagesPerRun reads of the lease, signals cause no further reads, so that the history stays short. If
-		// the lease is deleted afterwards, the step still stops, because each attempt of the activity reads the lease's
-		// row itself.
+		// After messagesPerRun reads of the lease, signals cause no further reads, so that the history stays
+		// short. If the lease is deleted afterwards, the step still stops, because each attempt of the
+		// activity reads the lease's row itself.
 		err := workflow.Await(ctx, func() bool {
 			return ended() || r.changed.Len() > 0 && reads < messagesPerRun || r.isFull(ctx)
 		})
@@ -163,7 +195,15 @@ func (r *leaseRun) awaitRetries(ctx workflow.Context, l lease.Lease, t reservati
 		reads++
 		r.handledInSteps += discardAll(r.changed)
 		var now lease.Lease
-		err = runDatabaseWork(ctx, r.reporter, func() bool { return r.isFull(ctx) }, "read the lease", &now, activities.ReadLease, l.ID.String())
+		err = runDatabaseWork(
+			ctx,
+			r.reporter,
+			func() bool { return r.isFull(ctx) },
+			"read the lease",
+			&now,
+			activities.ReadLease,
+			l.ID.String(),
+		)
 		if err == nil && t.superseded(l, now) {
 			err = errSuperseded
 		}
@@ -177,13 +217,26 @@ func (r *leaseRun) awaitRetries(ctx workflow.Context, l lease.Lease, t reservati
 // whyRetrying returns the description of a step that retries calls to external services, for the query "why".
 func whyRetrying(l lease.Lease, t reservationTask, lastError error, now time.Time) contract.Why {
 	until, party, message := now.Add(t.retryTime), partyOf(lastError), errorMessage(lastError)
-	return contract.Why{State: string(l.Status), LastError: message, Waiting: []contract.Waiting{{For: party, Since: &now, Deadline: &until}},
-		Sentence: fmt.Sprintf("Lease %s is %s: berth could not %s a reservation, because a call to %s failed; retries end at %s. Last error: %s.",
-			displayName(l), l.Status, t.name, lease.PartyName(party), until.UTC().Format(time.RFC3339), message)}
+	return contract.Why{
+		State:     string(l.Status),
+		LastError: message,
+		Waiting:   []contract.Waiting{{For: party, Since: &now, Deadline: &until}},
+		Sentence: fmt.Sprintf(
+			"Lease %s is %s: berth could not %s a reservation, because a call to %s failed; retries end at %s. Last error: %s.",
+			displayName(
+				l,
+			),
+			l.Status,
+			t.name,
+			lease.PartyName(party),
+			until.UTC().Format(time.RFC3339),
+			message,
+		),
+	}
 }
 
-// partyOf returns the party whose call failed: nova, neutron, keystone or placement.
-// Errors that an older release of berth has recorded do not name the party; for these errors, partyOf returns "cloud".
+// partyOf returns the party whose call failed: nova, neutron, keystone or placement. Errors that an older
+// release of berth has recorded do not name the party; for these errors, partyOf returns "cloud".
 func partyOf(err error) string {
 	var app *temporal.ApplicationError
 	party := "cloud"
@@ -195,7 +248,8 @@ func partyOf(err error) string {
 
 // isFinal reports whether an activity failed with an error that no retry can fix.
 func isFinal(err error) bool {
-	return hasType(err, activities.Conflict) || hasType(err, activities.NotFound) || hasType(err, activities.Invalid)
+	return hasType(err, activities.Conflict) || hasType(err, activities.NotFound) ||
+		hasType(err, activities.Invalid)
 }
 
 // hasType reports whether an activity failed with an application error of the given type.

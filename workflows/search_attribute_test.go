@@ -62,7 +62,13 @@ func TestRealServer_PortWritesOnlyChangedAttributesAndWritesThemTogether(t *test
 	s.finishAndRecord("port-moved", "")
 
 	want := []map[string]any{
-		{"BerthStatus": "DOWN", "BerthWaitingFor": []any{"L2"}, "BerthProject": "demo", "BerthHost": "cmp-1", "BerthResource": "port"},
+		{
+			"BerthStatus":     "DOWN",
+			"BerthWaitingFor": []any{"L2"},
+			"BerthProject":    "demo",
+			"BerthHost":       "cmp-1",
+			"BerthResource":   "port",
+		},
 		{"BerthHost": "cmp-2"},
 		{"BerthHost": nil},
 		{"BerthStatus": "DELETED", "BerthWaitingFor": nil},
@@ -82,12 +88,16 @@ func TestRealServer_LeaseWritesMissingProject(t *testing.T) {
 	writes := s.attributeWrites()
 	found := 0
 	for _, write := range writes {
-		if write["BerthProject"] == "demo" && write["BerthResource"] == "lease" && write["BerthStatus"] == string(lease.Pending) {
+		if write["BerthProject"] == "demo" && write["BerthResource"] == "lease" &&
+			write["BerthStatus"] == string(lease.Pending) {
 			found++
 		}
 	}
 	if found != 1 {
-		t.Errorf("search attributes that the workflow wrote: got %v, want one write with the status, the project and the resource", writes)
+		t.Errorf(
+			"search attributes that the workflow wrote: got %v, want one write with the status, the project and the resource",
+			writes,
+		)
 	}
 }
 

@@ -19,27 +19,43 @@ var (
 	waitingForAttribute = temporal.NewSearchAttributeKeyKeywordList(contract.AttributeWaitingFor)
 )
 
-// statusReporter shows a workflow's status in the query "why", in the current details and in the search attributes.
+// statusReporter shows a workflow's status in the query "why", in the current details and in the search
+// attributes.
 type statusReporter struct {
-	why      contract.Why      // what the workflow has reported
-	database *contract.Waiting // the wait for the database; nil if the workflow does not wait for the database
-	failure  string            // error of the last failed work of the database
+	why contract.Why // what the workflow has reported
+	// the wait for the database; nil if the workflow does not wait for the database
+	database *contract.Waiting
+	failure  string // error of the last failed work of the database
 }
 
 // stateUnknown is the state of a workflow that has not read its row yet.
 const stateUnknown = "unknown"
 
-// newStatusReporter registers the query handler, so that the query has an answer from the first workflow task on.
+// newStatusReporter registers the query handler, so that the query has an answer from the first workflow task
+// on.
 func newStatusReporter(ctx workflow.Context, object string) (*statusReporter, error) {
-	s := &statusReporter{why: contract.Why{Object: object, State: stateUnknown, Sentence: "The workflow has not read its row yet.", Waiting: []contract.Waiting{}}}
-	err := workflow.SetQueryHandlerWithOptions(ctx, contract.QueryWhy, func() (contract.Why, error) { return s.shown(), nil },
-		workflow.QueryHandlerOptions{Description: "The state, what the workflow waits for, since when and until when, and the next attempt"})
+	s := &statusReporter{
+		why: contract.Why{
+			Object:   object,
+			State:    stateUnknown,
+			Sentence: "The workflow has not read its row yet.",
+			Waiting:  []contract.Waiting{},
+		},
+	}
+	err := workflow.SetQueryHandlerWithOptions(
+		ctx,
+		contract.QueryWhy,
+		func() (contract.Why, error) { return s.shown(), nil },
+		workflow.QueryHandlerOptions{
+			Description: "The state, what the workflow waits for, since when and until when, and the next attempt",
+		},
+	)
 	return s, err
 }
 
-// report publishes a status, and the project, host and resource of the object if `object` is not nil. report writes only
-// the search attributes that differ, and writes them together, because each update of search attributes adds an event to
-// the history.
+// report publishes a status, and the project, host and resource of the object if `object` is not nil. report
+// writes only the search attributes that differ, and writes them together, because each update of search
+// attributes adds an event to the history.
 func (s *statusReporter) report(ctx workflow.Context, why contract.Why, object *contract.Attributes) error {
 	why.Object = s.why.Object
 	if why.Waiting == nil {
@@ -49,12 +65,17 @@ func (s *statusReporter) report(ctx workflow.Context, why contract.Why, object *
 	return s.publish(ctx, object)
 }
 
-// shown returns what the workflow has reported. While the workflow waits for the database, the result also names the
-// database and its error.
+// shown returns what the workflow has reported. While the workflow waits for the database, the result also
+// names the database and its error.
 func (s *statusReporter) shown() contract.Why {
 	why := s.why
 	if s.database != nil {
-		why.Sentence = fmt.Sprintf("The database is unavailable since %s: %s. Before: %s", s.database.Since.UTC().Format(time.RFC3339), s.failure, why.Sentence)
+		why.Sentence = fmt.Sprintf(
+			"The database is unavailable since %s: %s. Before: %s",
+			s.database.Since.UTC().Format(time.RFC3339),
+			s.failure,
+			why.Sentence,
+		)
 		why.Waiting = append([]contract.Waiting{*s.database}, why.Waiting...)
 		why.LastError = s.failure
 	}
@@ -96,9 +117,12 @@ func (s *statusReporter) publish(ctx workflow.Context, object *contract.Attribut
 	return workflow.UpsertTypedSearchAttributes(ctx, updates...)
 }
 
-// objectUpdates returns the updates that set the workflow's search attributes to the project, the host and the resource
-// of its object. If the object lacks one of these, the update removes the search attribute.
-func objectUpdates(current temporal.SearchAttributes, object *contract.Attributes) (updates []temporal.SearchAttributeUpdate) {
+// objectUpdates returns the updates that set the workflow's search attributes to the project, the host and
+// the resource of its object. If the object lacks one of these, the update removes the search attribute.
+func objectUpdates(
+	current temporal.SearchAttributes,
+	object *contract.Attributes,
+) (updates []temporal.SearchAttributeUpdate) {
 	if object == nil {
 		return nil
 	}
@@ -117,7 +141,8 @@ func objectUpdates(current temporal.SearchAttributes, object *contract.Attribute
 	return updates
 }
 
-// setStep sets the answer of the query to the step that the workflow performs now. setStep writes no history event.
+// setStep sets the answer of the query to the step that the workflow performs now. setStep writes no history
+// event.
 func (s *statusReporter) setStep(sentence string) {
 	s.why.State, s.why.Sentence = "running", sentence
 }
