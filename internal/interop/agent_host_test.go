@@ -265,6 +265,8 @@ ovsdb_connection = unix:%s
 		drivers = "interface_driver = null\ndhcp_driver = berth_dhcp.Driver\n"
 	}
 	h.writeFile("dhcp_agent.ini", shared+"[DEFAULT]\n"+drivers)
+	// The Open vSwitch agent listens on a fixed port of a random loopback address; if it used a free port,
+	// another process could take this port first.
 	h.writeFile("openvswitch_agent.ini", shared+fmt.Sprintf(`[ovs]
 of_listen_address = 127.%d.%d.%d
 local_ip = 127.0.0.1
@@ -273,8 +275,6 @@ datapath_type = netdev
 tunnel_types = vxlan
 [securitygroup]
 firewall_driver = openvswitch
-// the Open vSwitch agent listens on a fixed port of a random loopback address; if it used a free port,
-// another process could take this port first
 `, 1+rand.N(254), rand.N(256), 1+rand.N(254)))
 	h.writeFile("l3_agent.ini", shared+"[DEFAULT]\n"+drivers)
 	h.writeFile("metadata_agent.ini", shared)
