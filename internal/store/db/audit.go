@@ -57,17 +57,11 @@ type auditState struct {
 	wrote    bool
 }
 
-// records returns the batch with the transaction's audit records, or nil if the transaction needs no audit
-// records.
-func (a *auditState) records() *pgx.Batch {
-	if a.recorder == nil || !a.wrote {
-		return nil
+// queueRecords queues the transaction's audit records, if it needs any.
+func (a *auditState) queueRecords(batch *pgx.Batch) {
+	if a.recorder != nil && a.wrote {
+		a.recorder.QueueRecords(batch, a.changes)
 	}
-	batch := &pgx.Batch{}
-	if a.recorder.QueueRecords(batch, a.changes); batch.Len() == 0 {
-		return nil
-	}
-	return batch
 }
 
 // note records that the transaction runs an SQL statement.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -29,6 +31,11 @@ type Tx interface {
 	NotifyRelays()
 	// Changed records a change of an object for the audit log.
 	Changed(Change)
+	// QueueLast queues a statement that runs at the end of the transaction, together with the commit. The
+	// queued statements run in the order of their keys, so transactions lock the rows that the keys name in
+	// the same order, and no other lock follows. Statements with the same key run in the order in which they
+	// were queued.
+	QueueLast(key, sql string, args ...any)
 }
 
 // retries is the maximum number of retries of a transaction after a deadlock or serialization failure.
@@ -48,15 +55,9 @@ func (d *DB) InPreparedTx(ctx context.Context, f func(Tx) error) error {
 
 func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(Tx) error) error {
 	return d.retry(func() error {
-		hasNotes, audit := false, &auditState{recorder: RecorderOf(ctx)}
-		err := d.runTx(
-			ctx,
-			pool,
-			pgx.TxOptions{},
-			audit,
-			func(tx pgx.Tx) error { return f(&transaction{tx, &hasNotes, audit}) },
-		)
-		if err == nil && hasNotes {
+		state := &txState{audit: &auditState{recorder: RecorderOf(ctx)}}
+		err := d.runTx(ctx, pool, pgx.TxOptions{}, state, f)
+		if err == nil && state.hasNotes {
 			d.NotifyRelays()
 		}
 		return err
@@ -67,14 +68,7 @@ func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(Tx) error) err
 // database.
 func (d *DB) InSnapshot(ctx context.Context, f func(Tx) error) error {
 	readOnly := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	audit := &auditState{}
-	return d.runTx(
-		ctx,
-		d.poolFor(ctx),
-		readOnly,
-		audit,
-		func(tx pgx.Tx) error { return f(&transaction{tx, new(bool), audit}) },
-	)
+	return d.runTx(ctx, d.poolFor(ctx), readOnly, &txState{audit: &auditState{}}, f)
 }
 
 // runTx runs f in a transaction. If the answer to the commit is missing, runTx returns an *UnavailableError
@@ -83,24 +77,24 @@ func (d *DB) runTx(
 	ctx context.Context,
 	pool *pgxpool.Pool,
 	options pgx.TxOptions,
-	audit *auditState,
-	f func(pgx.Tx) error,
+	state *txState,
+	f func(Tx) error,
 ) error {
 	return d.withConn(ctx, pool, func(ctx context.Context, conn *pgxpool.Conn) (committing bool, err error) {
 		tx, err := conn.Conn().BeginTx(ctx, options)
 		if err != nil {
 			return false, err
 		}
-		if err = f(tx); err != nil {
+		if err = f(&transaction{tx, state}); err != nil {
 			_ = tx.Rollback(ctx)
 			return false, err
 		}
-		records := audit.records()
-		if records == nil {
+		end := state.end()
+		if end.Len() == 0 {
 			return true, tx.Commit(ctx)
 		}
-		records.Queue(`commit`)
-		if err = conn.SendBatch(ctx, records).Close(); err != nil {
+		end.Queue(`commit`)
+		if err = conn.SendBatch(ctx, end).Close(); err != nil {
 			_ = tx.Rollback(ctx)
 		}
 		return true, err
@@ -110,7 +104,13 @@ func (d *DB) runTx(
 // Savepoint runs f in a savepoint. If f returns an error, Savepoint rolls the writes of f back, and the
 // caller can continue the transaction.
 func Savepoint(ctx context.Context, tx Tx, f func(Tx) error) error {
-	return pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) error { return f(inner.(Tx)) })
+	state := tx.(*transaction).txState
+	queued := len(state.last)
+	err := pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) error { return f(inner.(Tx)) })
+	if err != nil {
+		state.last = state.last[:queued]
+	}
+	return err
 }
 
 func (d *DB) retry(f func() error) error {
@@ -123,14 +123,42 @@ func (d *DB) retry(f func() error) error {
 	}
 }
 
-// transaction is a Tx that records whether notes that are due immediately were enqueued in the transaction.
-type transaction struct {
-	pgx.Tx
-	hasNotes *bool
+// txState is what a transaction and its savepoints record for the end of the transaction.
+type txState struct {
+	hasNotes bool // notes that are due immediately were enqueued
 	audit    *auditState
+	last     []lastStatement
 }
 
-func (t *transaction) NotifyRelays() { *t.hasNotes = true }
+// lastStatement is a statement of QueueLast.
+type lastStatement struct {
+	key, sql string
+	args     []any
+}
+
+// end returns the statements that run between the function of the transaction and the commit.
+func (s *txState) end() *pgx.Batch {
+	batch := &pgx.Batch{}
+	slices.SortStableFunc(s.last, func(a, b lastStatement) int { return strings.Compare(a.key, b.key) })
+	for _, l := range s.last {
+		batch.Queue(l.sql, l.args...)
+	}
+	s.audit.queueRecords(batch)
+	return batch
+}
+
+// transaction is a Tx with the state that it shares with its savepoints.
+type transaction struct {
+	pgx.Tx
+	*txState
+}
+
+func (t *transaction) NotifyRelays() { t.hasNotes = true }
+
+func (t *transaction) QueueLast(key, sql string, args ...any) {
+	t.audit.note(sql)
+	t.last = append(t.last, lastStatement{key, sql, args})
+}
 
 // Begin creates a savepoint. Notes that are enqueued after the creation of the savepoint count as notes of
 // the whole transaction.
@@ -139,7 +167,7 @@ func (t *transaction) Begin(ctx context.Context) (pgx.Tx, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &transaction{tx, t.hasNotes, t.audit}, nil
+	return &transaction{tx, t.txState}, nil
 }
 
 // SendBatch sends a batch. If both PostgreSQL and a callback of the batch return an error, Close of the

@@ -7,7 +7,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"berth/internal/contract"
 	"berth/internal/network"
+	"berth/internal/store/networkstore"
 	"berth/internal/store/storetest"
 )
 
@@ -186,5 +188,59 @@ func TestLockOrder_SecurityGroupsByID(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// lockNote returns the SQL statement that locks the note of a workflow.
+func lockNote(workflow, more string) string {
+	return fmt.Sprintf(`select from note where workflow_id = '%s' for update %s`, workflow, more)
+}
+
+// newNotifyingLockFixture returns a fixture whose store notifies agents, with the URL of its database.
+func newNotifyingLockFixture(t *testing.T) (fixture, string) {
+	t.Helper()
+	fx, url := newLockFixture(t)
+	fx.Network = networkstore.New(fx.DB, networkstore.Config{NotifyAgents: true})
+	return fx, url
+}
+
+func TestLockOrder_NotesByWorkflow(t *testing.T) {
+	t.Parallel()
+	fx, url := newNotifyingLockFixture(t)
+	lower, higher := sortedByID(fx.network.ID, fx.withNetwork("10.0.1.0/24").network.ID)
+	draft := func(network uuid.UUID) network.PortChange {
+		c := fx.portDraft("")
+		c.Network = &network
+		return c
+	}
+	create := func() error {
+		_, err := fx.Network.CreatePorts(t.Context(), []network.PortChange{draft(higher), draft(lower)})
+		return err
+	}
+	if err := create(); err != nil { // now both notes exist
+		t.Fatal(err)
+	}
+
+	err := storetest.NewRival(t, url).RunAgainst(create,
+		lockNote(contract.AgentNotificationsID(lower.String()), ""),
+		lockNote(contract.AgentNotificationsID(higher.String()), "nowait"))
+
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLockOrder_PortsBeforeNotes(t *testing.T) {
+	t.Parallel()
+	fx, url := newNotifyingLockFixture(t)
+	dhcp := func(c *network.PortChange) { c.DeviceOwner = ptr(network.DeviceOwnerDHCP) }
+	_, last := sortedByID(fx.createPort("", dhcp).ID, fx.createPort("", dhcp).ID)
+
+	err := storetest.NewRival(t, url).RunAgainst(func() error {
+		return fx.Network.DeleteNetwork(t.Context(), fx.network.ID, nil)
+	}, lock("port", last, ""), lockNote(contract.AgentNotificationsID(fx.network.ID.String()), "nowait"))
+
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -14,56 +14,16 @@ import (
 	"berth/internal/tracing"
 )
 
-// Enqueue writes a note for each nudge (the request that a workflow run and read its row again), in the
-// caller's transaction. If a note of the same workflow already waits, Enqueue merges the nudge into the
-// waiting note. The merged note becomes due at the earlier of the two times. The note names the request and
-// the trace of the context. If a relay has already tried to deliver the note, Enqueue clears its NotRunning
-// (the column `fresh`), because the workflow may be running by now.
+// Enqueue writes a note for each nudge (the request that a workflow run and read its row again), at the end
+// of the caller's transaction. If a note of the same workflow already waits, Enqueue merges the nudge into
+// the waiting note. The merged note becomes due at the earlier of the two times. The note names the request
+// and the trace of the context. If a relay has already tried to deliver the note, Enqueue clears its
+// NotRunning (the column `fresh`), because the workflow may be running by now.
 func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
-	if len(nudges) == 0 {
-		return nil
-	}
-	now := false
-	batch := &pgx.Batch{}
-	request, traceparent := tracing.RequestIDsOf(ctx), tracing.Traceparent(ctx)
 	for _, n := range nudges {
-		attributes, err := json.Marshal(n.Attributes)
-		if err != nil {
-			return fmt.Errorf("encode the note for %s: %w", n.ID, err)
+		if err := queueNote(ctx, tx, n, upsertNote(``, ``)); err != nil {
+			return err
 		}
-		now = now || n.Delay <= 0
-		batch.Queue(
-			`
-			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, seen, restart, priority, traceparent, request_id, global_request_id)
-			values ($1, $2, $3, $4, $5, now() + $6::interval, $7, $8, $9, nullif($10, ''), nullif($11, ''), nullif($12, ''))
-			on conflict (workflow_id) do update
-			set version = note.version + 1,
-				fresh = note.fresh and note.attempts = 0,
-				due_at = least(note.due_at, excluded.due_at),
-				restart = note.restart or excluded.restart,
-				priority = least(note.priority, excluded.priority),
-				traceparent = coalesce(excluded.traceparent, note.traceparent),
-				request_id = coalesce(excluded.request_id, note.request_id),
-				global_request_id = case when excluded.request_id is null then note.global_request_id else excluded.global_request_id end`,
-			n.ID,
-			n.Workflow,
-			n.NotRunning,
-			n.Summary,
-			attributes,
-			n.Delay,
-			n.PortStatus,
-			n.Restart,
-			priority(n.Workflow),
-			traceparent,
-			request.ID,
-			request.Global,
-		)
-	}
-	if now {
-		tx.NotifyRelays()
-	}
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("enqueue notes: %w", err)
 	}
 	return nil
 }
@@ -73,16 +33,65 @@ func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 // then deletes this note instead, because the workflow would only find that its row is deleted. If `hasWork`
 // is true, the workflow still has work after the deletion, and EnqueueLast does the same as Enqueue.
 func EnqueueLast(ctx context.Context, tx db.Tx, n contract.Nudge, hasWork bool) error {
-	if !hasWork {
-		tag, err := tx.Exec(ctx, `delete from note where workflow_id = $1 and fresh and attempts = 0`, n.ID)
-		if err != nil {
-			return fmt.Errorf("delete the note of a workflow that has not started: %w", err)
-		}
-		if tag.RowsAffected() > 0 {
-			return nil
-		}
+	if hasWork {
+		return Enqueue(ctx, tx, n)
 	}
-	return Enqueue(ctx, tx, n)
+	return queueNote(ctx, tx, n, upsertNote(`
+		with unstarted as (
+			delete from note
+			where workflow_id = $1 and fresh and attempts = 0
+			returning 1)`, `
+		where not exists (select from unstarted)`))
+}
+
+// upsertNote returns the statement that writes a note. The text `with` stands before the statement, and the
+// text `where` is a condition for the note.
+func upsertNote(with, where string) string {
+	return with + `
+		insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, seen, restart, priority, traceparent,
+			request_id, global_request_id)
+		select $1, $2, $3, $4, $5, now() + $6::interval, $7, $8, $9, nullif($10, ''), nullif($11, ''), nullif($12, '')` +
+		where + `
+		on conflict (workflow_id) do update
+		set version = note.version + 1,
+			fresh = note.fresh and note.attempts = 0,
+			due_at = least(note.due_at, excluded.due_at),
+			restart = note.restart or excluded.restart,
+			priority = least(note.priority, excluded.priority),
+			traceparent = coalesce(excluded.traceparent, note.traceparent),
+			request_id = coalesce(excluded.request_id, note.request_id),
+			global_request_id = case
+				when excluded.request_id is null then note.global_request_id
+				else excluded.global_request_id end`
+}
+
+// queueNote queues a statement of upsertNote for the end of the transaction.
+func queueNote(ctx context.Context, tx db.Tx, n contract.Nudge, statement string) error {
+	attributes, err := json.Marshal(n.Attributes)
+	if err != nil {
+		return fmt.Errorf("encode the note for %s: %w", n.ID, err)
+	}
+	if n.Delay <= 0 {
+		tx.NotifyRelays()
+	}
+	request := tracing.RequestIDsOf(ctx)
+	tx.QueueLast(
+		n.ID,
+		statement,
+		n.ID,
+		n.Workflow,
+		n.NotRunning,
+		n.Summary,
+		attributes,
+		n.Delay,
+		n.PortStatus,
+		n.Restart,
+		priority(n.Workflow),
+		tracing.Traceparent(ctx),
+		request.ID,
+		request.Global,
+	)
+	return nil
 }
 
 // Claim returns up to `limit` due notes and hides them from other relays for the duration `claim`. Claim
