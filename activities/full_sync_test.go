@@ -317,9 +317,10 @@ func TestAudit_ComparesEveryTypeAndSkipsPendingObjects(t *testing.T) {
 	m := newMirrorFixture(t)
 	m.createEveryType(m.createNetworks(1)[0])
 	m.drainJournal()
+	// the entry of this router is pending
 	m.recordChanges(
 		newChange(journal.Create, "router", uuid.NewString(), nil),
-	) // the entry of this router is pending
+	)
 	m.checkInSync()
 	if err := m.odl.LoseAll(); err != nil {
 		t.Fatal(err)

@@ -45,9 +45,10 @@ func TestTryEntry_StartsTheWorkflowsOfUnblockedEntries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newMirrorFixture(t)
+			// the entries 1 to 4: the network, its subnet and two ports that wait for both
 			m.createNetworks(
 				1,
-			) // the entries 1 to 4: the network, its subnet and two ports that wait for both
+			)
 			if tt.status != 0 {
 				m.odl.InjectFaults(odltest.Fault{Status: tt.status})
 			}

@@ -111,10 +111,11 @@ func (m *mirrorFixture) tryAtTheSameTime(seq int64, gate *writeGate) int {
 		ended = make(chan struct{})
 		workers.Go(func() {
 			defer close(ended)
+			// of the older attempt this is an error: its outcome is refused
 			_, _ = worker.TryEntry(
 				m.Context(),
 				fmt.Sprint(seq),
-			) // of the older attempt this is an error: its outcome is refused
+			)
 		})
 		return ended
 	}

@@ -80,11 +80,12 @@ func TestPause_SendsNothingUntilResumed(t *testing.T) {
 		t.Errorf("pause a paused journal: got error %v, want db.ErrConflict", err)
 	}
 
+	// as if Temporal had accepted all notes, so that every workflow runs and waits
 	storetest.Exec(
 		t,
 		m.url,
 		`delete from note`,
-	) // as if Temporal had accepted all notes, so that every workflow runs and waits
+	)
 	if err := m.store.Journal.Resume(t.Context(), "bob", "done"); err != nil {
 		t.Fatal(err)
 	}

@@ -48,9 +48,10 @@ func (a *Activities) readLeases(ctx context.Context, ids []uuid.UUID) (map[uuid.
 // withOperatorSettings omits the fields that no step needs, because the history of the lease's workflow
 // stores every lease that ReadLease returns.
 func (a *Activities) withOperatorSettings(l lease.Lease) lease.Lease {
+	// other callers share the same lease
 	l.CloudRetryTime, l.Reservations = a.CloudRetryTime, slices.Clone(
 		l.Reservations,
-	) // other callers share the same lease
+	)
 	for i := range l.Reservations {
 		r := &l.Reservations[i]
 		r.ReservationDraft = lease.ReservationDraft{Type: r.Type, BeforeEnd: a.beforeEndAction(*r)}

@@ -22,11 +22,12 @@ func skewed(t *testing.T, by time.Duration) (*store.Store, string) {
 	t.Helper()
 	at := storetest.URL(t)
 	interval := fmt.Sprintf("interval '%d milliseconds'", by.Milliseconds())
+	// the tests' own trigger, which assumes that all processes share one clock
 	storetest.Exec(
 		t,
 		at,
 		`drop function check_generation() cascade`,
-	) // the tests' own trigger, which assumes that all processes share one clock
+	)
 	storetest.Exec(t, at, `create schema skew`)
 	storetest.Exec(
 		t,

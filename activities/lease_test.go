@@ -27,10 +27,11 @@ func TestReadLease_AppliesOperatorSettings(t *testing.T) {
 			activities.Options{Store: s, SnapshotByDefault: c.snapshotByDefault, CloudRetryTime: time.Minute},
 		)
 		got, err := acts.ReadLease(t.Context(), l.ID.String())
+		// fields that no step needs are empty
 		want := lease.ReservationDraft{
 			Type:      lease.PhysicalHost,
 			BeforeEnd: c.want,
-		} // fields that no step needs are empty
+		}
 		if d := cmp.Diff(want, got.Reservations[0].ReservationDraft); d != "" || err != nil ||
 			got.CloudRetryTime != time.Minute {
 			t.Errorf(

@@ -22,9 +22,10 @@ const port = "0b0f7f0e-1d9f-4a35-9f0e-8f8a6f3a1b02"
 // An agent signs that it has connected a port, and sends the signed report as a signal to the workflow of the
 // port.
 func Example() {
+	// in practice: read from a file
 	key := ed25519.NewKeyFromSeed(
 		[]byte("a seed that the host keeps secret"[:ed25519.SeedSize]),
-	) // in practice: read from a file
+	)
 	report := agentreport.Report{Entity: "L2", Host: "cmp-1", Revision: 7}
 	signed := agentreport.Sign(key, port, report, time.Date(2030, 1, 31, 10, 0, 0, 0, time.UTC))
 	payload, err := json.Marshal(signed)

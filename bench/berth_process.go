@@ -69,9 +69,10 @@ func (s *stack) boot(ctx context.Context, a *api) error {
 		<-ended
 	}
 	a.kill = func() {
+		// after SIGSTOP, the process cannot shut down gracefully before it gets SIGKILL
 		_ = cmd.Process.Signal(
 			syscall.SIGSTOP,
-		) // after SIGSTOP, the process cannot shut down gracefully before it gets SIGKILL
+		)
 		stop()
 		_ = cmd.Process.Kill()
 		<-ended

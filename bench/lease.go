@@ -66,11 +66,12 @@ func (l *leaseFigure) measureRound(ctx context.Context, p pace) (one sample, err
 	err = retryWithMargin(func(margin float64) (bool, error) {
 		wait := preparationTime(l.n, trial, took, margin)
 		starts = newDeadlineSet(l.n, p.Window, time.Now().Add(wait).Truncate(time.Second))
+		// time for the workflows to see the start
 		ends = newDeadlineSet(
 			l.n,
 			p.Window,
 			starts.deadlines[len(starts.deadlines)-1].Add(wait),
-		) // time for the workflows to see the start
+		)
 		return l.runLeases(ctx, starts, ends)
 	})
 	l.starts, l.ends = append(l.starts, starts.lateness...), append(l.ends, ends.lateness...)

@@ -112,9 +112,10 @@ func (s *stack) start(ctx context.Context, set settings, logf func(string, ...an
 		Logger: log.NewStructuredLogger(
 			slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 		),
+		// as berth does on loopback
 		ConnectionOptions: client.ConnectionOptions{
 			GrpcCompression: &client.GrpcCompressionNone{},
-		}, // as berth does on loopback
+		},
 	})
 	if err != nil {
 		return err

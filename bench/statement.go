@@ -51,10 +51,11 @@ func (s *stack) configure(ctx context.Context, settings ...string) error {
 			return err
 		}
 	}
+	// pg_reload_conf returns before the PostgreSQL backends have the new settings
 	pause(
 		ctx,
 		300*time.Millisecond,
-	) // pg_reload_conf returns before the PostgreSQL backends have the new settings
+	)
 	return nil
 }
 

@@ -197,12 +197,13 @@ func checkSettings(f files, s service) (found []string) {
 	var read []string
 	if s.isBerth() {
 		read = slices.Concat(temporalVariables(s), config.Variables(), config.SecretFileVariables())
+		// read by pgx if the URL does not name them, and by Go
 		read = append(
 			read,
 			"PGSSLMODE",
 			"PGSSLROOTCERT",
 			"GOMEMLIMIT",
-		) // read by pgx if the URL does not name them, and by Go
+		)
 		if _, err := config.Load(s.environ()); err != nil {
 			found = append(found, err.Error())
 		}

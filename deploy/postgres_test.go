@@ -80,12 +80,13 @@ func startPostgres(t *testing.T, s service) (address string) {
 	)
 	content := map[string]string{
 		"docker-entrypoint.sh": entrypoint,
+		// the user of this process has another name
 		"pg_hba.conf": strings.Replace(
 			f[hbaConf],
 			" peer",
 			" trust",
 			1,
-		), // the user of this process has another name
+		),
 		"postgres-server.sh": paths.Replace(f["deploy/postgres-server.sh"]),
 	}
 	for _, name := range []string{"certificate.pem", "key.pem"} {
@@ -205,12 +206,13 @@ func TestPostgres_AcceptsOnlyTLSAndTheOwnRole(t *testing.T) {
 		"sslmode":     {"verify-full"},
 		"sslrootcert": {filepath.Join(private, "agents", "rabbitmq-ca.pem")},
 	}
+	// the certificate does not have this address
 	alias := strings.Replace(
 		address,
 		"localhost",
 		"127.0.0.2",
 		1,
-	) // the certificate does not have this address
+	)
 	for name, c := range map[string]struct {
 		err  error
 		want string

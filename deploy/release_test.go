@@ -170,10 +170,11 @@ func checkPackages(t *testing.T, cli, server string) {
 func analyze(t *testing.T, units string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "systemd-analyze", args...)
+	// the empty last part names systemd's own folders
 	cmd.Env = append(
 		os.Environ(),
 		"SYSTEMD_UNIT_PATH="+units+":",
-	) // the empty last part names systemd's own folders
+	)
 	out, err := cmd.CombinedOutput()
 	if err != nil || args[0] == "verify" && len(out) > 0 {
 		t.Errorf("systemd-analyze %s: got error %v and the output\n%s", strings.Join(args, " "), err, out)

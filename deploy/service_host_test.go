@@ -240,10 +240,11 @@ func TestServices_MirrorANetworkWithTheComposeEnvironment(t *testing.T) {
 	}
 	networks := "http://" + h.start(t, "api") + "/networking/v2.0/networks"
 	h.start(t, "worker")
+	// its health check needs the broker, because the test uses no virtual hosts of single hosts
 	h.start(
 		t,
 		"rpc",
-	) // its health check needs the broker, because the test uses no virtual hosts of single hosts
+	)
 	member := h.keystone.Issue(keystonetest.Token{User: "u1", Project: "p1", Roles: []string{"member"}})
 
 	unauthenticated, _ := call(t, "GET", networks, "", "")

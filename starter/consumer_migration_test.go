@@ -27,13 +27,14 @@ func migrateProcess(ctx context.Context, t *testing.T, url string) (*exec.Cmd, *
 		t.Fatal(err)
 	}
 	c := exec.CommandContext(ctx, self)
+	// TestMain runs main for a program with this name
 	c.Args = []string{
 		"starter",
 		"placement",
 		"migrate-consumers",
 		"--batch",
 		"10",
-	} // TestMain runs main for a program with this name
+	}
 	c.Env = append(os.Environ(), "BERTH_URL="+url, "BERTH_DATA="+t.TempDir())
 	output := &strings.Builder{}
 	c.Stdout, c.Stderr = output, output

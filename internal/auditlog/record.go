@@ -71,9 +71,10 @@ func (r Record) Encode() []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
+	// strings, numbers and a time of this century can always be encoded
 	_ = e.Encode(
 		encodedRecord{FormatTime(r.At), r},
-	) // strings, numbers and a time of this century can always be encoded
+	)
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 

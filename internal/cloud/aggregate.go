@@ -69,9 +69,11 @@ func (n nova) freepoolAggregate(
 	all map[string]aggregates.Aggregate,
 ) (pool aggregates.Aggregate, is bool, err error) {
 	if pool, is = all[freepool]; is {
+		// a copy of the ID, because the shared call may still read it after this function has overwritten
+		// `pool`
 		id := strconv.Itoa(
 			pool.ID,
-		) // a copy of the ID, because the shared call may still read it after this function has overwritten `pool`
+		)
 		pool, err = n.pools.Do(ctx, func(ctx context.Context) (aggregates.Aggregate, error) {
 			var one struct{ Aggregate aggregate }
 			_, err := n.client.Get(ctx, n.client.ServiceURL("os-aggregates", id), &one, nil)

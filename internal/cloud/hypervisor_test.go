@@ -72,9 +72,10 @@ func TestHypervisors_WithTheirComputeServices(t *testing.T) {
 	}
 	s.expectHypervisors(want)
 
+	// Hypervisors must not return the availability zone of the reservation as the zone of the host
 	s.apply(
 		hostsClaim("a"),
-	) // Hypervisors must not return the availability zone of the reservation as the zone of the host
+	)
 	want[0].AvailabilityZone = ""
 	s.expectHypervisors(want)
 }

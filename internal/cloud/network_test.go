@@ -115,11 +115,12 @@ func TestDeprovision_WaitsForServersOnTheNetwork(t *testing.T) {
 			s := newCloudTest(t)
 			c := networkClaim()
 			network := s.apply(c).NetworkID
+			// Deprovision must not delete this port either while the server's port exists
 			s.neutron.AddPort(
 				network,
 				"",
 				"",
-			) // Deprovision must not delete this port either while the server's port exists
+			)
 			port := s.neutron.AddPort(network, owner, "server")
 			err := s.Deprovision(t.Context(), c)
 			var call *lease.CallError

@@ -222,11 +222,12 @@ func (s *postgresTemporal) writeConfig(address string) error {
 	if err != nil {
 		return err
 	}
+	// contains the password
 	return os.WriteFile(
 		filepath.Join(s.dir, serverEnvironment+".yaml"),
 		config.Bytes(),
 		0o600,
-	) // contains the password
+	)
 }
 
 // setPassword gives Temporal's role in PostgreSQL a new random password.

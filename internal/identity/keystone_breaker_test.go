@@ -15,12 +15,13 @@ import (
 // openBreaker makes Keystone fail until the circuit breaker is open.
 func openBreaker(t *testing.T, s *keystonetest.Server, k *identity.Keystone, status int) {
 	t.Helper()
+	// the service user is logged in
 	expect(
 		t,
 		k,
 		s.Issue(keystonetest.Token{User: "first", Project: "p"}),
 		nil,
-	) // the service user is logged in
+	)
 	s.Fail(status)
 	for i := range identity.FailuresToOpen {
 		expect(t, k, fmt.Sprintf("failing-%d", i), identity.ErrUnavailable)

@@ -353,12 +353,13 @@ func TestService_TokenIsRenewed(t *testing.T) {
 		t.Errorf("logins of the service user after its token was revoked: got %d, want 3", n)
 	}
 	s.RevokeUser("berth")
+	// an invalid token must not be mistaken for an expired service token
 	expect(
 		t,
 		k,
 		"nonsense",
 		identity.ErrUnauthenticated,
-	) // an invalid token must not be mistaken for an expired service token
+	)
 }
 
 func TestService_IncompleteSettingsAreRefused(t *testing.T) {

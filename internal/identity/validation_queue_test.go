@@ -31,12 +31,13 @@ func held(
 	t.Helper()
 	s, k = start(t)
 	k.SetQueue(2, queued)
+	// the service user is logged in
 	expect(
 		t,
 		k,
 		s.Issue(keystonetest.Token{User: "first", Project: "p"}),
 		nil,
-	) // the service user is logged in
+	)
 	_, release = s.Hold()
 	t.Cleanup(release)
 	running = &sync.WaitGroup{}

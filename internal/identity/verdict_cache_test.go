@@ -23,12 +23,13 @@ func TestVerdicts_AreCached(t *testing.T) {
 	s.Advance(9 * time.Second)
 	expect(t, k, "bad", identity.ErrUnauthenticated)
 	s.Advance(time.Second)
+	// the verdict expires soon, because a new token may reach Keystone's replicas late
 	expect(
 		t,
 		k,
 		"bad",
 		identity.ErrUnavailable,
-	) // the verdict expires soon, because a new token may reach Keystone's replicas late
+	)
 	s.Advance(4 * time.Minute)
 
 	if d := cmp.Diff(first, expect(t, k, good, nil)); d != "" {

@@ -120,9 +120,10 @@ var preparations = map[string]func(*shell){
 // the port's ID.
 func prepareRecipes(s *shell) {
 	s.t.Helper()
+	// the heartbeats that the commands of README.md sent may be too old
 	s.run(
 		`starter agent report cmp-1 --type "Open vSwitch agent"`,
-	) // the heartbeats that the commands of README.md sent may be too old
+	)
 	s.run(`starter agent report net-1 --type "DHCP agent"`)
 	out := s.run(
 		"starter port create recipe --network blue --host cmp-1 --device-owner compute:nova --device 7f4a3c52-5e0e-4c39-9d2b-0f6d2f1f0a02 -o json",

@@ -273,11 +273,12 @@ func (g *goClient) aggregates() {
 	stale := 2
 	_, err = resourceproviders.UpdateAggregates(g.ctx, g.client("1.39"), g.host, resourceproviders.UpdateAggregatesOpts{ResourceProviderGeneration: &stale}).
 		Extract()
+	// gophercloud sends null instead of an empty list of aggregates
 	g.expectStatus(
 		"set aggregates with an old generation",
 		err,
 		http.StatusBadRequest,
-	) // gophercloud sends null instead of an empty list of aggregates
+	)
 	_, err = resourceproviders.UpdateAggregates(
 		g.ctx,
 		g.client("1.39"),

@@ -85,11 +85,12 @@ func startOpenDaylight(t *testing.T) *openDaylight {
 	o := &openDaylight{received: map[string]int{}}
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.ModifyResponse = o.keepExchange
+	// without this, the proxy would log each request that a killed worker has not finished
 	proxy.ErrorLog = log.New(
 		io.Discard,
 		"",
 		0,
-	) // without this, the proxy would log each request that a killed worker has not finished
+	)
 	o.url = servertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {

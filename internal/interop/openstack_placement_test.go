@@ -53,11 +53,12 @@ type placementClient struct {
 }
 
 func newTelling(t *testing.T, version string) placementClient {
+	// "1" means the newest of the consecutive versions that the client knows
 	n := placementClient{
 		T:       t,
 		version: version,
 		minor:   29,
-	} // "1" means the newest of the consecutive versions that the client knows
+	}
 	if _, minor, ok := strings.Cut(version, "."); ok {
 		n.minor, _ = strconv.Atoi(minor)
 	}

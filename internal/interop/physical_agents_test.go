@@ -45,6 +45,7 @@ func (c *agentScenario) physicalNetworkLifecycle() {
 	c.awaitAlive(h, "NIC Switch agent")
 	net := c.api.Must("POST", "/networking/v2.0/networks", servertest.Object{"network": servertest.Object{"name": "physical",
 		"provider:network_type": "flat", "provider:physical_network": "physnet1"}})["network"].(servertest.Object)["id"].(string)
+	// the host of the DHCP agent is not connected to the physical network
 	c.api.Must(
 		"POST",
 		"/networking/v2.0/subnets",
@@ -54,7 +55,7 @@ func (c *agentScenario) physicalNetworkLifecycle() {
 			"cidr":        "10.30.0.0/24",
 			"enable_dhcp": false,
 		}},
-	) // the host of the DHCP agent is not connected to the physical network
+	)
 
 	direct := c.createPhysicalPort(net, "hw_veb", servertest.Object{"binding:vnic_type": "direct",
 		"binding:profile": servertest.Object{

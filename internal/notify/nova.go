@@ -197,9 +197,10 @@ func (n *Nova) requestOnce(
 		return 0, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
+	// the status is enough, so a truncated body is no error
 	answer, _ := io.ReadAll(
 		io.LimitReader(resp.Body, maxBody),
-	) // the status is enough, so a truncated body is no error
+	)
 	return resp.StatusCode, answer, nil
 }
 

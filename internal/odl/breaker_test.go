@@ -91,9 +91,10 @@ func TestBreaker_ProbesAgainAfterLostProbe(t *testing.T) {
 	b, c := openBreaker(t)
 	c.at = c.at.Add(defaultProbeInterval)
 	if wait, _ := b.admit(t.Context()); wait != 0 {
+		// the sender of this probe dies and reports no result
 		t.Fatal(
 			"admit a probe after probeInterval: got a wait, want none",
-		) // the sender of this probe dies and reports no result
+		)
 	}
 	c.at = c.at.Add(defaultProbeInterval)
 	if wait, _ := b.admit(t.Context()); wait != 0 {

@@ -99,9 +99,10 @@ func New(c Config) (*Client, error) {
 	u, err := url.Parse(c.URL)
 	switch {
 	case err != nil:
+		// the parser's error may contain a password
 		return nil, errors.New(
 			"controller URL: cannot be parsed as a URL",
-		) // the parser's error may contain a password
+		)
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
 		return nil, fmt.Errorf("controller URL %q: want http://host:port/path", c.URL)
 	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:

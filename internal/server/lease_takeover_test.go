@@ -42,11 +42,12 @@ func TestLeaseTakeover_FinishesStepsThatAnotherProcessHasBegun(t *testing.T) {
 	if err != nil || len(started) != 1 || started[0].Status != lease.Starting {
 		t.Fatalf("begin the start of the lease: got %+v, error %v; want one lease in STARTING", started, err)
 	}
+	// the time of the killed process is over
 	storetest.Exec(
 		t,
 		a.DatabaseURL(),
 		`update lease set batch_until = now()`,
-	) // the time of the killed process is over
+	)
 
 	servertest.Await(t, "the lease is ACTIVE", func() bool {
 		status := queryTexts(t, a.DatabaseURL(), `select status from lease`)

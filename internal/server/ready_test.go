@@ -245,11 +245,12 @@ func TestReadiness_RelayBindsARestoredDatabaseAgain(t *testing.T) {
 		t,
 		"/readyz answers 503 because the database is bound to another Temporal namespace",
 		func() bool {
+			// has no effect before the relay has bound the database
 			storetest.Exec(
 				t,
 				url,
 				`update temporal_namespace set id = 'other', adopted_at = now() + interval '1 hour'`,
-			) // has no effect before the relay has bound the database
+			)
 			var code int
 			code, body = servertest.ReadReadiness(t, relay)
 			return code == http.StatusServiceUnavailable &&

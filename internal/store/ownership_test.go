@@ -160,10 +160,11 @@ func TestOwnership_EveryTableHasOneOwner(t *testing.T) {
 	if !slices.Equal(slices.Compact(slices.Clone(owned)), owned) {
 		t.Errorf("owned tables: got a table twice in %v, want one owner for each table", owned)
 	}
+	// the table of goose, the migration tool
 	existing = slices.DeleteFunc(
 		existing,
 		func(table string) bool { return table == "goose_db_version" },
-	) // the table of goose, the migration tool
+	)
 	if !slices.Equal(existing, owned) {
 		t.Errorf(
 			"tables of the schema:\n%v\ntables with an owner:\n%v\nwant both lists to be equal",

@@ -12,9 +12,10 @@ const mark = "…"
 // last character of the excerpt is "…". The result is valid UTF-8: U+FFFD replaces each byte that belongs to
 // no character.
 func Excerpt[T ~string | ~[]byte](text T, limit int) string {
+	// enough for a character more than the limit
 	runes := []rune(
 		string(text[:min(len(text), (limit+1)*utf8.UTFMax)]),
-	) // enough for a character more than the limit
+	)
 	if len(runes) <= limit {
 		return string(runes)
 	}

@@ -57,10 +57,11 @@ func TestAcknowledgedWrites_SurviveKillOfProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// the TCP port of the killed process
 	s.Settings = append(
 		s.Settings,
 		fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", port),
-	) // the TCP port of the killed process
+	)
 	c := s.StartWorker("api,relay,temporal")
 	checkWritesSurvive(c, s, func() {
 		c.Kill()

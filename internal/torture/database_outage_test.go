@@ -180,9 +180,10 @@ func sessionsEnd(t *testing.T, postgres *storetest.Server) storetest.Outage {
 		Reason: db.ShuttingDown,
 		Begin: func() {
 			rival = storetest.NewRival(t, postgres.SuperuserURL())
+			// PostgreSQL ends the other session if the two sessions wait for each other
 			rival.Do(
 				`set deadlock_timeout = '1h'`,
-			) // PostgreSQL ends the other session if the two sessions wait for each other
+			)
 			rival.Do(`begin`)
 			rival.Do(`do $$
 				declare

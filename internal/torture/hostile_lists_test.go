@@ -26,9 +26,10 @@ const maxRefusalQueries = 10
 
 var (
 	lengthError = regexp.MustCompile(`(more than|at most|1 to) [0-9]+`)
-	dynamicKey  = regexp.MustCompile(
+	// resource class, UUID or group suffix
+	dynamicKey = regexp.MustCompile(
 		`^([A-Z_][A-Z0-9_]+|[0-9a-f-]{36})$`,
-	) // resource class, UUID or group suffix
+	)
 )
 
 // longListBody is a request body with one list that is too long.
@@ -41,12 +42,13 @@ type longListBody struct {
 // whose keys are names of resource classes or UUIDs has longList keys. The items are short, so that the body
 // is not too large.
 func longListBodies(t *testing.T, document string) (all []longListBody) {
+	// Placement checks nothing below the suffix ""
 	document = strings.Replace(
 		document,
 		`"mappings":{"":`,
 		`"mappings":{"_1":`,
 		1,
-	) // Placement checks nothing below the suffix ""
+	)
 	var root any
 	if err := json.Unmarshal([]byte(document), &root); err != nil {
 		t.Fatalf("parse %s: %v", document, err)

@@ -32,7 +32,8 @@ var (
 	adminOnly     = expectedStatuses{401, 403, 403, 403, 403, 0, 0}
 	roleAdminOnly = expectedStatuses{401, 403, 403, 403, 403, 403, 0}
 	serviceOnly   = expectedStatuses{401, 403, 403, 403, 403, 0, 403}
-	listOwn       = expectedStatuses{
+	// list that contains the caller's own objects
+	listOwn = expectedStatuses{
 		401,
 		0,
 		403,
@@ -40,7 +41,8 @@ var (
 		0,
 		0,
 		0,
-	} // list that contains the caller's own objects
+	}
+	// create an object in the caller's project
 	createOwn = expectedStatuses{
 		401,
 		0,
@@ -49,7 +51,8 @@ var (
 		0,
 		0,
 		0,
-	} // create an object in the caller's project
+	}
+	// read an object of a project; other projects get 404
 	readProjectObject = expectedStatuses{
 		401,
 		404,
@@ -58,9 +61,10 @@ var (
 		0,
 		0,
 		0,
-	} // read an object of a project; other projects get 404
+	}
 	writeProjectObject = expectedStatuses{401, 404, 403, 403, 0, 0, 0} // change an object of a project
-	readVisibleObject  = expectedStatuses{
+	// read an object whose existence is no secret
+	readVisibleObject = expectedStatuses{
 		401,
 		403,
 		403,
@@ -68,9 +72,10 @@ var (
 		0,
 		0,
 		0,
-	} // read an object whose existence is no secret
+	}
 	writeVisibleObject = expectedStatuses{401, 403, 403, 403, 0, 0, 0}
-	readHiddenObject   = expectedStatuses{
+	// read an object that only administrators and services may see
+	readHiddenObject = expectedStatuses{
 		401,
 		404,
 		403,
@@ -78,7 +83,7 @@ var (
 		404,
 		0,
 		0,
-	} // read an object that only administrators and services may see
+	}
 	writeHiddenObject = expectedStatuses{401, 404, 403, 403, 404, 0, 0}
 )
 

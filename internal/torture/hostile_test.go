@@ -47,11 +47,12 @@ func newHostileClientFor(t *testing.T, roles string) *hostileClient {
 // newHostileClientOn starts a server on the given database.
 func newHostileClientOn(t *testing.T, database, roles string, settings ...string) *hostileClient {
 	t.Helper()
+	// before the server's own writes, which would deadlock with the creation of the triggers
 	storetest.Exec(
 		t,
 		database,
 		countWritesSQL,
-	) // before the server's own writes, which would deadlock with the creation of the triggers
+	)
 	app := servertest.StartApp(t, roles, append(settings, "BERTH_DATABASE_URL="+database)...)
 	h := &hostileClient{
 		t:        t,

@@ -13,11 +13,12 @@ import (
 func leaseDeletedDuringStart(g *hostGroup) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 	l.awaitAggregates("freepool:1")
+	// creation of the reservation's aggregate
 	hits, _ := g.injectFault(
 		"POST",
 		`"name":"`+l.reservations[0],
 		http.StatusServiceUnavailable,
-	) // creation of the reservation's aggregate
+	)
 	l.startNow()
 	g.awaitHits(hits, 2)
 	g.expectStatus(http.StatusConflict, "PUT", l.path, servertest.Object{"end_date": timeIn(3 * time.Hour)})

@@ -16,11 +16,12 @@ import (
 func oneReservationFailsToStart(g *hostGroup) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(2, 2), g.instanceReservation(1, nil))
 	l.awaitAggregates("freepool:1,2,3")
+	// creation of the reservation's flavor
 	g.injectFault(
 		"POST",
 		"reservation:"+l.reservations[1],
 		http.StatusInternalServerError,
-	) // creation of the reservation's flavor
+	)
 	l.startNow()
 	l.awaitStatus("ERROR")
 	if got := l.statuses(); got != "ERROR ERROR UNDONE error error" {
@@ -32,6 +33,7 @@ func oneReservationFailsToStart(g *hostGroup) {
 		g.Errorf("update the name of a lease in status ERROR: got status %v, want ERROR", got)
 	}
 	g.expectStatus(http.StatusConflict, "PUT", l.path, servertest.Object{"end_date": timeIn(3 * time.Hour)})
+	// the failed lease keeps its hosts until its end
 	g.expectStatus(
 		http.StatusConflict,
 		"POST",
@@ -44,7 +46,7 @@ func oneReservationFailsToStart(g *hostGroup) {
 				g.hostReservation(3, 3),
 			},
 		},
-	) // the failed lease keeps its hosts until its end
+	)
 	g.api.Must("DELETE", l.path, nil)
 	l.awaitDeleted()
 	g.createLease(time.Hour, 2*time.Hour, g.hostReservation(3, 3))
@@ -69,11 +71,12 @@ func startRetriedAfterNovaError(g *hostGroup) {
 // oneHostFailsToStart makes the start of a lease fail on one of the lease's three hosts until the lease has
 // ended. Then all three hosts must be free again.
 func oneHostFailsToStart(g *hostGroup) {
+	// list of the servers on the host
 	g.injectFault(
 		"GET",
 		"host="+g.hosts[1],
 		http.StatusInternalServerError,
-	) // list of the servers on the host
+	)
 	l := g.createLease(20*time.Second, 27*time.Second, g.hostReservation(3, 3))
 	l.awaitStatuses("ERROR ERROR ERROR error") // the start failed, and the lease has ended
 	l.awaitAggregates("freepool:1,2,3")
@@ -183,11 +186,12 @@ func failedEndBlocksOnlyItsHosts(g *hostGroup) {
 	)
 	a.startNow()
 	a.awaitStatus("ACTIVE")
+	// list of the servers on the host
 	_, removeFault := g.injectFault(
 		"GET",
 		"host="+g.hosts[0],
 		http.StatusInternalServerError,
-	) // list of the servers on the host
+	)
 	a.endNow()
 	for _, status := range []string{"TERMINATING", "ERROR"} {
 		a.await(status+", and the explanation names the failed call", func() string {

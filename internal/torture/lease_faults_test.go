@@ -56,11 +56,12 @@ func TestLease_ContinuesStepAfterWorkerKilled(t *testing.T) {
 	g := d.newHostGroup(t, 2)
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1), g.instanceReservation(1, "True"))
 	l.awaitAggregates("freepool:1,2")
+	// creation of the reservation's server group
 	hits, removeFault := g.injectFault(
 		"POST",
 		"reservation:"+l.reservations[1],
 		http.StatusServiceUnavailable,
-	) // creation of the reservation's server group
+	)
 	l.startNow()
 	g.awaitHits(hits, 1)
 	victim.Kill()

@@ -122,9 +122,10 @@ func (d *randomDeployment) newProcess(roles string, settings []string) *berthPro
 		"BERTH_DATABASE_URL="+strings.Replace(d.postgres.URL, address, p.database.Listen, 1))
 	p.start()
 	var supervisor sync.WaitGroup
+	// the context ends before the cleanup stops the processes
 	supervisor.Go(
 		func() { p.supervise(d.Context()) },
-	) // the context ends before the cleanup stops the processes
+	)
 	d.Cleanup(func() {
 		supervisor.Wait()
 		p.kill()

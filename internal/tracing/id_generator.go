@@ -35,10 +35,11 @@ type idGenerator struct{}
 func (g idGenerator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	var id trace.TraceID
 	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
+	// not zero, because an ID of zeros is invalid
 	binary.NativeEndian.PutUint64(
 		id[8:],
 		1+rand.Uint64N(1<<63),
-	) // not zero, because an ID of zeros is invalid
+	)
 	return id, g.NewSpanID(ctx, id)
 }
 

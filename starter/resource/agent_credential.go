@@ -70,10 +70,11 @@ func addAgentKey(f *pflag.FlagSet) cli.Action {
 			return s.Output.PrintObject(o, []string{"id", "host"})
 		}
 		if s.Output.Format == "table" {
+			// without a prefix or table, so that the output can be written to a file
 			_, err = fmt.Fprint(
 				s.Output.Writer,
 				private,
-			) // without a prefix or table, so that the output can be written to a file
+			)
 			return err
 		}
 		o["private_key"] = private

@@ -77,9 +77,10 @@ func (b *handler) createAddress(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	v := addressViewOf(a)
+	// as in Blazar, only this answer formats created_at like the dates of a lease
 	v.CreatedAt = date(
 		a.CreatedAt,
-	) // as in Blazar, only this answer formats created_at like the dates of a lease
+	)
 	return http.StatusCreated, map[string]any{"floatingip": v}, nil
 }
 

@@ -237,10 +237,11 @@ func (b *handler) deleteLease(r *http.Request) (int, any, error) {
 		case <-tick.C:
 		}
 		over := ctx.Err() != nil
+		// also at the end of the wait, because the lease in the answer must be the current one
 		l, err = b.Store.Lease(
 			r.Context(),
 			l.ID,
-		) // also at the end of the wait, because the lease in the answer must be the current one
+		)
 		switch {
 		case errors.Is(err, db.ErrNotFound):
 			return noContent(r)

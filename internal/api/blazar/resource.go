@@ -116,9 +116,10 @@ func (c resourceCollection) view(r lease.ReservableResource) map[string]any {
 		v[key] = value
 	}
 	if c.number != "" {
+		// the rules of the resource type have already checked the number
 		v[c.number], _ = strconv.Atoi(
 			r.Attributes[c.number],
-		) // the rules of the resource type have already checked the number
+		)
 	}
 	v["id"], v["created_at"], v["updated_at"] = r.ID.String(), stamp(r.CreatedAt), stampOrNull(r.UpdatedAt)
 	return v

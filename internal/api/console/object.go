@@ -68,10 +68,11 @@ const maxMoments = 50
 
 // newestFirst sorts the timeline of an object, and marks the moments that lie in the future.
 func (v *objectView) newestFirst(now time.Time) {
+	// the page shows the status beside the sentence
 	v.Why = strings.TrimPrefix(
 		strings.TrimPrefix(v.Why, v.Status),
 		": ",
-	) // the page shows the status beside the sentence
+	)
 	for i := range v.Timeline {
 		v.Timeline[i].Due = v.Timeline[i].At.After(now)
 	}

@@ -121,10 +121,11 @@ func TestAvailabilityZone_HintsChooseTheDHCPAgent(t *testing.T) {
 // A network that requests no availability zone is served only by DHCP agents in the default zones.
 func TestAvailabilityZone_DefaultZonesChooseTheDHCPAgent(t *testing.T) {
 	t.Parallel()
+	// has a DHCP agent without a zone
 	c := openWith(
 		t,
 		networkstore.Config{DefaultZones: []string{"west", "moon"}},
-	) // has a DHCP agent without a zone
+	)
 	east := c.zoned(network.DHCPAgent, "net-2", "east")
 	expect := func(when, net string, want ...string) {
 		t.Helper()

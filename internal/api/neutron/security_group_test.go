@@ -206,12 +206,13 @@ func TestSecurityGroup_JournalOrderIsGroupRulesPorts(t *testing.T) {
 	)
 	c.must(200, "PUT", "/v2.0/ports/"+p, `{"port":{"security_groups":["`+web+`"]}}`)
 	c.must(200, "PUT", "/v2.0/ports/"+p, `{"port":{"security_groups":[]}}`)
+	// also deletes the rule of the other group that refers to this group
 	c.must(
 		204,
 		"DELETE",
 		"/v2.0/security-groups/"+web,
 		"",
-	) // also deletes the rule of the other group that refers to this group
+	)
 
 	group := []string{"create security_group", "create security_group_rule", "create security_group_rule"}
 	want := []string{"create network", "create subnet"}

@@ -59,12 +59,13 @@ func TestSubnet_GatewayCannotChangeWhileRouterUsesIt(t *testing.T) {
 	}
 	c.must(204, "DELETE", router, "")
 	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":"10.0.0.9"}}`)
+	// the port with this address is not a router port
 	c.must(
 		200,
 		"PUT",
 		path,
 		`{"subnet":{"gateway_ip":"10.0.0.10"}}`,
-	) // the port with this address is not a router port
+	)
 	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":null}}`)
 	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":"10.0.0.1"}}`)
 }

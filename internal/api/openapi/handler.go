@@ -36,9 +36,10 @@ func Handlers(documents []Document) map[string]http.HandlerFunc {
 	slices.SortFunc(index, func(a, b entry) int { return strings.Compare(a.Name, b.Name) })
 	raw, err := json.Marshal(map[string]any{"documents": index})
 	if err != nil {
+		// impossible: the list has only strings
 		panic(
 			"openapi: encode the list of documents: " + err.Error(),
-		) // impossible: the list has only strings
+		)
 	}
 	handlers[Path] = serve(raw)
 	handlers[strings.TrimSuffix(Path, "/")] = handlers[Path]

@@ -94,10 +94,11 @@ func allocationOrder(allocations json.RawMessage) (order []inventory.InventoryKe
 	}
 	for _, share := range list {
 		var provider string
+		// the schema has checked the type
 		_ = json.Unmarshal(
 			memberOf(memberOf(share, "resource_provider"), "uuid"),
 			&provider,
-		) // the schema has checked the type
+		)
 		add(provider, share)
 	}
 	return order

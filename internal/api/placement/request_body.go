@@ -18,11 +18,12 @@ var (
 	groupPattern  = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 	hexPattern    = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
+	// in any format that Python's UUID parser accepts, with a length limit
 	someUUID = &schema{
 		kind:      "string",
 		uuid:      true,
 		maxLength: 64,
-	} // in any format that Python's UUID parser accepts, with a length limit
+	}
 	someName   = &schema{kind: "string", minLength: 1, maxLength: 255}
 	customName = &schema{
 		kind:      "string",

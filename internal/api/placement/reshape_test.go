@@ -64,6 +64,7 @@ func TestReshape_MovesInventoriesWithAllocations(t *testing.T) {
 		"/allocations",
 		"{"+holds(a, "null", both(1))+","+holds(b, "null", both(1))+"}",
 	)
+	// the reshape does not change this allocation
 	c.want(
 		204,
 		"",
@@ -71,7 +72,7 @@ func TestReshape_MovesInventoriesWithAllocations(t *testing.T) {
 		"POST",
 		"/allocations",
 		"{"+holds(other, "null", vcpus(host, 4))+"}",
-	) // the reshape does not change this allocation
+	)
 	if g := c.generation(host); g != 3.0 {
 		t.Fatalf("generation of the host before the reshape: got %v, want 3", g)
 	}
@@ -129,10 +130,11 @@ func TestReshape_GenerationsAsInPlacement(t *testing.T) {
 	step(3, reshape([]string{reshaped(p, 9, some)}, holds(consumer, "null", vcpus(p, 1))))
 	step(2, reshape([]string{reshaped(p, 12, `{}`)}, holds(consumer, 1, `"allocations":{}`)))
 	step(1, reshape([]string{reshaped(p, 14, `{}`)}))
+	// moves the consumer to the provider q
 	step(
 		0,
 		reshape([]string{reshaped(q, 1, some)}, holds(consumer, "null", vcpus(q, 1))),
-	) // moves the consumer to the provider q
+	)
 	if g := c.generation(q); g != 4.0 {
 		t.Errorf(
 			"reshape that moves a consumer to another provider: that provider's generation is %v, want 4",
@@ -140,10 +142,11 @@ func TestReshape_GenerationsAsInPlacement(t *testing.T) {
 		)
 	}
 	step(2, reshape([]string{reshaped(p, 15, some)}))
+	// the provider p appears only in the allocations
 	step(
 		1,
 		reshape([]string{reshaped(q, 4, some)}, holds(consumer, 1, vcpus(p, 1))),
-	) // the provider p appears only in the allocations
+	)
 	if g := c.generation(q); g != 6.0 {
 		t.Errorf(
 			"reshape that moves a consumer away from its provider: the old provider's generation is %v, want 6",

@@ -25,11 +25,12 @@ func requireReadable[T any](
 	scopes ...func(host string) db.Condition,
 ) ([]T, error) {
 	if s != nil && !slices.ContainsFunc(where, func(c db.Condition) bool { return idFields[c.Field] }) {
+		// without reading all objects of the cloud
 		return nil, s.refuse(
 			ctx,
 			refusedRead,
 			"the query names no IDs of objects",
-		) // without reading all objects of the cloud
+		)
 	}
 	all, err := list(ctx, db.Listing{Where: where})
 	if err != nil || s == nil || len(all) == 0 {

@@ -310,11 +310,12 @@ func TestLostConnection_StopsTheStatement(t *testing.T) {
 func TestOutage_EveryOperationNamesTheReason(t *testing.T) {
 	t.Parallel()
 	server := storetest.NewServer(t)
+	// the machine that runs the tests may be slow
 	d, err := db.Open(
 		t.Context(),
 		server.URL+"?connect_timeout=300",
 		db.AnswerLimits{},
-	) // the machine that runs the tests may be slow
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -260,11 +260,12 @@ func TestUsages_UnownedCountsUnrecordedConsumers(t *testing.T) {
 	s := storetest.Open(t, url)
 	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)})
 	createUnrecorded(t, url, p, 2)
+	// allocations of the project p and the user u
 	storetest.Allocate(
 		t,
 		s,
 		storetest.VCPUs(uuid.NewString(), p, 3, inventory.ExpectAbsent()),
-	) // allocations of the project p and the user u
+	)
 	user := "u"
 	for name, tc := range map[string]struct {
 		filter inventory.UsageFilter

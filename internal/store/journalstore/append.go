@@ -131,10 +131,11 @@ func entryNudge(e journal.Entry, blockers []int64) contract.Nudge {
 		Workflow: contract.JournalEntry,
 		ID:       entryID(e.Seq),
 		Summary:  journal.Summary(e),
+		// the status is set below if the entry is blocked
 		Attributes: contract.Attributes{
 			Project:  e.Project,
 			Resource: e.Object.Type,
-		}, // the status is set below if the entry is blocked
+		},
 	}
 	if len(blockers) > 0 {
 		n.Delay, n.Attributes.Status = wakeDelay, string(e.State)

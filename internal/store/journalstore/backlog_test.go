@@ -69,9 +69,10 @@ func away(t *testing.T, s *store.Store, seq int64) {
 
 func TestClaimBacklog_OldestFirstAndParentsFirst(t *testing.T) {
 	t.Parallel()
+	// entry 1: the network; entries 2 and 3: its ports; entry 4: an update of the first port
 	s, url := recordFamily(
 		t,
-	) // entry 1: the network; entries 2 and 3: its ports; entry 4: an update of the first port
+	)
 	recordAll(t, s, change(t, "create network m"), change(t, "create network o"))
 	storetest.ClaimNotes(t, s)
 	storetest.Exec(t, url, `delete from note`) // every workflow has started
@@ -135,11 +136,12 @@ func TestClaimBacklog_IgnoresBackOffOnlyIfControllerWasUnreachable(t *testing.T)
 	away(t, s, 3)
 	age(t, url)
 	recordAll(t, s, change(t, "create network new"))
+	// the entry stays new, however slow the test is
 	storetest.Exec(
 		t,
 		url,
 		`update journal_entry set created_at = created_at + interval '1 h' where seq = 5`,
-	) // the entry stays new, however slow the test is
+	)
 	since := now(t, s)
 
 	seqs, takes := takeWaiting(t, s, since, 10)

@@ -26,12 +26,13 @@ func TestTrimJournal_InBatchesAndOnlyCompletedEntries(t *testing.T) {
 
 	var deleted []int64
 	for after := int64(0); ; {
+		// only the first entries are older than 47 hours
 		next, n, err := s.Journal.TrimJournal(
 			t.Context(),
 			47*time.Hour,
 			after,
 			30,
-		) // only the first entries are older than 47 hours
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,11 +66,12 @@ func TestAnalyze_PercentilesAndSlowestEntries(t *testing.T) {
 		from generate_series(0, 100) n
 		order by n`)
 
+	// the newest hundred entries, of which one is still pending
 	a, err := s.Journal.Analyze(
 		t.Context(),
 		100,
 		2,
-	) // the newest hundred entries, of which one is still pending
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

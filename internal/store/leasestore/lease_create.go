@@ -109,10 +109,11 @@ func (s *Store) updateLease(
 		return l, err
 	}
 	if !c.OnlyRenames() {
+		// the update fails unless every reservation gets all its resources
 		is = lease.WithUpdatedHealth(
 			was,
 			is,
-		) // the update fails unless every reservation gets all its resources
+		)
 	}
 	if err := saveLease(ctx, tx, was, is); err != nil {
 		return l, err

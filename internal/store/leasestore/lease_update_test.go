@@ -321,9 +321,10 @@ func TestLeaseUpdate_ActiveLeaseKeepsItsHostsOrFails(t *testing.T) {
 			ended,
 		)
 	}
+	// the new lease gets hosts, but its start waits until the ending lease releases them
 	e.createLease(
 		hostsDraft(1, 4, 2, 2),
-	) // the new lease gets hosts, but its start waits until the ending lease releases them
+	)
 }
 
 // createActiveUntil creates a lease with one host from now to hour(to), and starts the lease.

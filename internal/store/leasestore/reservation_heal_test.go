@@ -370,11 +370,12 @@ func TestReservationHeal_ServersOnAFailedHostDoNotBlock(t *testing.T) {
 	}
 	storetest.Allocate(t, e.Store, on(uuid.NewString(), 1))
 
+	// the server is evacuated
 	storetest.Allocate(
 		t,
 		e.Store,
 		storetest.NoAllocations(server, inventory.ExpectGeneration(1)),
-	) // the server is evacuated
+	)
 	e.addToInventory(l)
 	if d := cmp.Diff(map[string]int64{"cmp-2": 4}, e.slotInventory(l)); d != "" {
 		t.Error(d)

@@ -269,11 +269,12 @@ func TestInstanceResource_FlavorUsesCapacityOfInventory(t *testing.T) {
 	e.expectCreateFault(withAmount(d, 1), lease.NotEnoughHosts)
 	large := withAmount(d, 1)
 	large.Start, large.End = lease.RequestedDate{At: hour(5)}, lease.RequestedDate{At: hour(6)}
+	// more than the max_unit of cmp-2
 	large.Reservations[0].Flavor = &lease.Flavor{
 		ID:       "g",
 		VCPUs:    5,
 		MemoryMB: 512,
-	} // more than the max_unit of cmp-2
+	}
 	if d := cmp.Diff(map[string]int{"cmp-1": 1}, e.slotsByHost(e.createLease(large))); d != "" {
 		t.Error(d)
 	}
@@ -337,11 +338,12 @@ func TestInstanceResource_FlavorLeaseChangesItsDates(t *testing.T) {
 	if d := cmp.Diff(map[string]int{"cmp-1": 1}, e.slotsByHost(e.readLease(active.ID))); d != "" {
 		t.Errorf("hosts of an active lease with a later end (-want +got):\n%s", d)
 	}
+	// cmp-1 is taken at hour 3
 	e.expectUpdateFault(
 		active.ID,
 		lease.Change{End: &lease.RequestedDate{At: hour(4)}},
 		lease.NotEnoughHosts,
-	) // cmp-1 is taken at hour 3
+	)
 	e.expectUpdateFault(active.ID, lease.Change{Start: &lease.RequestedDate{At: hour(1)}}, lease.InvalidInput)
 	update(active.ID, lease.Change{End: &lease.RequestedDate{At: hour(1)}})
 	e.deleteLease(third.ID)
@@ -365,11 +367,12 @@ func withAmount(d lease.Draft, n int) lease.Draft {
 func TestInstanceResource_LocksSharedHostsInOneOrder(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
+	// each lease uses one host
 	second, first := e.createLease(
 		instancesDraft(1, 2, 4),
 	), e.createLease(
 		instancesDraft(1, 2, 4),
-	) // each lease uses one host
+	)
 	for _, l := range []lease.Lease{second, first} {
 		e.startDue(l)
 	}

@@ -98,12 +98,13 @@ var blockScenarios = map[string]func(fx fixture){
 			p.ID,
 			network.PortChange{FixedIPs: &[]network.FixedIP{{Subnet: fx.subnet.ID}, {Subnet: fx.subnet.ID}}},
 		)
+		// a blocked port is never active
 		fx.checkPort(
 			"after another address was added",
 			p,
 			network.Down,
 			"DHCP@",
-		) // a blocked port is never active
+		)
 		fx.updateStatus(p.ID, dhcpReady)
 		fx.checkPort("after the DHCP report for the new address", p, network.Active)
 		fx.updatePort(p.ID, network.PortChange{Host: ptr(cmp2)})

@@ -68,10 +68,11 @@ func TestPort_DownAgentIsNamedAndNotBoundTo(t *testing.T) {
 	if err := fx.Network.DeleteAgent(t.Context(), fx.agentOfType(network.OVSAgent).ID); err != nil {
 		t.Fatal(err)
 	}
+	// a NIC switch agent belongs to another mechanism and cannot wire this port
 	fx.heartbeat(
 		network.NICSwitchAgent,
 		cmp1,
-	) // a NIC switch agent belongs to another mechanism and cannot wire this port
+	)
 	if s := fx.updateStatus(waiting.ID); !strings.Contains(s.Sentence(), "L2 on cmp-1 since") ||
 		!strings.Contains(s.Sentence(), "no agent that can report is registered") {
 		t.Errorf(

@@ -163,11 +163,12 @@ func TestNote_IsDueSinceTheSameTimeUntilItIsDelivered(t *testing.T) {
 		t.Errorf("after a failed attempt (-want +got):\n%s", d)
 	}
 
+	// the delivered note stays, because this nudge is newer
 	enqueue(
 		t,
 		s,
 		contract.Nudge{Workflow: contract.Port, ID: "port/1"},
-	) // the delivered note stays, because this nudge is newer
+	)
 	if err := s.Outbox.Settle(t.Context(), "", notes); err != nil {
 		t.Fatal(err)
 	}

@@ -50,9 +50,10 @@ func NewServer(t testing.TB) *Server {
 	s := &Server{t: t, dir: filepath.Join(dir, "postgres")}
 	s.start(0)
 	t.Cleanup(func() {
+		// a process that has received SIGSTOP would not handle the signal of Stop
 		s.signalAll(
 			syscall.SIGCONT,
-		) // a process that has received SIGSTOP would not handle the signal of Stop
+		)
 		s.postgres.Stop()
 	})
 	Exec(t, s.postgres.URL, `create role `+owner+` login password '`+owner+`'`)
@@ -119,10 +120,11 @@ func (s *Server) Outages() []Outage {
 			Name:   "the server shuts down (57P03)",
 			Reason: db.ShuttingDown,
 			Begin: func() {
+				// the server waits until this session ends, and accepts no other session
 				admin := Connect(
 					s.t,
 					s.administration(),
-				) // the server waits until this session ends, and accepts no other session
+				)
 				s.signalMain(syscall.SIGTERM)
 				s.awaitRefusal()
 				s.endSessions(admin)
