@@ -30,7 +30,7 @@ type codeWidth struct {
 	wideComments    []string
 }
 
-func TestCodeCanBeReadWithoutTurningTheHead(t *testing.T) {
+func TestLines_AtMost110ColumnsAndOneKeyALine(t *testing.T) {
 	t.Parallel()
 	var w codeWidth
 	for _, file := range allGoFiles(t) {

@@ -296,15 +296,13 @@ func (g gateway) admit(ctx context.Context, reports int) (share *hostShare, rele
 }
 
 func tooManyReports(what string, limit int) error {
-	e := osapi.Fault(
+	return osapi.Fault(
 		http.StatusTooManyRequests,
 		"",
 		"More than %d %s are being processed. Send the request again.",
 		limit,
 		what,
-	)
-	e.RetryAfter = 1
-	return e
+	).RetryIn(1)
 }
 
 // reportPort writes the reports about one port. The parameter `indexes` contains the indexes of the port's

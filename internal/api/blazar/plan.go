@@ -70,23 +70,17 @@ type runningPlans struct {
 }
 
 // begin returns a 429 while another plan of the caller's project is being made, because a plan needs much
-// more time than other requests. The caller of begin must call end when the plan is made. A caller without a
-// project counts as a project of its own.
+// more time than other requests. The caller of begin must call end when the plan is made.
 func (p *runningPlans) begin(c identity.Caller) (end func(), err error) {
-	name := "project " + c.Project
-	if c.Project == "" {
-		name = "user " + c.User
-	}
+	name := osapi.ProjectName(c)
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.projects[name] {
-		e := osapi.Fault(
+		return nil, osapi.Fault(
 			http.StatusTooManyRequests,
 			"",
 			"Another plan of the project is being made. Try again later.",
-		)
-		e.RetryAfter = 1
-		return nil, e
+		).RetryIn(1)
 	}
 	if p.projects == nil {
 		p.projects = map[string]bool{}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"berth/internal/api/osapi"
-
 	"berth/internal/text"
 )
 

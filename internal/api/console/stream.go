@@ -20,13 +20,11 @@ const streamWriteTimeout = 30 * time.Second
 func (c *handler) stream(r *http.Request, key string, render render) (int, any, error) {
 	changed, current, leave, ok := c.Live.watch(key, render)
 	if !ok {
-		e := osapi.Fault(
+		return 0, nil, osapi.Fault(
 			http.StatusServiceUnavailable,
 			"",
 			"The console has as many live pages as it can have. Reload the page to see its present state.",
-		)
-		e.RetryAfter = 30
-		return 0, nil, e
+		).RetryIn(30)
 	}
 	seen := r.Header.Get("Last-Event-ID")
 	if seen == "" {

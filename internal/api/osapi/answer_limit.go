@@ -25,9 +25,9 @@ var answerMemory = semaphore.NewWeighted(maxAnswerBytes)
 
 // encodeAnswer encodes the body of an answer. If the answer is large, encodeAnswer counts its memory until
 // the caller calls `release`, because a client can have many answers that it does not read. If too much
-// memory is in use, by all answers or by those of the client, encodeAnswer returns a 503 or a 429. A request
-// that may have changed something is never refused; and answers without credentials are small, or share their
-// memory.
+// memory is in use, by all answers or by those of the client, encodeAnswer returns a 503 or a 429. The answer
+// to a request that may have changed something is never refused, and neither is one without credentials: such
+// answers are small, or share their memory.
 func encodeAnswer(r *http.Request, body any) (encoded any, release func(), err error) {
 	raw, ok := body.([]byte)
 	if _, stream := body.(Stream); body == nil || stream {
@@ -42,40 +42,24 @@ func encodeAnswer(r *http.Request, body any) (encoded any, release func(), err e
 	if n <= smallAnswer || r.Method != http.MethodGet || identity.From(r.Context()).User == "" {
 		return raw, func() {}, nil
 	}
-	of := answerSharesOf(r)
+	of := clientShares(r, "answers", maxClientAnswers)
 	switch {
 	case !shares.tryAcquire(of, n):
-		e := Fault(
+		return nil, func() {}, Fault(
 			http.StatusTooManyRequests,
 			"",
 			"This client does not read other answers. Read them, and try again.",
-		)
-		e.RetryAfter = 1
-		return nil, func() {}, e
+		).RetryIn(1)
 	case !answerMemory.TryAcquire(n):
 		shares.release(of, n)
-		e := Fault(
+		return nil, func() {}, Fault(
 			http.StatusServiceUnavailable,
 			"",
 			"The server sends too many large answers at the same time. Try again later.",
-		)
-		e.RetryAfter = 1
-		return nil, func() {}, e
+		).RetryIn(1)
 	}
 	return raw, func() {
 		answerMemory.Release(n)
 		shares.release(of, n)
 	}, nil
-}
-
-// answerSharesOf returns the shares of an answer. Administrators and services have none, as in bodySharesOf.
-func answerSharesOf(r *http.Request) []share {
-	switch c := identity.From(r.Context()); {
-	case c.AdminOrService():
-		return nil
-	case c.AgentHost != "":
-		return []share{{"answers for the host " + c.AgentHost, maxClientAnswers}}
-	default:
-		return []share{{"answers for the " + projectName(c), maxClientAnswers}}
-	}
 }

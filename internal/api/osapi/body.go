@@ -45,7 +45,6 @@ func Body(r *http.Request) ([]byte, error) {
 // client use its part of the memory limit, and otherwise a 400 with the given message.
 func BodyError(err error, message string) *Error {
 	var tooLarge *http.MaxBytesError
-	var e *Error
 	switch {
 	case errors.As(err, &tooLarge):
 		return Fault(
@@ -55,22 +54,20 @@ func BodyError(err error, message string) *Error {
 			tooLarge.Limit,
 		)
 	case errors.Is(err, errBodiesFull):
-		e = Fault(
+		return Fault(
 			http.StatusServiceUnavailable,
 			"",
 			"The server reads too many requests at the same time. Try again later.",
-		)
+		).RetryIn(1)
 	case errors.Is(err, errShareFull):
-		e = Fault(
+		return Fault(
 			http.StatusTooManyRequests,
 			"",
 			"The server already reads other large requests of this client. Try again later.",
-		)
+		).RetryIn(1)
 	default:
 		return Fault(http.StatusBadRequest, "", "%s", message)
 	}
-	e.RetryAfter = 1
-	return e
 }
 
 // Decode reads the request's body as one JSON value into v, a struct or a map. If the body contains malformed

@@ -23,17 +23,17 @@ var errBodiesFull = errors.New("the bodies of other requests use the whole memor
 // Parts of maxBodyBytes. They are small enough that a client that does not end its bodies leaves memory for
 // others.
 const (
-	maxClientBytes  = 4 << 20   // for all bodies of a project, or of the agents of a host
-	maxOpenBytes    = 1 << 20   // for all bodies of requests without credentials
-	maxAddressBytes = 128 << 10 // for all bodies of requests without credentials from one address
-	maxOpenBody     = 16 << 10  // for one body of a request without credentials: the form with a token
+	maxClientBodies  = 4 << 20   // for all bodies of a project, or of the agents of a host
+	maxOpenBodies    = 1 << 20   // for all bodies of requests without credentials
+	maxAddressBodies = 128 << 10 // for all bodies of requests without credentials from one address
+	maxOpenBody      = 16 << 10  // for one body of a request without credentials: the form with a token
 )
 
 // errShareFull means that the bodies of other requests of the same client already use the client's part of
 // the memory.
 var errShareFull = errors.New("the bodies of other requests of the client use its part of the memory limit")
 
-// share is a part of the memory of all bodies that one client, or one group of clients, may use.
+// share is a part of a limited memory that one client, or one group of clients, may use.
 type share struct {
 	name  string
 	limit int64
@@ -72,25 +72,32 @@ func (t *shareTable) release(of []share, n int64) {
 	}
 }
 
-// bodySharesOf returns the shares of a request, and the maximum size of its body. Administrators and services
-// have no share, because a service sends the requests of many projects.
+// bodySharesOf returns the shares of a request, and the maximum size of its body.
 func (a *API) bodySharesOf(r *http.Request, route *Route) (of []share, limit int64) {
 	limit = MaxBody
 	if route.LargeBody {
 		limit = MaxBatch
 	}
-	c := identity.From(r.Context())
 	switch client := ClientOf(a.clientIP(r)); {
 	case route.Open && client.IsValid():
-		return []share{{"open", maxOpenBytes}, {"address " + client.String(), maxAddressBytes}}, maxOpenBody
+		return []share{{"open", maxOpenBodies}, {"address " + client.String(), maxAddressBodies}}, maxOpenBody
 	case route.Open:
-		return []share{{"open", maxOpenBytes}}, maxOpenBody
-	case c.AdminOrService():
-		return nil, limit
-	case c.AgentHost != "":
-		return []share{{"host " + c.AgentHost, maxClientBytes}}, limit
+		return []share{{"open", maxOpenBodies}}, maxOpenBody
 	default:
-		return []share{{projectName(c), maxClientBytes}}, limit
+		return clientShares(r, "bodies", maxClientBodies), limit
+	}
+}
+
+// clientShares returns the share that the caller of a request has of the memory for bodies or answers.
+// Administrators and services have none, because a service sends the requests of many projects.
+func clientShares(r *http.Request, of string, limit int64) []share {
+	switch c := identity.From(r.Context()); {
+	case c.AdminOrService():
+		return nil
+	case c.AgentHost != "":
+		return []share{{of + " of host " + c.AgentHost, limit}}
+	default:
+		return []share{{of + " of " + ProjectName(c), limit}}
 	}
 }
 

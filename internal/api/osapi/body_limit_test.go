@@ -195,7 +195,7 @@ func TestBody_OneClientLeavesMemoryForOthers(t *testing.T) {
 func TestBody_ShareOfAClient(t *testing.T) {
 	api, end := bodyReader(), make(chan struct{})
 	var begun, ended sync.WaitGroup
-	for range maxClientBytes / MaxBody {
+	for range maxClientBodies / MaxBody {
 		begun.Add(1)
 		once := sync.OnceFunc(begun.Done)
 		ended.Go(func() {

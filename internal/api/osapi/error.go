@@ -31,6 +31,12 @@ func Fault(status int, typ, format string, args ...any) *Error {
 	return &Error{Status: status, Type: typ, Message: fmt.Sprintf(format, args...)}
 }
 
+// RetryIn sets the seconds after which the client may repeat the request, and returns the error.
+func (e *Error) RetryIn(seconds int) *Error {
+	e.RetryAfter = seconds
+	return e
+}
+
 // maxMessage is the maximum length of an error message, in characters. It is necessary because some error
 // messages repeat client input of any length.
 const maxMessage = 2048

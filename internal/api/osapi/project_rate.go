@@ -23,7 +23,7 @@ func (l *ProjectRate) check(c identity.Caller, prefix string) error {
 	if l == nil || c.AdminOrService() || c.AgentHost != "" {
 		return nil
 	}
-	wait := l.buckets.take(projectName(c), l.PerSecond, l.Burst, l.Now())
+	wait := l.buckets.take(ProjectName(c), l.PerSecond, l.Burst, l.Now())
 	if wait == 0 {
 		return nil
 	}
@@ -31,9 +31,9 @@ func (l *ProjectRate) check(c identity.Caller, prefix string) error {
 	return tooFast("The project sends", l.PerSecond, wait)
 }
 
-// projectName returns the name under which the project of a caller counts for limits. A caller without a
+// ProjectName returns the name under which the project of a caller counts for limits. A caller without a
 // project counts as a project of its own.
-func projectName(c identity.Caller) string {
+func ProjectName(c identity.Caller) string {
 	if c.Project == "" {
 		return "user " + c.User
 	}
