@@ -32,7 +32,7 @@ func (s *Store) replaceAllocations(ctx context.Context, writes []inventory.Consu
 	w.recorder = db.RecorderOf(ctx)
 	ctx = db.WithRecorder(ctx, nil) // a transaction may contain the writes of several requests
 	var err error
-	if w.locksOneProvider() {
+	if w.allocatesFromOneProvider() {
 		if _, err = s.groupCommit.Do(ctx, w); ctx.Err() != nil {
 			err = db.Abandoned(err, errors.Is(err, coalesce.ErrBegun))
 		}

@@ -278,3 +278,42 @@ func countAttempts(t *testing.T, db *pgx.Conn) int {
 	}
 	return n
 }
+
+func TestLockOrder_ProvidersOfCurrentAllocationsBeforeTheirInventories(t *testing.T) {
+	t.Parallel()
+	const consumer = "11111111-1111-4111-8111-111111111111"
+	for name, write := range map[string]func(s *store.Store, to string) error{
+		"move to another provider": func(s *store.Store, to string) error {
+			w := storetest.VCPUs(consumer, to, 1, inventory.ExpectGeneration(1))
+			return s.Inventory.PutAllocations(t.Context(), w)
+		},
+		"allocations for nobody": func(s *store.Store, _ string) error {
+			w := storetest.NoAllocations(consumer, inventory.ExpectGeneration(1))
+			return s.Inventory.PutAllocations(t.Context(), w)
+		},
+		"deletion of the consumer": func(s *store.Store, _ string) error {
+			return s.Inventory.DeleteAllocations(t.Context(), consumer)
+		},
+		"reshape": func(s *store.Store, to string) error {
+			w := storetest.VCPUs(consumer, to, 1, inventory.ExpectGeneration(1))
+			return s.Inventory.Reshape(t.Context(), inventory.Reshape{Writes: []inventory.ConsumerWrite{w}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.URL(t)
+			s := storetest.Open(t, url)
+			vcpus := map[string]inventory.Inventory{"VCPU": inventory.NewInventory(1)}
+			from, to := storetest.AddHost(t, s, "from", vcpus), storetest.AddHost(t, s, "to", vcpus)
+			storetest.Allocate(t, s, storetest.VCPUs(consumer, from, 1, inventory.ExpectAbsent()))
+
+			err := storetest.NewRival(t, url).RunAgainst(func() error { return write(s, to) },
+				`select from provider where name = 'from' for update`,
+				`select from inventory for update nowait`)
+
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,7 +1,6 @@
 package inventorystore
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -13,7 +12,7 @@ import (
 // queueReads queues the statements that lock the consumers, then lock the providers, and then read the rows
 // that the checks need.
 func (t *allocationTx) queueReads(batch *pgx.Batch) {
-	var consumers, existing, absent, deleted []string
+	var consumers, existing, absent []string
 	for _, w := range t.writes {
 		for _, c := range w.Writes {
 			consumers = append(consumers, c.Consumer)
@@ -21,9 +20,6 @@ func (t *allocationTx) queueReads(batch *pgx.Batch) {
 				absent = append(absent, c.Consumer)
 			} else {
 				existing = append(existing, c.Consumer)
-			}
-			if len(c.Allocations) == 0 {
-				deleted = append(deleted, c.Consumer)
 			}
 		}
 	}
@@ -33,7 +29,7 @@ func (t *allocationTx) queueReads(batch *pgx.Batch) {
 		where uuid = any($1)
 		order by uuid
 		for no key update`, consumers).Query(t.readConsumers)
-	t.queueProviders(batch, deleted)
+	t.queueProviders(batch, existing, absent)
 	// A write that expects no consumer is rejected if the consumer exists, unless the consumer has no project
 	// and user. Of the consumers that a write expects not to exist, this query therefore reads only those
 	// without project and user.
@@ -57,31 +53,28 @@ const hasUUIDOrConsumer = `
 			join allocation a on a.consumer_id = c.id
 			where c.uuid = any($2)))`
 
-// queueProviders queues the statement that locks the providers of the new allocations and of the deleted
-// consumers' allocations. In a standalone transaction with a single provider, the update that increments the
-// provider's generation also locks the provider. Locking with the update saves a statement, because most
-// writes are allowed and need the increment of the generation anyway.
-func (t *allocationTx) queueProviders(batch *pgx.Batch, deleted []string) {
-	const lock = `
-		select uuid, id, generation
-		from provider
-		where %s
-		order by id
-		for no key update`
+// queueProviders queues the statement that locks the providers of the new allocations and of the consumers'
+// current allocations, whose inventories the deletion of these allocations updates. In a standalone
+// transaction with a single provider and only new consumers, the update that increments the provider's
+// generation also locks the provider. Locking with the update saves a statement, because most writes are
+// allowed and need the increment of the generation anyway.
+func (t *allocationTx) queueProviders(batch *pgx.Batch, existing, absent []string) {
 	uuids := t.newProviders()
-	switch {
-	case len(deleted) > 0:
-		batch.Queue(fmt.Sprintf(lock, hasUUIDOrConsumer), uuids, deleted).Query(t.readProviders)
-	case t.standalone && len(uuids) == 1:
+	if t.standalone && len(uuids) == 1 && len(existing) == 0 {
 		t.incremented = 1
 		batch.Queue(`
 			update provider
 			set generation = generation + 1, updated_at = now()
 			where uuid = $1
 			returning uuid, id, generation - 1`, uuids[0]).Query(t.readProviders)
-	default:
-		batch.Queue(fmt.Sprintf(lock, `uuid = any($1)`), uuids).Query(t.readProviders)
+		return
 	}
+	batch.Queue(`
+		select uuid, id, generation
+		from provider
+		where `+hasUUIDOrConsumer+`
+		order by id
+		for no key update`, uuids, slices.Concat(existing, absent)).Query(t.readProviders)
 }
 
 // newProviders returns the UUIDs of the providers of the new allocations, sorted.

@@ -49,9 +49,9 @@ func (w *AllocationWrite) consumers() []string {
 	return all
 }
 
-// locksOneProvider reports whether the write locks exactly one provider. A write that deletes a consumer may
-// lock several providers, because the consumer may have allocations from several providers.
-func (w *AllocationWrite) locksOneProvider() bool {
+// allocatesFromOneProvider reports whether the write deletes no consumer and all its new allocations are from
+// one provider.
+func (w *AllocationWrite) allocatesFromOneProvider() bool {
 	deletes := slices.ContainsFunc(
 		w.Writes,
 		func(c inventory.ConsumerWrite) bool { return len(c.Allocations) == 0 },

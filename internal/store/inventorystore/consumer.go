@@ -16,9 +16,21 @@ import (
 // DeleteAllocations returns db.ErrNotFound if the consumer does not exist.
 func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
 	const statement = `
-		with deleted as (
-			delete from consumer
+		with locked_consumer as (
+			select id
+			from consumer
 			where uuid = $1
+			for update), locked_provider as (
+			select id
+			from provider
+			where id = any (array(
+				select provider_id
+				from allocation
+				where consumer_id in (select id from locked_consumer)))
+			order by id
+			for no key update), deleted as (
+			delete from consumer
+			where id in (select id from locked_consumer) and (select count(*) from locked_provider) >= 0
 			returning uuid, generation), recorded as (
 			insert into generation_change (actor, cause, consumer, consumer_from)
 			select $2, $3, uuid, generation

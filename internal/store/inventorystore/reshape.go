@@ -131,25 +131,23 @@ func providersWhere(
 type reshapeTx struct {
 	inventory.Reshape
 	tx db.Tx
-	// providers of the inventories, of the new allocations and of the deleted consumers' allocations
+	// providers of the inventories, of the new allocations and of the consumers' current allocations
 	providers map[string]LockedProvider
 }
 
 // lockReshape locks the consumers and then the providers of a reshape. If a consumer or provider does not
 // have the generation that the reshape request expects, lockReshape returns a fault.
 func lockReshape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*reshapeTx, error) {
-	var deleted []string
-	for _, w := range shape.Writes {
-		if len(w.Allocations) == 0 {
-			deleted = append(deleted, w.Consumer)
-		}
+	consumers := make([]string, len(shape.Writes))
+	for i, w := range shape.Writes {
+		consumers[i] = w.Consumer
 	}
 	if err := lockConsumers(ctx, tx, shape.Writes); err != nil {
 		return nil, err
 	}
 	locked, err := providersWhere(ctx, tx, hasUUIDOrConsumer+`
 		order by id
-		for no key update`, append(shape.InventoryProviders(), shape.AllocationProviders()...), deleted)
+		for no key update`, append(shape.InventoryProviders(), shape.AllocationProviders()...), consumers)
 	if err != nil {
 		return nil, err
 	}
