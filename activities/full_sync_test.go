@@ -318,9 +318,7 @@ func TestAudit_ComparesEveryTypeAndSkipsPendingObjects(t *testing.T) {
 	m.createEveryType(m.createNetworks(1)[0])
 	m.drainJournal()
 	// the entry of this router is pending
-	m.recordChanges(
-		newChange(journal.Create, "router", uuid.NewString(), nil),
-	)
+	m.recordChanges(newChange(journal.Create, "router", uuid.NewString(), nil))
 	m.checkInSync()
 	if err := m.odl.LoseAll(); err != nil {
 		t.Fatal(err)

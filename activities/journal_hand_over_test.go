@@ -46,9 +46,7 @@ func TestTryEntry_StartsTheWorkflowsOfUnblockedEntries(t *testing.T) {
 			t.Parallel()
 			m := newMirrorFixture(t)
 			// the entries 1 to 4: the network, its subnet and two ports that wait for both
-			m.createNetworks(
-				1,
-			)
+			m.createNetworks(1)
 			if tt.status != 0 {
 				m.odl.InjectFaults(odltest.Fault{Status: tt.status})
 			}

@@ -49,9 +49,7 @@ func (a *Activities) readLeases(ctx context.Context, ids []uuid.UUID) (map[uuid.
 // stores every lease that ReadLease returns.
 func (a *Activities) withOperatorSettings(l lease.Lease) lease.Lease {
 	// other callers share the same lease
-	l.CloudRetryTime, l.Reservations = a.CloudRetryTime, slices.Clone(
-		l.Reservations,
-	)
+	l.CloudRetryTime, l.Reservations = a.CloudRetryTime, slices.Clone(l.Reservations)
 	for i := range l.Reservations {
 		r := &l.Reservations[i]
 		r.ReservationDraft = lease.ReservationDraft{Type: r.Type, BeforeEnd: a.beforeEndAction(*r)}

@@ -19,12 +19,10 @@ func (a *Activities) StepRun(ctx context.Context, kind string) (contract.RunProg
 	r, err := a.Store.Mirror.OpenRun(ctx, kind)
 	if err != nil || r.ID == 0 {
 		return contract.RunProgress{
-				Idle:     true,
-				State:    "idle",
-				Sentence: "No " + kind + " is open.",
-			}, classify(
-				err,
-			)
+			Idle:     true,
+			State:    "idle",
+			Sentence: "No " + kind + " is open.",
+		}, classify(err)
 	}
 	if pause, err := a.Store.Journal.Paused(ctx); err != nil || pause != nil {
 		return pausedRun(r, pause), classify(err)

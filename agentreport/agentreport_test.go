@@ -23,9 +23,7 @@ const port = "0b0f7f0e-1d9f-4a35-9f0e-8f8a6f3a1b02"
 // port.
 func Example() {
 	// in practice: read from a file
-	key := ed25519.NewKeyFromSeed(
-		[]byte("a seed that the host keeps secret"[:ed25519.SeedSize]),
-	)
+	key := ed25519.NewKeyFromSeed([]byte("a seed that the host keeps secret"[:ed25519.SeedSize]))
 	report := agentreport.Report{Entity: "L2", Host: "cmp-1", Revision: 7}
 	signed := agentreport.Sign(key, port, report, time.Date(2030, 1, 31, 10, 0, 0, 0, time.UTC))
 	payload, err := json.Marshal(signed)

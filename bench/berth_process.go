@@ -70,9 +70,7 @@ func (s *stack) boot(ctx context.Context, a *api) error {
 	}
 	a.kill = func() {
 		// after SIGSTOP, the process cannot shut down gracefully before it gets SIGKILL
-		_ = cmd.Process.Signal(
-			syscall.SIGSTOP,
-		)
+		_ = cmd.Process.Signal(syscall.SIGSTOP)
 		stop()
 		_ = cmd.Process.Kill()
 		<-ended

@@ -51,13 +51,11 @@ func (p *portFigure) deleteDuringSignals(ctx context.Context, pace pace) (sample
 	}
 	took := time.Since(begin)
 	return sample{
-			Count:   1,
-			Seconds: took.Seconds(),
-			CPU:     cpuTimes{},
-			Times:   []time.Duration{took},
-		}, context.Cause(
-			ctx,
-		)
+		Count:   1,
+		Seconds: took.Seconds(),
+		CPU:     cpuTimes{},
+		Times:   []time.Duration{took},
+	}, context.Cause(ctx)
 }
 
 // signalUntilClosed signals a port at a constant rate. signalUntilClosed stops and closes the channel at the

@@ -223,9 +223,7 @@ func whyRetrying(l lease.Lease, t reservationTask, lastError error, now time.Tim
 		Waiting:   []contract.Waiting{{For: party, Since: &now, Deadline: &until}},
 		Sentence: fmt.Sprintf(
 			"Lease %s is %s: berth could not %s a reservation, because a call to %s failed; retries end at %s. Last error: %s.",
-			displayName(
-				l,
-			),
+			displayName(l),
 			l.Status,
 			t.name,
 			lease.PartyName(party),

@@ -72,9 +72,7 @@ func (r Record) Encode() []byte {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	// strings, numbers and a time of this century can always be encoded
-	_ = e.Encode(
-		encodedRecord{FormatTime(r.At), r},
-	)
+	_ = e.Encode(encodedRecord{FormatTime(r.At), r})
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 

@@ -71,9 +71,7 @@ func (n nova) freepoolAggregate(
 	if pool, is = all[freepool]; is {
 		// a copy of the ID, because the shared call may still read it after this function has overwritten
 		// `pool`
-		id := strconv.Itoa(
-			pool.ID,
-		)
+		id := strconv.Itoa(pool.ID)
 		pool, err = n.pools.Do(ctx, func(ctx context.Context) (aggregates.Aggregate, error) {
 			var one struct{ Aggregate aggregate }
 			_, err := n.client.Get(ctx, n.client.ServiceURL("os-aggregates", id), &one, nil)

@@ -46,14 +46,12 @@ func (c *Cloud) Hypervisors(ctx context.Context) ([]lease.Hypervisor, error) {
 	all := make([]lease.Hypervisor, len(list.Hypervisors))
 	for i, h := range list.Hypervisors {
 		all[i] = lease.Hypervisor{
-			ID:       plainText(h.ID),
-			Hostname: h.Hostname,
-			Service:  h.Service.Host,
-			Type:     h.Type,
-			Version:  h.Version,
-			CPUInfo: plainText(
-				h.CPUInfo,
-			),
+			ID:               plainText(h.ID),
+			Hostname:         h.Hostname,
+			Service:          h.Service.Host,
+			Type:             h.Type,
+			Version:          h.Version,
+			CPUInfo:          plainText(h.CPUInfo),
 			AvailabilityZone: zones[h.Service.Host],
 			Up:               h.State == "up" && h.Status == "enabled",
 		}

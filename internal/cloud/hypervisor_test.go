@@ -73,9 +73,7 @@ func TestHypervisors_WithTheirComputeServices(t *testing.T) {
 	s.expectHypervisors(want)
 
 	// Hypervisors must not return the availability zone of the reservation as the zone of the host
-	s.apply(
-		hostsClaim("a"),
-	)
+	s.apply(hostsClaim("a"))
 	want[0].AvailabilityZone = ""
 	s.expectHypervisors(want)
 }

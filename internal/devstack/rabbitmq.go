@@ -240,12 +240,10 @@ func (r *RabbitMQ) writeCertificate() error {
 	}
 	now := time.Now()
 	of := &x509.Certificate{
-		SerialNumber: big.NewInt(now.UnixNano()),
-		Subject:      pkix.Name{CommonName: "berth"},
-		DNSNames:     []string{"localhost"},
-		NotBefore: now.Add(
-			-time.Hour,
-		),
+		SerialNumber:          big.NewInt(now.UnixNano()),
+		Subject:               pkix.Name{CommonName: "berth"},
+		DNSNames:              []string{"localhost"},
+		NotBefore:             now.Add(-time.Hour),
 		NotAfter:              now.AddDate(1, 0, 0),
 		IsCA:                  true,
 		BasicConstraintsValid: true,

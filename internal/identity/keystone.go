@@ -109,13 +109,11 @@ func NewKeystone(s Service) (*Keystone, error) {
 		http:     client,
 		timeout:  keystoneTimeout,
 		now:      time.Now,
-		valid: newVerdicts(
-			maxVerdicts,
-		),
-		invalid: newVerdicts(maxVerdicts),
-		queue:   newValidationQueue(maxRunning, maxQueued),
-		clients: newAddressLimit(maxPerAddress, maxVerdicts),
-		breaker: newBreaker(probeInterval),
+		valid:    newVerdicts(maxVerdicts),
+		invalid:  newVerdicts(maxVerdicts),
+		queue:    newValidationQueue(maxRunning, maxQueued),
+		clients:  newAddressLimit(maxPerAddress, maxVerdicts),
+		breaker:  newBreaker(probeInterval),
 	}, nil
 }
 

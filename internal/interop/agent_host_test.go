@@ -120,9 +120,7 @@ func (h *agentHost) command(name string, args ...string) *exec.Cmd {
 		}
 		return strings.Join(folders, ":")
 	}
-	path := h.file(
-		"bin",
-	) + ":" + under(
+	path := h.file("bin") + ":" + under(
 		"usr/bin",
 		"usr/sbin",
 		"usr/lib/openvswitch-switch",

@@ -101,9 +101,7 @@ var collections = []collection{
 			4,
 		) + `","floating_ip_address":"10.0.0.30","port_id":"` + sharedID(
 			6,
-		) + `","fixed_ip_address":"10.0.0.9","router_id":"` + sharedID(
-			7,
-		) + `","status":"ACTIVE"`,
+		) + `","fixed_ip_address":"10.0.0.9","router_id":"` + sharedID(7) + `","status":"ACTIVE"`,
 		`"floating_network_id":"` + sharedID(4) + `","floating_ip_address":"10.0.0.30","status":"DOWN"`,
 	},
 	{
@@ -139,18 +137,14 @@ var collections = []collection{
 		"flowclassifiers",
 		`"name":"f","ethertype":"IPv4","protocol":"tcp","source_port_range_min":1,"source_port_range_max":2,"destination_port_range_min":3,"destination_port_range_max":4,"source_ip_prefix":"10.0.0.0/24","destination_ip_prefix":"10.1.0.0/24","logical_source_port":"` + sharedID(
 			6,
-		) + `","logical_destination_port":"` + sharedID(
-			8,
-		) + `","l7_parameters":{}`,
+		) + `","logical_destination_port":"` + sharedID(8) + `","l7_parameters":{}`,
 		`"name":"g","ethertype":"IPv6"`,
 	},
 	{
 		"sfc/portpairs",
 		"portpair",
 		"portpairs",
-		`"name":"p","ingress":"` + sharedID(
-			6,
-		) + `","egress":"` + sharedID(
+		`"name":"p","ingress":"` + sharedID(6) + `","egress":"` + sharedID(
 			8,
 		) + `","service_function_parameters":{"correlation":"mpls"}`,
 		`"name":"q","ingress":"` + sharedID(8) + `","egress":"` + sharedID(6) + `"`,
@@ -166,13 +160,9 @@ var collections = []collection{
 		"sfc/portchains",
 		"portchain",
 		"portchains",
-		`"name":"c","port_pair_groups":["` + sharedID(
-			11,
-		) + `","` + sharedID(
+		`"name":"c","port_pair_groups":["` + sharedID(11) + `","` + sharedID(
 			12,
-		) + `"],"flow_classifiers":["` + sharedID(
-			13,
-		) + `"],"chain_parameters":{"correlation":"mpls"}`,
+		) + `"],"flow_classifiers":["` + sharedID(13) + `"],"chain_parameters":{"correlation":"mpls"}`,
 		`"name":"d","port_pair_groups":[],"flow_classifiers":[]`,
 	},
 	{
@@ -181,9 +171,7 @@ var collections = []collection{
 		"bgpvpns",
 		`"name":"b","type":"l3","admin_state_up":true,"route_targets":["64512:1"],"import_targets":["64512:2"],"export_targets":["64512:3"],"route_distinguishers":["64512:4"],"networks":["` + sharedID(
 			4,
-		) + `"],"routers":["` + sharedID(
-			7,
-		) + `"]`,
+		) + `"],"routers":["` + sharedID(7) + `"]`,
 		`"name":"c","type":"l3","networks":[],"routers":[]`,
 	},
 	{
@@ -192,9 +180,7 @@ var collections = []collection{
 		"loadbalancers",
 		`"name":"l","admin_state_up":true,"vip_address":"10.0.0.40","vip_subnet_id":"` + sharedID(
 			5,
-		) + `","vip_port_id":"` + sharedID(
-			6,
-		) + `"`,
+		) + `","vip_port_id":"` + sharedID(6) + `"`,
 		`"name":"m","admin_state_up":false,"vip_address":"10.0.0.40","vip_subnet_id":"` + sharedID(5) + `"`,
 	},
 	{

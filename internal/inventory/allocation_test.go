@@ -63,9 +63,7 @@ func TestCheckCapacity_CountsAllWritesTogether(t *testing.T) {
 		return writes
 	}
 	// the capacity is 5.5
-	fractional := inventoryWith(
-		func(i *inventory.Inventory) { i.AllocationRatio = 0.55 },
-	)
+	fractional := inventoryWith(func(i *inventory.Inventory) { i.AllocationRatio = 0.55 })
 	for name, tc := range map[string]struct {
 		capacity inventory.Capacity
 		writes   []inventory.ConsumerWrite

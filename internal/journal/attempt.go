@@ -100,9 +100,7 @@ func (a *Attempt) handleNested(got Response) {
 	e := a.entry
 	e.Operation = Update
 	// the controller returns the objects in the envelope of a list
-	e.Object.Type = ListKey(
-		NestedType(e.Object.Type),
-	)
+	e.Object.Type = ListKey(NestedType(e.Object.Type))
 	o := Evaluate(e, got, a.maxFailures)
 	if got.Failure == "" && got.Status == http.StatusConflict {
 		o = Outcome{Kind: OutcomeDone}

@@ -94,9 +94,7 @@ func TestChange_KeepsReferencesThatItsObjectNoLongerHas(t *testing.T) {
 	before, err := Change{
 		Object: Ref{"floatingip", "f"},
 		Data:   []byte(`{"floating_network_id":"n","port_id":"p","router_id":"r"}`),
-	}.WithReferences(
-		nil,
-	)
+	}.WithReferences(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,9 +102,7 @@ func TestChange_KeepsReferencesThatItsObjectNoLongerHas(t *testing.T) {
 	after, err := Change{
 		Object: Ref{"floatingip", "f"},
 		Data:   []byte(`{"floating_network_id":"n","port_id":null,"router_id":null}`),
-	}.WithReferences(
-		&before,
-	)
+	}.WithReferences(&before)
 
 	if err != nil || refList(after.Parents) != "network n" || refList(after.Mentioned) != "port p, router r" {
 		t.Errorf(

@@ -181,9 +181,7 @@ func TestPickResources_PrefersHeldThenNeverReserved(t *testing.T) {
 		Min:                1,
 		Max:                1,
 		ResourceProperties: `["=","$gpu","1"]`,
-	}, all, nil); kindOf(
-		err,
-	) != MalformedRequirements {
+	}, all, nil); kindOf(err) != MalformedRequirements {
 		t.Errorf(
 			"require a property that no device has: got %v, want a fault of kind MalformedRequirements",
 			err,

@@ -65,9 +65,7 @@ func NewNetwork(id uuid.UUID, c NetworkChange) Network {
 		Type:         VXLAN,
 		Tags:         []string{},
 		ZoneHints:    []string{},
-	}.With(
-		c,
-	)
+	}.With(c)
 }
 
 // ZoneNotFound returns the fault for an availability zone that no DHCP agent reports.

@@ -198,9 +198,7 @@ func (n *Nova) requestOnce(
 	}
 	defer func() { _ = resp.Body.Close() }()
 	// the status is enough, so a truncated body is no error
-	answer, _ := io.ReadAll(
-		io.LimitReader(resp.Body, maxBody),
-	)
+	answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	return resp.StatusCode, answer, nil
 }
 

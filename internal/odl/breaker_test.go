@@ -92,9 +92,7 @@ func TestBreaker_ProbesAgainAfterLostProbe(t *testing.T) {
 	c.at = c.at.Add(defaultProbeInterval)
 	if wait, _ := b.admit(t.Context()); wait != 0 {
 		// the sender of this probe dies and reports no result
-		t.Fatal(
-			"admit a probe after probeInterval: got a wait, want none",
-		)
+		t.Fatal("admit a probe after probeInterval: got a wait, want none")
 	}
 	c.at = c.at.Add(defaultProbeInterval)
 	if wait, _ := b.admit(t.Context()); wait != 0 {

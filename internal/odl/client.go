@@ -100,9 +100,7 @@ func New(c Config) (*Client, error) {
 	switch {
 	case err != nil:
 		// the parser's error may contain a password
-		return nil, errors.New(
-			"controller URL: cannot be parsed as a URL",
-		)
+		return nil, errors.New("controller URL: cannot be parsed as a URL")
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
 		return nil, fmt.Errorf("controller URL %q: want http://host:port/path", c.URL)
 	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:

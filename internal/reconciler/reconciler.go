@@ -100,13 +100,9 @@ func (r *Reconciler) runAsLeader(ctx context.Context) {
 	defer r.objects.reset()
 	defer parts.Wait()
 	defer cancel()
-	ended, late, overdue, compare := newEndedSearch(
+	ended, late, overdue, compare := newEndedSearch(r), newLateSearch(
 		r,
-	), newLateSearch(
-		r,
-	), newOverdueLog(
-		r.Overdue,
-	), newComparison(
+	), newOverdueLog(r.Overdue), newComparison(
 		r,
 	)
 	for _, part := range []part{

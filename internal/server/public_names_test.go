@@ -127,9 +127,7 @@ func routeNames(t *testing.T) (names []string) {
 			for method := range operations {
 				names = append(
 					names,
-					"route "+strings.ToUpper(
-						method,
-					)+" "+strings.TrimSuffix(
+					"route "+strings.ToUpper(method)+" "+strings.TrimSuffix(
 						document.Servers[0].URL,
 						"/",
 					)+path,

@@ -85,10 +85,8 @@ func (a authority) issue(t *testing.T, name string) (cert, key []byte) {
 		t.Fatal(err)
 	}
 	return pem.EncodeToMemory(
-			&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw},
-		), pem.EncodeToMemory(
-			&pem.Block{Type: "PRIVATE KEY", Bytes: der},
-		)
+		&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw},
+	), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
 func (a authority) pem() []byte {

@@ -13,9 +13,7 @@ const mark = "…"
 // no character.
 func Excerpt[T ~string | ~[]byte](text T, limit int) string {
 	// enough for a character more than the limit
-	runes := []rune(
-		string(text[:min(len(text), (limit+1)*utf8.UTFMax)]),
-	)
+	runes := []rune(string(text[:min(len(text), (limit+1)*utf8.UTFMax)]))
 	if len(runes) <= limit {
 		return string(runes)
 	}

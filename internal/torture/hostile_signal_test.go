@@ -363,9 +363,7 @@ func TestWorkflowsStartedManually_ChangeNothing(t *testing.T) {
 	}
 	// a workflow that repeats its work without a pause has thousands of events; the workflow of an audit had
 	// 35 events on a busy machine
-	h.checkHistories(
-		100,
-	)
+	h.checkHistories(100)
 }
 
 // addManyBlocks reports more blocks than a port can have, all with long names, and then removes the blocks.

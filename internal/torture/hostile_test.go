@@ -92,9 +92,7 @@ func (a attack) String() string {
 		}
 		return s
 	}
-	return short(
-		fmt.Sprintf("%s %s %v %s", a.method, short(a.path), a.header, a.token),
-	) + " " + short(
+	return short(fmt.Sprintf("%s %s %v %s", a.method, short(a.path), a.header, a.token)) + " " + short(
 		fmt.Sprintf("%q", a.body),
 	)
 }

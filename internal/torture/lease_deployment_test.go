@@ -57,9 +57,7 @@ func (d *leaseDeployment) runSweep() {
 	run, err := d.temporal.ExecuteWorkflow(
 		d.Context(),
 		client.StartWorkflowOptions{ID: contract.MaintenanceID("by hand"),
-			TaskQueue: contract.TaskQueue(
-				contract.Maintenance,
-			)},
+			TaskQueue: contract.TaskQueue(contract.Maintenance)},
 		contract.Maintenance,
 		contract.Input{Key: contract.KeySweep},
 	)

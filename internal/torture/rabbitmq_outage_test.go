@@ -30,9 +30,7 @@ func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 	t.Cleanup(broker.Kill)
 	s, temporal := servertest.SharedDeployment(t)
 	s.Settings = append(s.Settings, "BERTH_RABBITMQ_URL="+broker.URL(0))
-	c, rpcWorkers := s.StartWorker(
-		"api,relay,temporal",
-	), []*servertest.Worker{
+	c, rpcWorkers := s.StartWorker("api,relay,temporal"), []*servertest.Worker{
 		s.StartWorker("rpc"),
 		s.StartWorker("rpc"),
 	}

@@ -123,9 +123,7 @@ func (d *randomDeployment) newProcess(roles string, settings []string) *berthPro
 	p.start()
 	var supervisor sync.WaitGroup
 	// the context ends before the cleanup stops the processes
-	supervisor.Go(
-		func() { p.supervise(d.Context()) },
-	)
+	supervisor.Go(func() { p.supervise(d.Context()) })
 	d.Cleanup(func() {
 		supervisor.Wait()
 		p.kill()

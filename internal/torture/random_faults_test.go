@@ -136,9 +136,7 @@ func (d *randomDeployment) awaitRest(l *ledger, deadline time.Time) []finding {
 	ended, logged := time.Now(), 0
 	for {
 		// an earlier request to pause that got no answer may have taken effect late
-		operator.resume(
-			d.Context(),
-		)
+		operator.resume(d.Context())
 		operator.retryFailed(d.Context())
 		ctx, cancel := context.WithTimeout(d.Context(), 30*time.Second)
 		w, err := d.observe(ctx)

@@ -75,12 +75,10 @@ func (c *leaseClient) create(ctx context.Context) {
 		http.MethodPost,
 		"/reservation/v1/leases",
 		servertest.Object{
-			"name": "lease-" + uuid.NewString(),
-			"start_date": timeIn(
-				start,
-			),
-			"end_date": timeIn(start + c.seconds(3, 15)),
-			"events":   []servertest.Object{},
+			"name":       "lease-" + uuid.NewString(),
+			"start_date": timeIn(start),
+			"end_date":   timeIn(start + c.seconds(3, 15)),
+			"events":     []servertest.Object{},
 			"reservations": []servertest.Object{
 				{
 					"resource_type":         "physical:host",

@@ -23,9 +23,7 @@ func TestSetAsideNote_EveryVerbOfStarterNote(t *testing.T) {
 	api.RegisterAgents()
 	network := api.CreateNetwork("blue")
 	api.CreateSubnet(network)
-	one, other := contract.PortID(
-		api.Create("port", servertest.PortBody(network)),
-	), contract.PortID(
+	one, other := contract.PortID(api.Create("port", servertest.PortBody(network))), contract.PortID(
 		api.Create("port", servertest.PortBody(network)),
 	)
 	if waiting := api.Starter("note", "list", "--state", "waiting"); !strings.Contains(waiting, one) ||

@@ -56,13 +56,9 @@ func newLeaseView(o cli.Object) leaseView {
 	all, _ = cli.Objects(o["events"])
 	for _, e := range all {
 		kind := fmt.Sprint(e["event_type"])
-		v.events[kind], v.due[kind], v.updated[kind] = fmt.Sprint(
-			e["status"],
-		), fmt.Sprint(
+		v.events[kind], v.due[kind], v.updated[kind] = fmt.Sprint(e["status"]), fmt.Sprint(
 			e["time"],
-		), fmt.Sprint(
-			e["updated_at"],
-		)
+		), fmt.Sprint(e["updated_at"])
 	}
 	return v
 }

@@ -133,13 +133,9 @@ func listHostReservations(
 			if !found || !r.start.Before(w.until) || !r.end.After(w.from) {
 				continue
 			}
-			r.leaseName, r.project, r.status = Leases.DisplayName(
-				l,
-			), fmt.Sprint(
+			r.leaseName, r.project, r.status = Leases.DisplayName(l), fmt.Sprint(
 				l["project_id"],
-			), fmt.Sprint(
-				l["status"],
-			)
+			), fmt.Sprint(l["status"])
 			all = append(all, r)
 		}
 	}

@@ -98,9 +98,7 @@ func checkPolicy(f *pflag.FlagSet) cli.Action {
 			s.Output.Writer,
 			cli.Sanitize(
 				fmt.Sprintf("%s %s", verdict(answer.Allowed), answer.Rule),
-			)+"\n"+answer.Explanation.lines(
-				"  ",
-			),
+			)+"\n"+answer.Explanation.lines("  "),
 		)
 		return err
 	}

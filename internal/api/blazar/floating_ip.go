@@ -44,9 +44,7 @@ func (b *handler) listAddresses(r *http.Request) (int, any, error) {
 			return b.Store.FloatingIP(ctx, id)
 		},
 		view: func(a lease.ReservableFloatingIP) any { return addressViewOf(a) },
-	}.answer(
-		r,
-	)
+	}.answer(r)
 }
 
 func (b *handler) createAddress(r *http.Request) (int, any, error) {
@@ -78,9 +76,7 @@ func (b *handler) createAddress(r *http.Request) (int, any, error) {
 	}
 	v := addressViewOf(a)
 	// as in Blazar, only this answer formats created_at like the dates of a lease
-	v.CreatedAt = date(
-		a.CreatedAt,
-	)
+	v.CreatedAt = date(a.CreatedAt)
 	return http.StatusCreated, map[string]any{"floatingip": v}, nil
 }
 

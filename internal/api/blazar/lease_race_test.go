@@ -47,9 +47,7 @@ func TestLease_OneOfManyClientsGetsTheLastResource(t *testing.T) {
 				from = from.Add(time.Hour)
 				body := fmt.Sprintf(
 					`{"name":"mine","start_date":%q,"end_date":%q,"events":[],"before_end_date":null,"reservations":[%s]}`,
-					from.Format(
-						"2006-01-02 15:04",
-					),
+					from.Format("2006-01-02 15:04"),
 					from.Add(time.Hour).Format("2006-01-02 15:04"),
 					reservation,
 				)

@@ -411,9 +411,7 @@ func TestLease_RefusedCreateWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "cmp-1")
 	with := func(reservation string) string {
-		return `{"name":"l","start_date":"` + in(
-			1,
-		) + `","end_date":"` + in(
+		return `{"name":"l","start_date":"` + in(1) + `","end_date":"` + in(
 			2,
 		) + `","reservations":[` + reservation + `]}`
 	}

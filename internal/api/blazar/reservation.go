@@ -64,9 +64,7 @@ var readers = map[string]func(o object, name string, c *lease.ReservationChange)
 	"network_description": readText(
 		func(c *lease.ReservationChange) **string { return &c.NetworkDescription },
 	),
-	"network_properties": readText(
-		func(c *lease.ReservationChange) **string { return &c.NetworkProperties },
-	),
+	"network_properties":   readText(func(c *lease.ReservationChange) **string { return &c.NetworkProperties }),
 	"before_end":           readText(func(c *lease.ReservationChange) **string { return &c.BeforeEnd }),
 	"affinity":             readAffinity,
 	"network_id":           readNetwork,

@@ -117,9 +117,7 @@ func (c resourceCollection) view(r lease.ReservableResource) map[string]any {
 	}
 	if c.number != "" {
 		// the rules of the resource type have already checked the number
-		v[c.number], _ = strconv.Atoi(
-			r.Attributes[c.number],
-		)
+		v[c.number], _ = strconv.Atoi(r.Attributes[c.number])
 	}
 	v["id"], v["created_at"], v["updated_at"] = r.ID.String(), stamp(r.CreatedAt), stampOrNull(r.UpdatedAt)
 	return v

@@ -87,9 +87,7 @@ func (c *handler) temporalURL(workflow string) string {
 	return strings.TrimRight(
 		c.TemporalUI,
 		"/",
-	) + "/namespaces/" + url.PathEscape(
-		c.Namespace,
-	) + "/workflows/" + url.PathEscape(
+	) + "/namespaces/" + url.PathEscape(c.Namespace) + "/workflows/" + url.PathEscape(
 		workflow,
 	)
 }

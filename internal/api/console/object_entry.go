@@ -33,9 +33,7 @@ func (c *handler) entry(ctx context.Context, q query) (any, error) {
 		Name:   number,
 		Status: string(e.State),
 		Good:   e.State == journal.Completed,
-		Why: journal.Summary(
-			e,
-		) + ": " + journal.Sentence(
+		Why: journal.Summary(e) + ": " + journal.Sentence(
 			e,
 			blockers,
 			pause,

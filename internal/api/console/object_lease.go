@@ -28,14 +28,12 @@ func (c *handler) lease(ctx context.Context, q query) (any, error) {
 	now := time.Now()
 	sentence, waits := lease.Explain(l, now)
 	v := objectView{
-		Kind:   "Lease",
-		Name:   l.Name,
-		Status: string(l.Status),
-		Good:   l.Status == lease.Active || l.Status == lease.Terminated,
-		Why:    sentence,
-		Temporal: c.temporalURL(
-			contract.LeaseID(l.ID.String()),
-		),
+		Kind:     "Lease",
+		Name:     l.Name,
+		Status:   string(l.Status),
+		Good:     l.Status == lease.Active || l.Status == lease.Terminated,
+		Why:      sentence,
+		Temporal: c.temporalURL(contract.LeaseID(l.ID.String())),
 		Facts: []fact{{Name: "ID", Value: l.ID.String()}, {Name: "Project", Value: l.Project},
 			{
 				Name:  "User",

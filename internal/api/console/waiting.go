@@ -226,9 +226,7 @@ func (c *handler) waitingObjects(ctx context.Context, q query) (any, error) {
 		v.Objects = append(v.Objects, out)
 	}
 	if next != [16]byte{} {
-		v.Next = "/waiting/" + url.PathEscape(
-			q.path("party"),
-		) + "?" + url.Values{
+		v.Next = "/waiting/" + url.PathEscape(q.path("party")) + "?" + url.Values{
 			"name":  {w.Name},
 			"host":  {w.Host},
 			"after": {next.String()},

@@ -187,9 +187,7 @@ func runOperations() []openapi.Operation {
 			Method:  http.MethodPost,
 			Path:    "/runs",
 			Summary: "Start a run. If a run of the kind is active, the answer is this run.",
-			Body: openapi.InputOf[runBody](
-				"kind",
-			).With("kind", kinds).
+			Body: openapi.InputOf[runBody]("kind").With("kind", kinds).
 				With("reason", openapi.Text(maxReason)).
 				With("plan", openapi.Integer().Describe("The audit whose findings a repair repairs; required for a repair only.")),
 			Responses: openapi.Returns(http.StatusAccepted, one),

@@ -87,24 +87,22 @@ const (
 func viewAgent(a network.Agent, _ *access) object {
 	moment := func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000") }
 	return object{
-		"id":                a.ID,
-		"agent_type":        a.Type,
-		"host":              a.Host,
-		"binary":            a.Binary,
-		"topic":             a.Topic,
-		"description":       nullIfEmpty(a.Description),
-		"admin_state_up":    a.AdminUp,
-		"alive":             a.Alive,
-		"configurations":    a.Configurations,
-		"availability_zone": nullIfEmpty(a.Zone),
-		"resources_synced":  nil,
-		"created_at":        moment(a.CreatedAt),
-		"started_at":        moment(a.StartedAt),
-		"heartbeat_timestamp": moment(
-			a.HeartbeatAt,
-		),
-		heldAttribute:    a.ServedCount,
-		awaitedAttribute: a.AwaitingPorts,
+		"id":                  a.ID,
+		"agent_type":          a.Type,
+		"host":                a.Host,
+		"binary":              a.Binary,
+		"topic":               a.Topic,
+		"description":         nullIfEmpty(a.Description),
+		"admin_state_up":      a.AdminUp,
+		"alive":               a.Alive,
+		"configurations":      a.Configurations,
+		"availability_zone":   nullIfEmpty(a.Zone),
+		"resources_synced":    nil,
+		"created_at":          moment(a.CreatedAt),
+		"started_at":          moment(a.StartedAt),
+		"heartbeat_timestamp": moment(a.HeartbeatAt),
+		heldAttribute:         a.ServedCount,
+		awaitedAttribute:      a.AwaitingPorts,
 	}
 }
 

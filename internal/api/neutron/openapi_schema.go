@@ -45,23 +45,19 @@ func networkSchemas() attributeSchemas {
 	}
 	fields := standard(
 		openapi.Fields{
-			"name":                  openapi.Text(255),
-			"admin_state_up":        openapi.Boolean(),
-			"shared":                openapi.Boolean(),
-			"router:external":       openapi.Boolean(),
-			"mtu":                   openapi.Between(0, 65535),
-			"port_security_enabled": openapi.Boolean(),
-			"is_default":            openapi.Const(false),
-			"availability_zone_hints": openapi.Array(
-				openapi.String(),
-			),
-			"availability_zones": openapi.Array(openapi.String()),
-			"status":             openapi.String(),
-			"subnets": openapi.Array(
-				openapi.UUID(),
-			),
-			"ipv4_address_scope": openapi.Null(),
-			"ipv6_address_scope": openapi.Null(),
+			"name":                    openapi.Text(255),
+			"admin_state_up":          openapi.Boolean(),
+			"shared":                  openapi.Boolean(),
+			"router:external":         openapi.Boolean(),
+			"mtu":                     openapi.Between(0, 65535),
+			"port_security_enabled":   openapi.Boolean(),
+			"is_default":              openapi.Const(false),
+			"availability_zone_hints": openapi.Array(openapi.String()),
+			"availability_zones":      openapi.Array(openapi.String()),
+			"status":                  openapi.String(),
+			"subnets":                 openapi.Array(openapi.UUID()),
+			"ipv4_address_scope":      openapi.Null(),
+			"ipv6_address_scope":      openapi.Null(),
 		},
 	)
 	maps.Copy(fields, segment)
@@ -153,19 +149,13 @@ func portSchemas() attributeSchemas {
 			"port_security_enabled": openapi.Boolean(),
 			"binding:host_id":       openapi.Text(255),
 			"binding:vnic_type":     openapi.String(),
-			"binding:profile": openapi.Map(
-				openapi.Any(),
-			),
-			"binding:vif_type":    openapi.String(),
-			"binding:vif_details": openapi.Map(openapi.Any()),
-			"security_groups": openapi.Array(
-				openapi.UUID(),
-			),
+			"binding:profile":       openapi.Map(openapi.Any()),
+			"binding:vif_type":      openapi.String(),
+			"binding:vif_details":   openapi.Map(openapi.Any()),
+			"security_groups":       openapi.Array(openapi.UUID()),
 			"allowed_address_pairs": openapi.Array(openapi.Object(pair)),
-			"extra_dhcp_opts": openapi.Array(
-				openapi.Object(option),
-			),
-			"status": openapi.Enum(network.Active, network.Down, network.Build, network.Errored),
+			"extra_dhcp_opts":       openapi.Array(openapi.Object(option)),
+			"status":                openapi.Enum(network.Active, network.Down, network.Build, network.Errored),
 			"trunk_details": openapi.Object(
 				openapi.Fields{"trunk_id": openapi.UUID(), "sub_ports": subports},
 			),
@@ -178,14 +168,12 @@ func portSchemas() attributeSchemas {
 		input: ownerInput(openapi.Fields{
 			"mac_address": openapi.String().
 				Nullable(),
-			"fixed_ips":       openapi.Array(openapi.Input(ips)),
-			"binding:host_id": openapi.Text(255).Nullable(),
-			"binding:profile": openapi.Map(openapi.Any()).Nullable(),
-			"security_groups": list(openapi.UUID()),
-			"allowed_address_pairs": list(
-				openapi.Input(pair, "ip_address"),
-			),
-			"extra_dhcp_opts": list(openapi.Input(newOption, "opt_name")),
+			"fixed_ips":             openapi.Array(openapi.Input(ips)),
+			"binding:host_id":       openapi.Text(255).Nullable(),
+			"binding:profile":       openapi.Map(openapi.Any()).Nullable(),
+			"security_groups":       list(openapi.UUID()),
+			"allowed_address_pairs": list(openapi.Input(pair, "ip_address")),
+			"extra_dhcp_opts":       list(openapi.Input(newOption, "opt_name")),
 		}),
 	}
 }
@@ -226,12 +214,10 @@ func securityGroupSchemas() attributeSchemas {
 	return attributeSchemas{
 		fields: standard(
 			openapi.Fields{
-				"name":     openapi.Text(255),
-				"stateful": openapi.Boolean(),
-				"shared":   openapi.Boolean(),
-				"security_group_rules": openapi.Array(
-					securityRules(nil).viewSchema(securityRuleSchemas()),
-				),
+				"name":                 openapi.Text(255),
+				"stateful":             openapi.Boolean(),
+				"shared":               openapi.Boolean(),
+				"security_group_rules": openapi.Array(securityRules(nil).viewSchema(securityRuleSchemas())),
 			},
 		),
 		input: ownerInput(nil),
@@ -266,12 +252,10 @@ func securityRuleSchemas() attributeSchemas {
 func bindingSchemas() attributeSchemas {
 	return attributeSchemas{
 		fields: openapi.Fields{
-			"host":      openapi.Name(255),
-			"vnic_type": openapi.String(),
-			"profile":   openapi.Map(openapi.Any()),
-			"project_id": openapi.Text(
-				255,
-			),
+			"host":        openapi.Name(255),
+			"vnic_type":   openapi.String(),
+			"profile":     openapi.Map(openapi.Any()),
+			"project_id":  openapi.Text(255),
 			"tenant_id":   openapi.Text(255),
 			"vif_type":    openapi.String(),
 			"vif_details": openapi.Map(openapi.Any()),
@@ -285,18 +269,16 @@ func agentSchemas() attributeSchemas {
 	text := openapi.String()
 	return attributeSchemas{
 		fields: openapi.Fields{
-			"id":                openapi.UUID(),
-			"agent_type":        text,
-			"host":              text,
-			"binary":            text,
-			"topic":             text,
-			"admin_state_up":    openapi.Boolean(),
-			"description":       openapi.Text(255).Nullable(),
-			"availability_zone": text.Nullable(),
-			"alive":             openapi.Boolean(),
-			"configurations": openapi.Map(
-				openapi.Any(),
-			),
+			"id":                  openapi.UUID(),
+			"agent_type":          text,
+			"host":                text,
+			"binary":              text,
+			"topic":               text,
+			"admin_state_up":      openapi.Boolean(),
+			"description":         openapi.Text(255).Nullable(),
+			"availability_zone":   text.Nullable(),
+			"alive":               openapi.Boolean(),
+			"configurations":      openapi.Map(openapi.Any()),
 			"resources_synced":    openapi.Null(),
 			"created_at":          moment,
 			"started_at":          moment,

@@ -205,25 +205,23 @@ var ipv6Mode = attribute.OneOf("dhcpv6-stateful", network.Stateless, network.SLA
 
 func viewSubnet(s network.Subnet, _ *access) object {
 	o := object{
-		"id":               s.ID,
-		"network_id":       s.Network,
-		"name":             s.Name,
-		"description":      s.Description,
-		"project_id":       s.Project,
-		"tenant_id":        s.Project,
-		"ip_version":       s.Version(),
-		"cidr":             s.CIDR,
-		"gateway_ip":       nil,
-		"allocation_pools": s.Pools,
-		"enable_dhcp":      s.DHCP,
-		"dns_nameservers":  s.DNS,
-		"host_routes":      s.Routes,
-		"ipv6_ra_mode":     nullIfEmpty(s.RAMode),
-		"ipv6_address_mode": nullIfEmpty(
-			s.AddressMode,
-		),
-		"subnetpool_id": nil,
-		"service_types": s.ServiceTypes,
+		"id":                s.ID,
+		"network_id":        s.Network,
+		"name":              s.Name,
+		"description":       s.Description,
+		"project_id":        s.Project,
+		"tenant_id":         s.Project,
+		"ip_version":        s.Version(),
+		"cidr":              s.CIDR,
+		"gateway_ip":        nil,
+		"allocation_pools":  s.Pools,
+		"enable_dhcp":       s.DHCP,
+		"dns_nameservers":   s.DNS,
+		"host_routes":       s.Routes,
+		"ipv6_ra_mode":      nullIfEmpty(s.RAMode),
+		"ipv6_address_mode": nullIfEmpty(s.AddressMode),
+		"subnetpool_id":     nil,
+		"service_types":     s.ServiceTypes,
 	}
 	if s.Gateway.IsValid() {
 		o["gateway_ip"] = s.Gateway

@@ -37,9 +37,7 @@ func Handlers(documents []Document) map[string]http.HandlerFunc {
 	raw, err := json.Marshal(map[string]any{"documents": index})
 	if err != nil {
 		// impossible: the list has only strings
-		panic(
-			"openapi: encode the list of documents: " + err.Error(),
-		)
+		panic("openapi: encode the list of documents: " + err.Error())
 	}
 	handlers[Path] = serve(raw)
 	handlers[strings.TrimSuffix(Path, "/")] = handlers[Path]

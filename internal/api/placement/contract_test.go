@@ -197,11 +197,9 @@ func TestOperations_HeadersAndStatuses(t *testing.T) {
 		)
 
 		got := map[string]bool{
-			"M": a.header.Get("Last-Modified") != "" && a.header.Get("Cache-Control") == "no-cache",
-			"L": a.header.Get("Location") != "",
-			"typed": a.header.Get(
-				"Content-Type",
-			) == "application/json",
+			"M":       a.header.Get("Last-Modified") != "" && a.header.Get("Cache-Control") == "no-cache",
+			"L":       a.header.Get("Location") != "",
+			"typed":   a.header.Get("Content-Type") == "application/json",
 			"untyped": a.header["Content-Type"] == nil,
 		}
 		want := map[string]bool{

@@ -52,9 +52,7 @@ func inventorySchema(required []string, more map[string]*schema) *schema {
 		return &schema{kind: "integer", minimum: bound(from), maximum: bound(inventory.MaxInt)}
 	}
 	fields := map[string]*schema{
-		"total": counted(
-			1,
-		),
+		"total":     counted(1),
 		"reserved":  counted(0),
 		"min_unit":  counted(1),
 		"max_unit":  counted(1),

@@ -85,9 +85,7 @@ func TestList_TooLongIsRefusedBeforeItsItemsAreRead(t *testing.T) {
 			raw, read := "["+strings.TrimSuffix(strings.Repeat("true,", length), ",")+"]", 0
 			_, err := attribute.List(
 				func(item json.RawMessage) (bool, error) { read++; return attribute.Bool(item) },
-			)(
-				[]byte(raw),
-			)
+			)([]byte(raw))
 			if length <= attribute.MaxItems && (err != nil || read != length) {
 				t.Errorf(
 					"list of %d items: got %d items read and the error %v, want every item and no error",

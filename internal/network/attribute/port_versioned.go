@@ -29,9 +29,7 @@ func PortVersioned(p network.Port, n network.Network, version string) map[string
 	})
 	fields["bindings"], fields["distributed_bindings"], fields["binding_levels"] = versionedBindings(
 		p,
-	), versionedDistributedBindings(
-		p,
-	), versionedLevels(
+	), versionedDistributedBindings(p), versionedLevels(
 		p,
 		n,
 	)

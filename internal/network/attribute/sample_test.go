@@ -34,9 +34,7 @@ func samplePorts() map[string]network.Port {
 	gateway := "192.0.2.1"
 	silence := time.Unix(1_700_000_150, 0)
 	full := network.Port{
-		ID: sampleID(
-			2,
-		),
+		ID:           sampleID(2),
 		Network:      sampleID(1),
 		Project:      "alpha",
 		QuotaProject: "beta",

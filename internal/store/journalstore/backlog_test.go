@@ -70,9 +70,7 @@ func away(t *testing.T, s *store.Store, seq int64) {
 func TestClaimBacklog_OldestFirstAndParentsFirst(t *testing.T) {
 	t.Parallel()
 	// entry 1: the network; entries 2 and 3: its ports; entry 4: an update of the first port
-	s, url := recordFamily(
-		t,
-	)
+	s, url := recordFamily(t)
 	recordAll(t, s, change(t, "create network m"), change(t, "create network o"))
 	storetest.ClaimNotes(t, s)
 	storetest.Exec(t, url, `delete from note`) // every workflow has started

@@ -90,9 +90,7 @@ func TestLeaseAdvance_SweepFinishesEndsBeforeStarts(t *testing.T) {
 	ending := e.createActive(named("ending", hostsDraft(1, 2, 1, 1)))
 	e.beginStep(ending.ID, lease.StepBeforeEnd)
 	e.finishStep(ending.ID, lease.StepBeforeEnd, nil)
-	starting, empty := e.createLease(
-		named("starting", hostsDraft(1, 2, 2, 2)),
-	), e.createLease(
+	starting, empty := e.createLease(named("starting", hostsDraft(1, 2, 2, 2))), e.createLease(
 		lease.Draft{
 			Name:    "empty",
 			User:    "u",
@@ -101,9 +99,7 @@ func TestLeaseAdvance_SweepFinishesEndsBeforeStarts(t *testing.T) {
 			End:     lease.RequestedDate{At: hour(2)},
 		},
 	)
-	next, later := e.createLease(
-		named("next", hostsDraft(3, 4, 4, 4)),
-	), e.createLease(
+	next, later := e.createLease(named("next", hostsDraft(3, 4, 4, 4))), e.createLease(
 		named("later", hostsDraft(5, 6, 1, 1)),
 	)
 	deleted := e.createLease(
@@ -297,13 +293,9 @@ func TestLeaseAdvance_FailedCloudCallIsLeftToTheLeaseWorkflow(t *testing.T) {
 func TestLeaseAdvance_DeletionDuringCloudCallsAbandonsTheStart(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 4)
-	started, asked, gone, ending := e.createLease(
+	started, asked, gone, ending := e.createLease(hostsDraft(1, 2, 1, 1)), e.createLease(
 		hostsDraft(1, 2, 1, 1),
-	), e.createLease(
-		hostsDraft(1, 2, 1, 1),
-	), e.createLease(
-		hostsDraft(1, 2, 1, 1),
-	), e.createActive(
+	), e.createLease(hostsDraft(1, 2, 1, 1)), e.createActive(
 		hostsDraft(1, 2, 1, 1),
 	)
 	e.beginStep(ending.ID, lease.StepBeforeEnd)

@@ -322,9 +322,7 @@ func TestLeaseUpdate_ActiveLeaseKeepsItsHostsOrFails(t *testing.T) {
 		)
 	}
 	// the new lease gets hosts, but its start waits until the ending lease releases them
-	e.createLease(
-		hostsDraft(1, 4, 2, 2),
-	)
+	e.createLease(hostsDraft(1, 4, 2, 2))
 }
 
 // createActiveUntil creates a lease with one host from now to hour(to), and starts the lease.

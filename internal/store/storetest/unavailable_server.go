@@ -51,9 +51,7 @@ func NewServer(t testing.TB) *Server {
 	s.start(0)
 	t.Cleanup(func() {
 		// a process that has received SIGSTOP would not handle the signal of Stop
-		s.signalAll(
-			syscall.SIGCONT,
-		)
+		s.signalAll(syscall.SIGCONT)
 		s.postgres.Stop()
 	})
 	Exec(t, s.postgres.URL, `create role `+owner+` login password '`+owner+`'`)
