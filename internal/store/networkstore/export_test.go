@@ -29,3 +29,9 @@ func BlockNetworks() {
 
 // ForgetNetworks undoes BlockNetworks.
 func ForgetNetworks() { delete(blockableTypes, "network") }
+
+// The assembled queries of ports, so that a test can compare them with their golden files.
+var (
+	PortSQL       = portSelect + portFrom
+	LockedPortSQL = lockedPortSelect
+)
