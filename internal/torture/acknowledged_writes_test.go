@@ -24,6 +24,16 @@ import (
 // startOwnPostgres starts a PostgreSQL server for a single test, so that the test may kill the server.
 func startOwnPostgres(t *testing.T) *devstack.Postgres {
 	t.Helper()
+	postgres := startEmptyPostgres(t)
+	if _, err := db.Migrate(t.Context(), postgres.URL); err != nil {
+		t.Fatal(err)
+	}
+	return postgres
+}
+
+// startEmptyPostgres starts a PostgreSQL for this test alone, whose database has no schema.
+func startEmptyPostgres(t *testing.T) *devstack.Postgres {
+	t.Helper()
 	postgres, err := devstack.StartPostgres(
 		t.Context(),
 		devstack.PostgresOptions{Dir: filepath.Join(filepath.Dir(servertest.DataFolder(t)), "postgres")},
@@ -32,9 +42,6 @@ func startOwnPostgres(t *testing.T) *devstack.Postgres {
 		t.Fatal(err)
 	}
 	t.Cleanup(postgres.Stop)
-	if _, err := db.Migrate(t.Context(), postgres.URL); err != nil {
-		t.Fatal(err)
-	}
 	return postgres
 }
 

@@ -50,7 +50,9 @@ const (
 type answer struct {
 	verdict verdict
 	status  int
-	body    servertest.Object
+	// seconds after which the client may send the request again, as the header Retry-After says; may be empty
+	retryAfter string
+	body       servertest.Object
 }
 
 var errAnswerLost = errors.New("the answer was lost by the test")
@@ -68,6 +70,15 @@ func (c *randomClient) send(ctx context.Context, method, path string, body any, 
 		a.verdict = refused
 	default:
 		a.verdict = acknowledged
+	}
+	if a.status >= http.StatusInternalServerError &&
+		(a.status != http.StatusServiceUnavailable || a.retryAfter == "") {
+		c.ledger.mu.Lock()
+		c.ledger.serverErrors = append(
+			c.ledger.serverErrors,
+			fmt.Sprintf("%s %s: %d %v", method, path, a.status, a.body),
+		)
+		c.ledger.mu.Unlock()
 	}
 	if method != http.MethodGet && c.token == "admin" {
 		c.ledger.mu.Lock()
@@ -118,7 +129,7 @@ func (c *randomClient) exchange(
 		return answer{}, err
 	}
 	defer func() { _ = res.Body.Close() }()
-	a := answer{status: res.StatusCode}
+	a := answer{status: res.StatusCode, retryAfter: res.Header.Get("Retry-After")}
 	if err = json.NewDecoder(res.Body).Decode(&a.body); res.StatusCode == http.StatusNoContent ||
 		res.StatusCode >= http.StatusBadRequest {
 		err = nil

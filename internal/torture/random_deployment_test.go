@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -34,12 +35,14 @@ type randomDeployment struct {
 	ledger      *ledger
 }
 
-// newRandomDeployment starts the servers, then one process of berth for each element of `roles`.
-func newRandomDeployment(t *testing.T, roles ...string) *randomDeployment {
+// newRandomDeployment starts the servers, then one process of berth for each element of `roles`. The folder
+// `programs` contains the programs worker and starter that migrate the database and run.
+func newRandomDeployment(t *testing.T, programs string, roles ...string) *randomDeployment {
 	t.Helper()
 	d := &randomDeployment{ledger: newLedger()}
 	dir := filepath.Dir(servertest.DataFolder(t))
 	d.startServers(t, dir)
+	migrateWith(t, programs, d.postgres.URL)
 	d.Deployment = servertest.NewDeployment(t, d.postgres.URL)
 	d.slowLink = newLink(t, d.temporal.Address)
 	d.nova, d.odl = &faultyServer{handler: d.Nova}, &faultyServer{handler: d.Controller}
@@ -53,7 +56,7 @@ func newRandomDeployment(t *testing.T, roles ...string) *randomDeployment {
 		"BERTH_RABBITMQ_URL="+d.rabbit.URL(0),
 	)
 	for _, r := range roles {
-		d.processes = append(d.processes, d.newProcess(r, settings))
+		d.processes = append(d.processes, d.newProcess(programs, r, settings))
 	}
 	for _, p := range d.processes {
 		p.awaitServing()
@@ -74,12 +77,24 @@ func (d *randomDeployment) startServers(t *testing.T, dir string) {
 	})
 	starts.Go(func() { d.rabbit, err = devstack.StartRabbitMQ(t.Context(), filepath.Join(dir, "rabbitmq")) })
 	d.temporal, d.client = startOwnTemporal(t)
-	d.postgres = startOwnPostgres(t)
+	d.postgres = startEmptyPostgres(t)
 	starts.Wait()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
+
+// migrateWith migrates a database with the program starter of a folder.
+func migrateWith(t *testing.T, programs, url string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(programs, "starter"), "migrate", "--database-url", url)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, out)
+	}
+}
+
+// currentPrograms returns the folder of the programs that are built from this source.
+func currentPrograms(t *testing.T) string { return filepath.Dir(servertest.Program(t, "worker")) }
 
 // urls returns the URLs of the processes with the role.
 func (d *randomDeployment) urls(role string) (urls []string) {
@@ -100,11 +115,12 @@ type berthProcess struct {
 	database   link
 	settings   []string
 	mu         sync.Mutex
+	programs   string // folder of the program worker that starts next
 	process    *servertest.Process
 	crashes    []string
 }
 
-func (d *randomDeployment) newProcess(roles string, settings []string) *berthProcess {
+func (d *randomDeployment) newProcess(programs, roles string, settings []string) *berthProcess {
 	d.Helper()
 	port, err := devstack.Port(0)
 	if err != nil {
@@ -114,6 +130,7 @@ func (d *randomDeployment) newProcess(roles string, settings []string) *berthPro
 	address, _, _ = strings.Cut(address, "/")
 	p := &berthProcess{
 		deployment: d,
+		programs:   programs,
 		roles:      roles,
 		url:        fmt.Sprintf("http://127.0.0.1:%d", port),
 		database:   newLink(d.T, address),
@@ -137,7 +154,7 @@ func (d *randomDeployment) newProcess(roles string, settings []string) *berthPro
 func (p *berthProcess) start() {
 	p.process = servertest.StartProgram(
 		p.deployment.T,
-		servertest.Program(p.deployment.T, "worker"),
+		filepath.Join(p.programs, "worker"),
 		[]string{"-roles", p.roles},
 		p.settings...)
 }
@@ -160,12 +177,40 @@ func (p *berthProcess) supervise(ctx context.Context) {
 		case <-time.After(500 * time.Millisecond):
 		}
 		p.mu.Lock()
-		if out := current.Output(); strings.Contains(out, "panic:") || strings.Contains(out, "fatal error:") {
-			p.crashes = append(p.crashes, out)
+		if hasCrashed(current.Output()) {
+			p.crashes = append(p.crashes, current.Output())
 		}
 		p.start()
 		p.mu.Unlock()
 	}
+}
+
+// hasCrashed reports whether the output of a process tells of a panic, or of workflow code that does not
+// agree with a history: TMPRL1100 is the code of this error in Temporal's SDK.
+func hasCrashed(output string) bool {
+	for _, sign := range []string{"panic:", "fatal error:", "TMPRL1100"} {
+		if strings.Contains(output, sign) {
+			return true
+		}
+	}
+	return false
+}
+
+// replace ends the process as a service manager does, and waits until the program of another folder serves in
+// its place.
+func (p *berthProcess) replace(programs string) {
+	p.deployment.Helper()
+	p.mu.Lock()
+	p.programs = programs
+	old := p.process
+	_ = old.Cmd.Process.Signal(syscall.SIGTERM)
+	p.mu.Unlock()
+	select {
+	case <-old.Done:
+	case <-p.deployment.Context().Done():
+		p.deployment.Fatal("the test has ended before the process with the roles " + p.roles)
+	}
+	p.awaitServing()
 }
 
 func (p *berthProcess) kill() { p.signal(syscall.SIGKILL) }

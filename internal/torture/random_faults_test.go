@@ -69,23 +69,33 @@ func TestRandomFaults_NothingLostDoubledOutOfOrderOrStuck(t *testing.T) {
 	o := readRandomOptions(t)
 	timeline := drawTimeline(o.seed, o.duration, o.kinds)
 	t.Logf("SEED=%d DURATION=%s: %d faults are planned", o.seed, o.duration, len(timeline))
-	d := newRandomDeployment(t, "api", "api", "relay,temporal", "relay,temporal", "rpc")
-	l := d.ledger
-	stop := d.runClients(l, o)
+	d := newRandomDeployment(t, currentPrograms(t), "api", "api", "relay,temporal", "relay,temporal", "rpc")
+	stop := d.runClients(d.ledger, o)
 
 	faults := d.runFaults(timeline)
+
+	d.checkAfterFaults(o, faults, stop)
+}
+
+// checkAfterFaults stops the clients, waits until all work has ended, and reports what berth has lost,
+// doubled or left.
+func (d *randomDeployment) checkAfterFaults(
+	o randomOptions,
+	faults map[string]int,
+	stop func() [][]porcupine.Operation,
+) {
+	d.Helper()
 	ended := time.Now()
 	histories := stop()
-
-	findings := append(d.awaitRest(l, ended.Add(o.rest)), checkRegisters(histories)...)
-	t.Log(table(faults, l, findings, time.Since(ended)))
+	findings := append(d.awaitRest(d.ledger, ended.Add(o.rest)), checkRegisters(histories)...)
+	d.Log(table(faults, d.ledger, findings, time.Since(ended)))
 	for _, f := range findings[:min(len(findings), 15)] {
-		t.Error(f)
+		d.Error(f)
 		d.describe(f.object)
 	}
 	if len(findings) > 0 {
-		t.Errorf(
-			"%d findings; run it again with: make torture SEED=%d DURATION=%s",
+		d.Errorf(
+			"%d findings; run it again with SEED=%d DURATION=%s",
 			len(findings),
 			o.seed,
 			o.duration,

@@ -15,6 +15,7 @@ type ledger struct {
 	promises     map[string]*promise // by kind and ID of the object
 	acknowledged map[string]int      // operations, by kind
 	unanswered   int                 // requests without an answer, or with a server error
+	serverErrors []string            // answers of 500 or more, but for a 503 with Retry-After
 	refused      int                 // requests with a 4xx answer
 	denied       int                 // requests that berth rightly refused to a caller without permission
 	findings     []finding           // violations that a client has seen

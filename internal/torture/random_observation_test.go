@@ -99,14 +99,15 @@ func (d *randomDeployment) observe(ctx context.Context) (*observation, error) {
 			w.mirrored[r.Type+"/"+r.ID] = name
 		}
 	}
-	w.requests, w.violations, w.plugged = d.Controller.Requests(), d.Controller.Violations(), countNovaEvents(
-		d.Deployment,
-		"network-vif-plugged",
-	)
+	w.requests, w.violations = d.Controller.Requests(), d.Controller.Violations()
+	w.plugged = countNovaEvents(d.Deployment, "network-vif-plugged")
 	w.aggregates = d.Nova.ComputeState().Aggregates
 	for _, p := range d.processes {
 		p.mu.Lock()
 		w.crashes = append(w.crashes, p.crashes...)
+		if out := p.process.Output(); hasCrashed(out) {
+			w.crashes = append(w.crashes, out)
+		}
 		p.mu.Unlock()
 	}
 	return w, nil
