@@ -63,7 +63,7 @@ func (s *Store) SkipEntry(ctx context.Context, seq int64, actor, reason string) 
 		}
 		e, err := queryEntry(ctx, tx, `
 			update journal_entry
-			set state = 'completed', finished_at = clock_timestamp(), retry_at = null, last_error = $2
+			set state = 'completed', finished_at = clock_timestamp(), retry_at = null, last_error = $2, error_code = ''
 			where seq = $1
 			returning `+EntryColumns, seq, "skipped by "+actor+": "+reason)
 		if err != nil {
@@ -155,7 +155,7 @@ func HasLaterEntry(ctx context.Context, tx db.Tx, e journal.Entry) (later bool, 
 func CompleteEntry(ctx context.Context, tx db.Tx, seq int64, reason string) error {
 	e, err := queryEntry(ctx, tx, `
 		update journal_entry
-		set state = 'completed', finished_at = clock_timestamp(), last_error = $2
+		set state = 'completed', finished_at = clock_timestamp(), last_error = $2, error_code = ''
 		where seq = $1
 		returning `+EntryColumns, seq, reason)
 	if err != nil {

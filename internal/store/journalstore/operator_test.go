@@ -50,6 +50,7 @@ func TestSkipEntry_UnblocksChildren(t *testing.T) {
 	s := storetest.Open(t, url)
 	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"))
 	settle(t, s, 1, journal.OutcomeFailed)
+	storetest.Exec(t, url, `update journal_entry set error_code = 'missing_parent' where seq = 1`)
 	taken, err := s.Outbox.Claim(t.Context(), "", 10, time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -73,16 +74,17 @@ func TestSkipEntry_UnblocksChildren(t *testing.T) {
 	if b := waitsFor(t, s, 2); len(b) > 0 {
 		t.Errorf("blockers of the port's entry after the skip: got %d, want none", b)
 	}
-	var action, actor, reason string
+	var action, actor, reason, code string
 	row := storetest.Connect(t, url).
-		QueryRow(t.Context(), `select action, actor, reason from journal_audit where seq = 1`)
-	if err := row.Scan(&action, &actor, &reason); err != nil || action != "skip" || actor != "admin" ||
-		reason != "made by hand" {
+		QueryRow(t.Context(), `select action, actor, reason, error_code from journal_audit join journal_entry using (seq) where seq = 1`)
+	if err := row.Scan(&action, &actor, &reason, &code); err != nil || action != "skip" || actor != "admin" ||
+		reason != "made by hand" || code != "" {
 		t.Errorf(
-			"recorded decision: got action %q, actor %q, reason %q, error %v; want the skip with its actor and reason",
+			"recorded decision: got action %q, actor %q, reason %q, code %q, error %v; want the skip with its actor and reason, and no code of an error",
 			action,
 			actor,
 			reason,
+			code,
 			err,
 		)
 	}
