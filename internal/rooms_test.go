@@ -263,7 +263,7 @@ var packageRules = map[string]packageRule{
 		why: "opens all stores on one database and reads no row itself",
 	},
 	"internal/store/db": {
-		may:    []string{"internal/text"},
+		may:    []string{"internal/coalesce", "internal/text"},
 		never:  []string{"net/http"},
 		always: []string{pgx, "github.com/pressly/goose/v3", "database/sql"},
 		why:    "contains pools, transactions and the schema; it reads no domain tables, so it needs no rules package",

@@ -37,11 +37,12 @@ var processSettings = Section{"Processes, API and database", []Setting{
 		set:         text(func(c *Config) *string { return &c.TLS.ClientCAFile }),
 	},
 	{
-		Name:        "BERTH_DATABASE_URL",
-		Unit:        "URL",
-		Secret:      true,
-		Description: "PostgreSQL database, in the form postgres://user:password@host:port/database.",
-		set:         text(func(c *Config) *string { return &c.DatabaseURL }),
+		Name:   "BERTH_DATABASE_URL",
+		Unit:   "URL",
+		Secret: true,
+		Description: "PostgreSQL database, in the form postgres://user:password@host:port/database; " +
+			"several servers as in docs/operations.md.",
+		set: text(func(c *Config) *string { return &c.DatabaseURL }),
 	},
 	{
 		Name:        "BERTH_DATABASE_ANSWER_TIMEOUT",

@@ -89,6 +89,14 @@ func (p *Postgres) Stop() { p.proc.stop(os.Interrupt, 20*time.Second) }
 
 // Restart kills all processes of the server with SIGKILL and starts the server on the same port.
 func (p *Postgres) Restart(ctx context.Context) error {
+	if err := p.Kill(ctx); err != nil {
+		return err
+	}
+	return p.run(ctx)
+}
+
+// Kill kills all processes of the server with SIGKILL.
+func (p *Postgres) Kill(ctx context.Context) error {
 	server := p.proc.cmd.Process.Pid
 	_ = syscall.Kill(server, syscall.SIGSTOP) // after SIGSTOP, the server forks no more processes
 	sessions, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", server, server))
@@ -107,7 +115,7 @@ func (p *Postgres) Restart(ctx context.Context) error {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	return p.run(ctx)
+	return nil
 }
 
 // ended reports whether a process does not exist any more or is a zombie. The process need not be a child of

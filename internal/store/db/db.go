@@ -44,6 +44,7 @@ func Open(ctx context.Context, url string, limits AnswerLimits) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	addTimelineFence(cfg.ConnConfig)
 	// By default, PostgreSQL plans a statement with a list parameter again at each execution, and the
 	// planning takes longer than the execution itself. With the following settings, PostgreSQL makes one
 	// generic plan for the statement, and the plan uses indexes even if PostgreSQL makes the plan while a
