@@ -45,7 +45,7 @@ func TestAuthentication_MigrationBindsTheDatabase(t *testing.T) {
 		},
 	}
 
-	h.expect(t, 0, "00052_authentication.sql", "migrate", "--status")
+	h.expect(t, 0, "00001_schema.sql", "migrate", "--status")
 	h.expect(t, 0, "no value of BERTH_AUTH yet", "authentication", "show")
 	h.expect(t, 0, "the schema is up to date", "migrate")
 	h.expect(t, 0, "noauth", "authentication", "show")

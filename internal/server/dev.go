@@ -163,7 +163,7 @@ func (d *devRun) start(ctx context.Context) error {
 	if _, err := db.SetAuthentication(ctx, d.postgres.URL, d.cfg.Auth); err != nil {
 		return err
 	}
-	d.printf("PostgreSQL is running, %d migrations applied", len(steps))
+	d.printf("PostgreSQL is running, migrations applied: %d", len(steps))
 	cli, err := devstack.TemporalCLI(ctx, func(s string) { d.printf("%s", s) })
 	if err != nil {
 		return err

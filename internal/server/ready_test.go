@@ -144,7 +144,7 @@ func TestReadiness_NeedsWritableDatabaseOfBerth(t *testing.T) {
 			"read-only"},
 		"another database":     {`alter schema public rename to moved; create schema public`, `drop schema public; alter schema moved rename to public`, "not a database of berth"},
 		"another schema":       {`alter table port rename to moved`, `alter table moved rename to port`, "not a database of berth"},
-		"an outdated schema":   {`update goose_db_version set version_id = -version_id where version_id > 20`, `update goose_db_version set version_id = -version_id where version_id < 0`, "starter migrate"},
+		"an outdated schema":   {`update goose_db_version set version_id = -version_id where version_id > 0`, `update goose_db_version set version_id = -version_id where version_id < 0`, "starter migrate"},
 		"a newer schema is ok": {`insert into goose_db_version (version_id, is_applied) values (99999, true)`, `delete from goose_db_version where version_id = 99999`, "ok"},
 	} {
 		t.Run(name, func(t *testing.T) {

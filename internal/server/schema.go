@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"berth/internal/store/db"
@@ -13,8 +14,7 @@ import (
 // databaseStartTimeout is how long a starting process waits until the database answers.
 const databaseStartTimeout = 30 * time.Second
 
-// checkSchema returns an error if this program does not work with the schema of the database: the schema is
-// too old or too new.
+// checkSchema returns an error if this program does not work with the schema of the database.
 func checkSchema(ctx context.Context, url string) error {
 	return awaitDatabase(ctx, func(ctx context.Context) error { return db.CheckSchema(ctx, url) })
 }
@@ -34,6 +34,14 @@ func checkAuthentication(ctx context.Context, url, mode string) error {
 	)
 }
 
+// refusals are the errors of a check that a repetition of the check does not change.
+var refusals = []error{
+	db.ErrSchemaTooOld,
+	db.ErrSchemaTooNew,
+	db.ErrSchemaUnreleased,
+	db.ErrOtherAuthentication,
+}
+
 // awaitDatabase repeats a check of the database until the database answers, for the time
 // databaseStartTimeout.
 func awaitDatabase(ctx context.Context, check func(context.Context) error) error {
@@ -41,8 +49,8 @@ func awaitDatabase(ctx context.Context, check func(context.Context) error) error
 	defer cancel()
 	for logged := false; ; logged = true {
 		err := check(ctx)
-		if err == nil || errors.Is(err, db.ErrSchemaTooOld) || errors.Is(err, db.ErrSchemaTooNew) ||
-			errors.Is(err, db.ErrOtherAuthentication) {
+		isRefusal := func(refusal error) bool { return errors.Is(err, refusal) }
+		if err == nil || slices.ContainsFunc(refusals, isRefusal) {
 			return err
 		}
 		if !logged {

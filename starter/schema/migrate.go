@@ -45,20 +45,7 @@ func migrateCommand(f *pflag.FlagSet) cli.Action {
 		}
 		if !*listOnly {
 			if migrations, err = db.Migrate(ctx, s.DatabaseURL); err != nil {
-				if errors.Is(err, db.ErrSchemaTooNew) {
-					return cli.Errorf(
-						cli.ExitOther,
-						"Use the version of starter that belongs to the newest version of berth.",
-						"nothing was migrated: %v",
-						err,
-					)
-				}
-				return &cli.Error{
-					Code: cli.ExitOther,
-					What: "the migration of the schema failed",
-					Err:  err,
-					Next: "Applied migrations stay; repeat the command when the cause is fixed.",
-				}
+				return migrationError(err)
 			}
 			if err := bindAuthentication(ctx, s); err != nil {
 				return err
@@ -69,6 +56,32 @@ func migrateCommand(f *pflag.FlagSet) cli.Action {
 		}
 		return printMigrations(s, migrations)
 	})
+}
+
+// migrationError explains an error of db.Migrate.
+func migrationError(err error) *cli.Error {
+	switch {
+	case errors.Is(err, db.ErrSchemaTooNew):
+		return cli.Errorf(
+			cli.ExitOther,
+			"Use the version of starter that belongs to the newest version of berth.",
+			"nothing was migrated: %v",
+			err,
+		)
+	case errors.Is(err, db.ErrSchemaUnreleased):
+		return cli.Errorf(
+			cli.ExitOther,
+			"Create an empty database, and name it with BERTH_DATABASE_URL or --database-url.",
+			"nothing was migrated: %v",
+			err,
+		)
+	}
+	return &cli.Error{
+		Code: cli.ExitOther,
+		What: "the migration of the schema failed",
+		Err:  err,
+		Next: "Applied migrations stay; repeat the command when the cause is fixed.",
+	}
 }
 
 // bindAuthentication stores the value of BERTH_AUTH in a database that has none.

@@ -26,8 +26,9 @@ type Migration struct {
 // Migrate applies all pending migrations to the database with the given URL and returns these migrations. If
 // another process is already migrating the database, Migrate waits for that process, because a session lock
 // allows only one migration at a time. No migration returns to an older schema, because both the previous and
-// the new version of berth work with the new schema. If the schema is too new for this program, Migrate
-// applies no migration and returns ErrSchemaTooNew.
+// the new version of berth work with the new schema. If the schema is too new for this program, or of a
+// version before the first release, Migrate applies no migration and returns ErrSchemaTooNew or
+// ErrSchemaUnreleased.
 func Migrate(ctx context.Context, url string) ([]Migration, error) {
 	schema, err := ReadSchema(ctx, url)
 	if err != nil {

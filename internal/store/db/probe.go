@@ -43,7 +43,15 @@ func Probe(ctx context.Context, url string) (ProbeResult, error) {
 }
 
 // probeTables are tables that only a database of berth has.
-var probeTables = []string{"goose_db_version", "note", "port", "provider", "lease", "journal_entry"}
+var probeTables = []string{
+	"goose_db_version",
+	"schema_support",
+	"note",
+	"port",
+	"provider",
+	"lease",
+	"journal_entry",
+}
 
 // rowQuerier is a pool or a connection, so each of its statements is a transaction of its own.
 type rowQuerier interface {
@@ -51,12 +59,13 @@ type rowQuerier interface {
 }
 
 func probe(ctx context.Context, q rowQuerier) (ProbeResult, error) {
-	var readOnly, inRecovery, restricted bool
+	var readOnly, inRecovery bool
 	var tables int
+	var schema Schema
 	err := q.QueryRow(ctx, `
 		select current_setting('transaction_read_only')::boolean, pg_is_in_recovery(),
-			(select count(to_regclass(name)) from unnest($1::text[]) as t (name)), to_regclass('schema_support') is not null`, probeTables).Scan(
-		&readOnly, &inRecovery, &tables, &restricted)
+			(select count(to_regclass(name)) from unnest($1::text[]) as t (name)), `+unreleasedSchema, probeTables).Scan(
+		&readOnly, &inRecovery, &tables, &schema.unreleased)
 	switch {
 	case err != nil:
 		return ProbeResult{}, err
@@ -76,12 +85,11 @@ func probe(ctx context.Context, q rowQuerier) (ProbeResult, error) {
 	}
 	found := ProbeResult{Program: versions[len(versions)-1]}
 	var applied int
-	var schema Schema
 	// The message is a record in the write-ahead log that changes no table. Its commit proves that the
 	// server, and every synchronous standby, can store a commit.
 	err = q.QueryRow(ctx, `
 		select max(version_id), count(distinct version_id) filter (where version_id = any($1)), pg_logical_emit_message(true, 'berth', 'write probe')::text is null,
-			`+oldestProgram(restricted)+`
+			coalesce((select max(oldest_program) from schema_support), 0)
 		from goose_db_version
 		where is_applied`, versions).Scan(&found.Schema, &applied, new(bool), &schema.OldestProgram)
 	if err != nil {

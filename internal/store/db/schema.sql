@@ -1081,14 +1081,6 @@ alter table subport add constraint subport_trunk_id_fkey FOREIGN KEY (trunk_id) 
 
 alter table trunk add constraint trunk_parent FOREIGN KEY (port_id) REFERENCES port(id);
 
-create view provisioning_block as
- SELECT object_id AS port_id,
-    entity,
-    host,
-    since,
-    deadline
-   FROM block;
-
 CREATE OR REPLACE FUNCTION public.count_usage()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1107,19 +1099,6 @@ begin
         where i.provider_id = a.provider_id and i.class_id = a.class_id;
     end if;
     return null;
-end
-$function$;
-
-CREATE OR REPLACE FUNCTION public.derive_error_code()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-    new.error_code := case new.last_error
-        when 'the controller does not know an object that this one refers to (442)' then 'missing_parent'
-        else ''
-    end;
-    return new;
 end
 $function$;
 
@@ -1216,8 +1195,6 @@ CREATE CONSTRAINT TRIGGER event_agrees AFTER UPDATE ON public.event DEFERRABLE I
 CREATE CONSTRAINT TRIGGER event_kept AFTER DELETE ON public.event DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((old.event_type <> 'before_end_lease'::text)) EXECUTE FUNCTION lease_agrees();
 
 CREATE TRIGGER host_allocation_room AFTER INSERT OR UPDATE ON public.host_allocation FOR EACH ROW WHEN ((new.owner <> new.reservation_id)) EXECUTE FUNCTION host_has_room();
-
-CREATE TRIGGER journal_entry_error_code BEFORE UPDATE OF last_error ON public.journal_entry FOR EACH ROW WHEN (((new.last_error <> old.last_error) AND (new.error_code = old.error_code))) EXECUTE FUNCTION derive_error_code();
 
 CREATE CONSTRAINT TRIGGER lease_agrees AFTER UPDATE ON public.lease DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((old.status <> new.status)) EXECUTE FUNCTION lease_agrees();
 

@@ -15,6 +15,9 @@ var (
 	// ErrSchemaTooNew means that the database has migrations after which programs as old as this program no
 	// longer work.
 	ErrSchemaTooNew = errors.New("the schema of the database is too new")
+	// ErrSchemaUnreleased means that a version before the first release created the database. The numbers of
+	// that version's migrations have another meaning than those of this program.
+	ErrSchemaUnreleased = errors.New("a version before the first release created the database")
 )
 
 // SchemaWindow says with which schemas a program works. The version of a schema is the number of its newest
@@ -49,12 +52,18 @@ type Schema struct {
 	Version       int64 // newest migration that is applied; 0 if no migration is applied
 	OldestProgram int64 // the schema supports programs whose newest migration is this one or a newer one
 	missing       int   // migrations of this program that are not applied
+	unreleased    bool  // a version before the first release created the schema
 }
 
 // check returns an error if this program does not work with the schema.
 func (s Schema) check() error {
 	w := Window()
 	switch {
+	case s.unreleased:
+		return fmt.Errorf(
+			"%w: its schema cannot be migrated; start with an empty database",
+			ErrSchemaUnreleased,
+		)
 	case s.OldestProgram > w.Newest:
 		return fmt.Errorf(
 			"%w: it has version %d, which supports programs of schema %d and later, but the newest schema of this program is %d; use a newer version of berth",
@@ -97,7 +106,8 @@ func (s Schema) checkMigration() error {
 }
 
 // CheckSchema returns an error if this program does not work with the schema of the database with the given
-// URL: ErrSchemaTooOld, ErrSchemaTooNew, or the error of the connection. CheckSchema changes nothing.
+// URL: ErrSchemaTooOld, ErrSchemaTooNew, ErrSchemaUnreleased, or the error of the connection. CheckSchema
+// changes nothing.
 func CheckSchema(ctx context.Context, url string) error {
 	s, err := ReadSchema(ctx, url)
 	if err != nil {
@@ -106,12 +116,18 @@ func CheckSchema(ctx context.Context, url string) error {
 	return s.check()
 }
 
+// unreleasedSchema is the SQL expression of Schema.unreleased. Every version before the first release creates
+// the view provisioning_block.
+const unreleasedSchema = `to_regclass('provisioning_block') is not null`
+
 // ReadSchema returns the schema of the database with the given URL.
 func ReadSchema(ctx context.Context, url string) (found Schema, err error) {
 	err = withOneConn(ctx, url, func(conn *pgx.Conn) error {
-		var migrated, restricted bool
-		err := conn.QueryRow(ctx, `select to_regclass('goose_db_version') is not null, to_regclass('schema_support') is not null`).
-			Scan(&migrated, &restricted)
+		// Goose creates its table before it applies the first migration, which creates schema_support.
+		var migrated bool
+		err := conn.QueryRow(ctx, `
+			select to_regclass('goose_db_version') is not null and to_regclass('schema_support') is not null, `+unreleasedSchema).
+			Scan(&migrated, &found.unreleased)
 		versions, _ := programVersions()
 		if err != nil || !migrated {
 			found.missing = len(versions)
@@ -119,20 +135,12 @@ func ReadSchema(ctx context.Context, url string) (found Schema, err error) {
 		}
 		var applied int
 		err = conn.QueryRow(ctx, `
-			select coalesce(max(version_id), 0), count(distinct version_id) filter (where version_id = any($1)), `+oldestProgram(restricted)+`
+			select coalesce(max(version_id), 0), count(distinct version_id) filter (where version_id = any($1)),
+				coalesce((select max(oldest_program) from schema_support), 0)
 			from goose_db_version
 			where is_applied`, versions).Scan(&found.Version, &applied, &found.OldestProgram)
 		found.missing = len(versions) - applied
 		return err
 	})
 	return found, err
-}
-
-// oldestProgram returns the SQL expression of Schema.OldestProgram. Schemas before the table schema_support
-// support all programs.
-func oldestProgram(restricted bool) string {
-	if restricted {
-		return `coalesce((select max(oldest_program) from schema_support), 0)`
-	}
-	return `0`
 }

@@ -8,12 +8,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// While programs are being upgraded, an older program may send an entry, too. It writes only the sentence of
-// the error.
 func TestUnrecoveredEntries_MissingParentByCodeNotBySentence(t *testing.T) {
 	t.Parallel()
-	const sentence = "the controller does not know an object that this one refers to (442)"
-	const older, other = `update journal_entry set last_error = '` + sentence + `'`, `update journal_entry set last_error = 'the controller answered 500'`
 	for _, tt := range []struct {
 		name   string
 		code   journal.ErrorCode // of the outcome
@@ -27,18 +23,9 @@ func TestUnrecoveredEntries_MissingParentByCodeNotBySentence(t *testing.T) {
 			reason: "no such network",
 			due:    true,
 		},
-		{name: "no code", reason: "the controller answered 500"},
 		{
-			name:   "sentence of an older program",
-			reason: "the controller answered 500",
-			then:   older,
-			due:    true,
-		},
-		{
-			name:   "other sentence of an older program",
-			code:   journal.MissingParent,
-			reason: "no such network",
-			then:   other,
+			name:   "sentence without a code",
+			reason: "the controller does not know an object that this one refers to (442)",
 		},
 		{
 			name:   "too few attempts",
