@@ -97,13 +97,9 @@ func resultOf(f figure, rounds []sample, earlier []result) result {
 	}
 	if i := slices.IndexFunc(earlier, func(e result) bool { return e.Name == f.baseline && e.Error == "" }); i >= 0 {
 		base := earlier[i]
-		r.Baseline, r.Ratio, r.ByCPU = f.baseline, ratio(
-			r.Rate,
-			base.Rate,
-		), ratio(
-			base.totalCPU(),
-			r.totalCPU(),
-		)
+		r.Baseline = f.baseline
+		r.Ratio = ratio(r.Rate, base.Rate)
+		r.ByCPU = ratio(base.totalCPU(), r.totalCPU())
 		if base.Times != nil && r.Times != nil {
 			r.ByMean = ratio(base.Times.Mean, r.Times.Mean)
 			r.ByP50, r.ByP99 = ratio(base.Times.P50, r.Times.P50), ratio(base.Times.P99, r.Times.P99)

@@ -218,10 +218,8 @@ func (x *Explainer) missingTraits() string {
 	for _, alternatives := range x.search.unsuffixedTraits.Required {
 		if len(x.spread) > 0 &&
 			!slices.ContainsFunc(x.spread, func(n *Node) bool { return overlap(alternatives, n.Traits) }) {
-			return "no provider that can serve the group without a suffix has " + strings.Join(
-				alternatives,
-				" or ",
-			)
+			traits := strings.Join(alternatives, " or ")
+			return "no provider that can serve the group without a suffix has " + traits
 		}
 	}
 	return ""

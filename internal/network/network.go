@@ -159,13 +159,8 @@ func NamedSegments(drafts []NetworkChange, typ string) (physicalNetworks []strin
 	physicalNetworks, segments = []string{}, []int{}
 	for _, c := range drafts {
 		if n := NewNetwork(uuid.Nil, c); n.Type == typ && n.Segment != nil {
-			physicalNetworks, segments = append(
-				physicalNetworks,
-				n.PhysicalNetwork,
-			), append(
-				segments,
-				*n.Segment,
-			)
+			physicalNetworks = append(physicalNetworks, n.PhysicalNetwork)
+			segments = append(segments, *n.Segment)
 		}
 	}
 	return physicalNetworks, segments

@@ -101,9 +101,8 @@ func (p Port) staleAgentWarning() string {
 	case p.AgentHealth.Unregistered:
 		return "the agent on " + p.Host + " is no longer registered, so the status may be out of date"
 	default:
-		return "its agent on " + p.Host + " was last heard of at " + formatTime(
-			*p.AgentHealth.SilentSince,
-		) + ", so the status may be out of date"
+		since := formatTime(*p.AgentHealth.SilentSince)
+		return "its agent on " + p.Host + " was last heard of at " + since + ", so the status may be out of date"
 	}
 }
 

@@ -69,13 +69,8 @@ func (s *endedSearch) restart(ctx context.Context) error {
 		}
 		for _, e := range r.GetExecutions() {
 			if _, done := s.restarted[e.GetExecution().GetRunId()]; !done {
-				ids, runs = append(
-					ids,
-					e.GetExecution().GetWorkflowId(),
-				), append(
-					runs,
-					e.GetExecution().GetRunId(),
-				)
+				ids = append(ids, e.GetExecution().GetWorkflowId())
+				runs = append(runs, e.GetExecution().GetRunId())
 			}
 		}
 		if page = r.GetNextPageToken(); len(page) == 0 {

@@ -100,11 +100,8 @@ func (r *Reconciler) runAsLeader(ctx context.Context) {
 	defer r.objects.reset()
 	defer parts.Wait()
 	defer cancel()
-	ended, late, overdue, compare := newEndedSearch(r), newLateSearch(
-		r,
-	), newOverdueLog(r.Overdue), newComparison(
-		r,
-	)
+	ended, late := newEndedSearch(r), newLateSearch(r)
+	overdue, compare := newOverdueLog(r.Overdue), newComparison(r)
 	for _, part := range []part{
 		{"restarting the workflows that a person has ended failed", r.whileBound(cancel, every(endedInterval, ended.restart))},
 		{"nudging the rows for which a step is overdue failed", r.whileBound(cancel, every(lateInterval, late.nudge))},

@@ -232,13 +232,9 @@ func (a *App) newHandlers(id identity.Authenticator) (everyone, operators http.H
 			delete(apis, prefix)
 		}
 	}
-	return routeByPath(
-			health,
-			routeByPrefix(apis),
-		), routeByPath(
-			forOperators,
-			routeByPrefix(operatorAPIs),
-		), err
+	everyone = routeByPath(health, routeByPrefix(apis))
+	operators = routeByPath(forOperators, routeByPrefix(operatorAPIs))
+	return everyone, operators, err
 }
 
 // servedAPIs returns the APIs that the process serves: none without the role api.

@@ -45,11 +45,8 @@ func (g withHelp) Gather() ([]*dto.MetricFamily, error) {
 	families, err := g.Gatherer.Gather()
 	for _, f := range families {
 		if f.GetHelp() == "" {
-			text := "Metric of Temporal's Go SDK: " + strings.ReplaceAll(
-				strings.TrimPrefix(f.GetName(), "temporal_"),
-				"_",
-				" ",
-			) + "."
+			words := strings.ReplaceAll(strings.TrimPrefix(f.GetName(), "temporal_"), "_", " ")
+			text := "Metric of Temporal's Go SDK: " + words + "."
 			f.Help = &text
 		}
 	}

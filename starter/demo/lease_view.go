@@ -56,9 +56,9 @@ func newLeaseView(o cli.Object) leaseView {
 	all, _ = cli.Objects(o["events"])
 	for _, e := range all {
 		kind := fmt.Sprint(e["event_type"])
-		v.events[kind], v.due[kind], v.updated[kind] = fmt.Sprint(e["status"]), fmt.Sprint(
-			e["time"],
-		), fmt.Sprint(e["updated_at"])
+		v.events[kind] = fmt.Sprint(e["status"])
+		v.due[kind] = fmt.Sprint(e["time"])
+		v.updated[kind] = fmt.Sprint(e["updated_at"])
 	}
 	return v
 }

@@ -86,11 +86,8 @@ func reportCommand(f *pflag.FlagSet) cli.Action {
 
 // SendHeartbeat sends the heartbeat of an agent on a host to the API and returns the API's answer.
 func SendHeartbeat(ctx context.Context, s *cli.Session, agentType, host string) (cli.Object, error) {
-	binary := "neutron-" + strings.ReplaceAll(
-		strings.ToLower(strings.TrimSuffix(agentType, " agent")),
-		" ",
-		"",
-	) + "-agent"
+	kind := strings.ToLower(strings.TrimSuffix(agentType, " agent"))
+	binary := "neutron-" + strings.ReplaceAll(kind, " ", "") + "-agent"
 	body := cli.Object{
 		"agent_type":     agentType,
 		"host":           host,

@@ -133,9 +133,8 @@ func listHostReservations(
 			if !found || !r.start.Before(w.until) || !r.end.After(w.from) {
 				continue
 			}
-			r.leaseName, r.project, r.status = Leases.DisplayName(l), fmt.Sprint(
-				l["project_id"],
-			), fmt.Sprint(l["status"])
+			r.leaseName = Leases.DisplayName(l)
+			r.project, r.status = fmt.Sprint(l["project_id"]), fmt.Sprint(l["status"])
 			all = append(all, r)
 		}
 	}

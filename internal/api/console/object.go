@@ -84,12 +84,9 @@ func (c *handler) temporalURL(workflow string) string {
 	if c.TemporalUI == "" {
 		return ""
 	}
-	return strings.TrimRight(
-		c.TemporalUI,
-		"/",
-	) + "/namespaces/" + url.PathEscape(c.Namespace) + "/workflows/" + url.PathEscape(
-		workflow,
-	)
+	return strings.TrimRight(c.TemporalUI, "/") +
+		"/namespaces/" + url.PathEscape(c.Namespace) +
+		"/workflows/" + url.PathEscape(workflow)
 }
 
 // find redirects to the page of the object with the ID in the query: a port, a lease, a resource provider, a

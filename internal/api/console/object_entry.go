@@ -29,15 +29,11 @@ func (c *handler) entry(ctx context.Context, q query) (any, error) {
 	}
 	number := strconv.FormatInt(seq, 10)
 	v := objectView{
-		Kind:   "Journal entry",
-		Name:   number,
-		Status: string(e.State),
-		Good:   e.State == journal.Completed,
-		Why: journal.Summary(e) + ": " + journal.Sentence(
-			e,
-			blockers,
-			pause,
-		) + ".",
+		Kind:     "Journal entry",
+		Name:     number,
+		Status:   string(e.State),
+		Good:     e.State == journal.Completed,
+		Why:      journal.Summary(e) + ": " + journal.Sentence(e, blockers, pause) + ".",
 		Temporal: c.temporalURL(contract.JournalID(number)),
 		Facts:    entryFacts(e),
 	}

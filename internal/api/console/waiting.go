@@ -113,10 +113,12 @@ func (c *handler) waiting(ctx context.Context, _ query) (any, error) {
 }
 
 func groupView(g reportstore.WaitingGroup, now time.Time) waitingGroup {
-	w := waitingGroup{WaitingGroup: g, Label: partyLabel(g.Party, g.Name, g.Host),
-		ID: "group-" + hashOf(
-			[]byte(strings.Join([]string{string(g.Party), g.Name, g.Host, g.Objects}, "/")),
-		)}
+	key := strings.Join([]string{string(g.Party), g.Name, g.Host, g.Objects}, "/")
+	w := waitingGroup{
+		WaitingGroup: g,
+		Label:        partyLabel(g.Party, g.Name, g.Host),
+		ID:           "group-" + hashOf([]byte(key)),
+	}
 	if g.Oldest != nil {
 		w.Age = age(now.Sub(*g.Oldest))
 	}

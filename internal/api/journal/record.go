@@ -116,14 +116,8 @@ func changeOf(c change) (journal.Change, error) {
 	if err := checkSendable(out); err != nil {
 		return out, err
 	}
-	out.Name, out.Project = cmp.Or(
-		c.Name,
-		emptyIfLong(object.Name),
-	), cmp.Or(
-		c.Project,
-		emptyIfLong(object.Project),
-		emptyIfLong(object.Tenant),
-	)
+	out.Name = cmp.Or(c.Name, emptyIfLong(object.Name))
+	out.Project = cmp.Or(c.Project, emptyIfLong(object.Project), emptyIfLong(object.Tenant))
 	return out, nil
 }
 

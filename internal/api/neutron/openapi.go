@@ -259,13 +259,8 @@ func (res resource[N, C]) operations(s attributeSchemas) []openapi.Operation {
 // tagOperations describes the routes of an object's tags.
 func (res resource[N, C]) tagOperations() []openapi.Operation {
 	all, noun := res.path()+"/{id}/tags", res.singular
-	tags, body := of(
-		"tags",
-		openapi.Array(openapi.String()),
-	), openapi.Input(
-		openapi.Fields{"tags": tagList()},
-		"tags",
-	)
+	tags := of("tags", openapi.Array(openapi.String()))
+	body := openapi.Input(openapi.Fields{"tags": tagList()}, "tags")
 	return []openapi.Operation{
 		{
 			Method:    http.MethodGet,

@@ -112,16 +112,9 @@ func (p *Publisher) publishOne(
 		}
 		count(published, unroutable)
 	}
-	published, unroutable, errs := make(
-		[][]oslomsg.Message,
-		len(hosts),
-	), make(
-		[][]string,
-		len(hosts),
-	), make(
-		[]error,
-		len(hosts),
-	)
+	published := make([][]oslomsg.Message, len(hosts))
+	unroutable := make([][]string, len(hosts))
+	errs := make([]error, len(hosts))
 	forEachHost(hosts, func(i int, h *hostPublisher) {
 		published[i] = messagesFor(messages, func(a audience) bool { return a.includes(h.Host) })
 		unroutable[i], errs[i] = h.publish(ctx, published[i])

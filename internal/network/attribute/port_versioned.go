@@ -27,12 +27,9 @@ func PortVersioned(p network.Port, n network.Network, version string) map[string
 		}
 		return d.Name, d.Views.Versioned
 	})
-	fields["bindings"], fields["distributed_bindings"], fields["binding_levels"] = versionedBindings(
-		p,
-	), versionedDistributedBindings(p), versionedLevels(
-		p,
-		n,
-	)
+	fields["bindings"] = versionedBindings(p)
+	fields["distributed_bindings"] = versionedDistributedBindings(p)
+	fields["binding_levels"] = versionedLevels(p, n)
 	for _, f := range unsupportedFields {
 		if minorVersion(version) >= f.since {
 			fields[f.name] = nil

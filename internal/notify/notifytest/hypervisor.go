@@ -64,19 +64,10 @@ func (s *hypervisors) put(h Hypervisor) {
 		h.ID = len(s.all) + 1
 	}
 	service, _, _ := strings.Cut(h.Hostname, ".")
-	h.Service, h.Zone, h.Type, h.State = cmp.Or(
-		h.Service,
-		service,
-	), cmp.Or(
-		h.Zone,
-		"nova",
-	), cmp.Or(
-		h.Type,
-		"QEMU",
-	), cmp.Or(
-		h.State,
-		"up",
-	)
+	h.Service = cmp.Or(h.Service, service)
+	h.Zone = cmp.Or(h.Zone, "nova")
+	h.Type = cmp.Or(h.Type, "QEMU")
+	h.State = cmp.Or(h.State, "up")
 	s.all[h.Hostname] = h
 }
 

@@ -43,11 +43,8 @@ func (c *Controller) subscribe(body []byte) reply {
 		return errorReply(http.StatusBadRequest, "malformed-message")
 	}
 	in := asked.Input
-	name := "data-change-event-subscription" + strings.ReplaceAll(
-		in.Path,
-		"/neutron:neutron",
-		"/neutron-neutron",
-	) +
+	path := strings.ReplaceAll(in.Path, "/neutron:neutron", "/neutron-neutron")
+	name := "data-change-event-subscription" + path +
 		"/datastore=" + in.Datastore + "/scope=" + in.Scope + "/" + in.Output
 	if c.data.streamPaths == nil {
 		c.data.streamPaths = map[string]string{}

@@ -78,19 +78,10 @@ func (t *allocationTx) queueConsumers(batch *pgx.Batch, writes []inventory.Consu
 				set project = $2, user_id = $3, type = coalesce($4, type), generation = generation + 1, updated_at = now()
 				where id = $1`, row.id, c.Project, c.User, c.Type)
 		case len(c.Allocations) > 0:
-			uuids, projects, users, types = append(
-				uuids,
-				c.Consumer,
-			), append(
-				projects,
-				c.Project,
-			), append(
-				users,
-				c.User,
-			), append(
-				types,
-				c.Type,
-			)
+			uuids = append(uuids, c.Consumer)
+			projects = append(projects, c.Project)
+			users = append(users, c.User)
+			types = append(types, c.Type)
 		}
 	}
 	if len(deleted) > 0 {
@@ -114,14 +105,10 @@ func (t *allocationTx) queueAllocations(batch *pgx.Batch, writes []inventory.Con
 	for _, c := range writes {
 		for position, key := range c.Keys() {
 			i := t.inventories[key]
-			consumers, providers = append(consumers, c.Consumer), append(providers, i.providerID)
-			classes, amounts = append(
-				classes,
-				i.classID,
-			), append(
-				amounts,
-				c.Allocations[key.Provider][key.Class],
-			)
+			consumers = append(consumers, c.Consumer)
+			providers = append(providers, i.providerID)
+			classes = append(classes, i.classID)
+			amounts = append(amounts, c.Allocations[key.Provider][key.Class])
 			positions = append(positions, int32(position))
 		}
 	}

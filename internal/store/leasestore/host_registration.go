@@ -33,13 +33,8 @@ func (s *Store) RegisterHost(
 		if err != nil {
 			return err
 		}
-		h.ServiceName, h.HypervisorType = cmp.Or(
-			nova.Service,
-			h.Hostname,
-		), cmp.Or(
-			nova.Type,
-			h.HypervisorType,
-		)
+		h.ServiceName = cmp.Or(nova.Service, h.Hostname)
+		h.HypervisorType = cmp.Or(nova.Type, h.HypervisorType)
 		h.HypervisorVersion, h.CPUInfo, h.AvailabilityZone = nova.Version, nova.CPUInfo, nova.AvailabilityZone
 		if h.NestedProvider, err = createNestedProvider(ctx, tx, h); err != nil {
 			return err

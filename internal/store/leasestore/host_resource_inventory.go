@@ -130,13 +130,8 @@ func readInventoryStates(
 	tx *transaction,
 	all []leaseReservation,
 ) (map[uuid.UUID]*inventoryState, error) {
-	states, ids, names := map[uuid.UUID]*inventoryState{}, make(
-		[]uuid.UUID,
-		len(all),
-	), make(
-		[]string,
-		len(all),
-	)
+	states := map[uuid.UUID]*inventoryState{}
+	ids, names := make([]uuid.UUID, len(all)), make([]string, len(all))
 	for i, h := range all {
 		states[h.ID] = &inventoryState{want: inventory.Allocations{}, have: inventory.Allocations{}}
 		ids[i], names[i] = h.ID, h.ID.String()

@@ -16,13 +16,12 @@ import (
 // Nova, Neutron or Placement for one of its reservations have been failing for at least lease.StuckAfter. A
 // stuck lease can keep its hosts for a long time.
 func stuckSQL(of string) string {
+	stuckAfter := strconv.Itoa(int(lease.StuckAfter.Seconds()))
 	return `(exists (select from event failed where failed.lease_id = ` + of + `.id and failed.event_type = 'end_lease' and failed.status = 'ERROR')
 		or exists (
 			select from reservation r
 			join reservation_failure f on f.reservation_id = r.id
-			where r.lease_id = ` + of + `.id and f.since <= clock_timestamp() - interval '` + strconv.Itoa(
-		int(lease.StuckAfter.Seconds()),
-	) + ` seconds'))`
+			where r.lease_id = ` + of + `.id and f.since <= clock_timestamp() - interval '` + stuckAfter + ` seconds'))`
 }
 
 // blockersSQL is the from clause and the where clause of a query for the blockers of the lease l: the leases
@@ -53,9 +52,8 @@ var blockersSQL = `
 // expiresSQL is an SQL condition on a blocker (`before`) of the lease l. If it is true and l has passed its
 // end, l expires instead of waiting longer: the blocker is stuck, or the blocker has started although its
 // allocation is later than that of l.
-var expiresSQL = `before.status <> 'PENDING' and (lower(theirs.during) >= upper(mine.during) or ` + stuckSQL(
-	"before",
-) + `)`
+var expiresSQL = `before.status <> 'PENDING'
+	and (lower(theirs.during) >= upper(mine.during) or ` + stuckSQL("before") + `)`
 
 // blockersShown is the maximum number of blockers that a lease lists. If a lease has more blockers than
 // blockersShown, it lists the blockers with the earliest end dates.

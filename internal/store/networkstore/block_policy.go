@@ -84,16 +84,9 @@ func (s *Store) staleBlockTerms(ctx context.Context) (stale blockTerms, err erro
 	var limit int64
 	_, err = pgx.ForEachRow(rows, []any{&entity, &fatal, &limit}, func() error {
 		if now, isFatal := s.config.Policy.Limit(entity); now.Microseconds() != limit || isFatal != fatal {
-			stale.entities, stale.fatal, stale.limits = append(
-				stale.entities,
-				entity,
-			), append(
-				stale.fatal,
-				fatal,
-			), append(
-				stale.limits,
-				limit,
-			)
+			stale.entities = append(stale.entities, entity)
+			stale.fatal = append(stale.fatal, fatal)
+			stale.limits = append(stale.limits, limit)
 		}
 		return nil
 	})
