@@ -66,15 +66,9 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	var names string
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(
-		&names,
-		"figures",
-		"",
-		"comma-separated `list` of figures; their baselines are added: "+strings.Join(
-			figureNames(),
-			", ",
-		)+" (default all)",
-	)
+	all := strings.Join(figureNames(), ", ")
+	flags.StringVar(&names, "figures", "",
+		"comma-separated `list` of figures; their baselines are added: "+all+" (default all)")
 	flags.DurationVar(&s.pace.Window, "window", 8*time.Second, "measuring time of each figure in each round")
 	flags.DurationVar(
 		&s.pace.Warmup,

@@ -258,11 +258,9 @@ func TestCloud_EveryFailedRequestIsRepaired(t *testing.T) {
 					now.Aggregates,
 					func(a notifytest.Aggregate) bool { return a.Name == "freepool" },
 				)
-				if len(now.Aggregates)+len(
-					now.Flavors,
-				)+len(now.ServerGroups)+len(
-					s.neutron.FloatingIPs(),
-				)+len(s.neutron.Networks()) > 0 {
+				inNova := len(now.Aggregates) + len(now.Flavors) + len(now.ServerGroups)
+				inNeutron := len(s.neutron.FloatingIPs()) + len(s.neutron.Networks())
+				if inNova+inNeutron > 0 {
 					t.Errorf(
 						"objects after Deprovision: got %+v, floating IPs %+v; want none",
 						now,

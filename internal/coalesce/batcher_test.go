@@ -203,19 +203,9 @@ func TestBatcher_CancelledCallerLeavesTheQueueAndStopsNoOther(t *testing.T) {
 		)
 		firstCtx, cancelFirst := context.WithCancel(t.Context())
 		waitingCtx, cancelWaiting := context.WithCancel(t.Context())
-		first, cancelled, other := do(
-			firstCtx,
-			b,
-			"first",
-		), do(
-			waitingCtx,
-			b,
-			"cancelled",
-		), do(
-			t.Context(),
-			b,
-			"other",
-		)
+		first := do(firstCtx, b, "first")
+		cancelled := do(waitingCtx, b, "cancelled")
+		other := do(t.Context(), b, "other")
 		cancelFirst()
 		cancelWaiting()
 		for name, result := range map[string]<-chan error{"running": first, "waiting": cancelled} {
@@ -348,19 +338,9 @@ func TestBatcher_PanicFailsItsBatchOnly(t *testing.T) {
 				}
 			}},
 		)
-		first, bad, beside := do(
-			t.Context(),
-			b,
-			"first",
-		), do(
-			t.Context(),
-			b,
-			"bad",
-		), do(
-			t.Context(),
-			b,
-			"beside",
-		)
+		first := do(t.Context(), b, "first")
+		bad := do(t.Context(), b, "bad")
+		beside := do(t.Context(), b, "beside")
 		r.release <- struct{}{}
 		synctest.Wait()
 		after := do(t.Context(), b, "after")

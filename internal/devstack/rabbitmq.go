@@ -103,26 +103,19 @@ func (r *RabbitMQ) configure() error {
 	if err != nil {
 		return err
 	}
+	settings := "log.console = true\nlog.console.level = warning\nlog.file = false\n" +
+		"disk_free_limit.absolute = 1MB\n" +
+		"load_definitions = " + filepath.Join(r.dir, "definitions.json") + "\n" +
+		"listeners.ssl.default = 127.0.0.1:" + strconv.Itoa(r.tlsPort) + "\n" +
+		"ssl_options.cacertfile = " + r.CAFile() + "\n" +
+		"ssl_options.certfile = " + r.CAFile() + "\n" +
+		"ssl_options.keyfile = " + filepath.Join(r.dir, "key.pem") + "\n" +
+		"ssl_options.verify = verify_none\n"
 	file := func(name, text string) error { return os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o644) }
 	return errors.Join(
 		file("definitions.json", string(text)),
 		file("plugins", "[].\n"),
-		file(
-			"rabbitmq.conf",
-			"log.console = true\nlog.console.level = warning\nlog.file = false\ndisk_free_limit.absolute = 1MB\n"+
-				"load_definitions = "+filepath.Join(
-				r.dir,
-				"definitions.json",
-			)+"\n"+
-				"listeners.ssl.default = 127.0.0.1:"+strconv.Itoa(
-				r.tlsPort,
-			)+"\n"+
-				"ssl_options.cacertfile = "+r.CAFile()+"\nssl_options.certfile = "+r.CAFile()+"\n"+
-				"ssl_options.keyfile = "+filepath.Join(
-				r.dir,
-				"key.pem",
-			)+"\nssl_options.verify = verify_none\n",
-		),
+		file("rabbitmq.conf", settings),
 		r.writeCertificate(),
 	)
 }

@@ -120,11 +120,9 @@ func (h *agentHost) command(name string, args ...string) *exec.Cmd {
 		}
 		return strings.Join(folders, ":")
 	}
-	path := h.file("bin") + ":" + under(
-		"usr/bin",
-		"usr/sbin",
-		"usr/lib/openvswitch-switch",
-	) + ":/usr/sbin:/usr/bin:/sbin:/bin"
+	path := h.file("bin") + ":" +
+		under("usr/bin", "usr/sbin", "usr/lib/openvswitch-switch") +
+		":/usr/sbin:/usr/bin:/sbin:/bin"
 	libraries := h.dir
 	if h.release.python == "" {
 		libraries = under("usr/lib/python3/dist-packages") + ":" + libraries

@@ -26,11 +26,11 @@ var collections = []collection{
 		"qos/policies",
 		"policy",
 		"policies",
-		`"name":"p","shared":false,"bandwidth_limit_rules":[{"id":"` + sharedID(
-			1,
-		) + `","tenant_id":"` + tenant + `","max_kbps":100,"max_burst_kbps":10}],"dscp_marking_rules":[{"id":"` + sharedID(
-			2,
-		) + `","tenant_id":"` + tenant + `","dscp_mark":8}]`,
+		`"name":"p","shared":false,` +
+			`"bandwidth_limit_rules":[{"id":"` + sharedID(1) + `","tenant_id":"` + tenant + `",` +
+			`"max_kbps":100,"max_burst_kbps":10}],` +
+			`"dscp_marking_rules":[{"id":"` + sharedID(2) + `","tenant_id":"` + tenant + `",` +
+			`"dscp_mark":8}]`,
 		`"name":"q","shared":true,"bandwidth_limit_rules":[],"dscp_marking_rules":[]`,
 	},
 	{
@@ -44,84 +44,87 @@ var collections = []collection{
 		"security-group-rules",
 		"security_group_rule",
 		"security_group_rules",
-		`"security_group_id":"` + sharedID(
-			3,
-		) + `","direction":"ingress","ethertype":"IPv4","protocol":"tcp","port_range_min":80,"port_range_max":81,"remote_ip_prefix":"10.0.0.0/8"`,
+		`"security_group_id":"` + sharedID(3) + `","direction":"ingress","ethertype":"IPv4",` +
+			`"protocol":"tcp","port_range_min":80,"port_range_max":81,"remote_ip_prefix":"10.0.0.0/8"`,
 		`"security_group_id":"` + sharedID(3) + `","direction":"egress","ethertype":"IPv6","protocol":null`,
 	},
 	{
 		"networks",
 		"network",
 		"networks",
-		`"name":"n","admin_state_up":true,"provider:network_type":"vxlan","provider:segmentation_id":7,"mtu":1450,"tags":[],"description":"","shared":false,"router:external":false`,
-		`"name":"m","admin_state_up":false,"provider:network_type":"vlan","provider:physical_network":"physnet1","provider:segmentation_id":9,"shared":true,"router:external":true`,
+		`"name":"n","admin_state_up":true,"provider:network_type":"vxlan",` +
+			`"provider:segmentation_id":7,"mtu":1450,"tags":[],"description":"","shared":false,` +
+			`"router:external":false`,
+		`"name":"m","admin_state_up":false,"provider:network_type":"vlan",` +
+			`"provider:physical_network":"physnet1","provider:segmentation_id":9,"shared":true,` +
+			`"router:external":true`,
 	},
 	{
 		"subnets",
 		"subnet",
 		"subnets",
-		`"name":"s","network_id":"` + sharedID(
-			4,
-		) + `","ip_version":4,"cidr":"10.0.0.0/24","gateway_ip":"10.0.0.1","allocation_pools":[{"start":"10.0.0.2","end":"10.0.0.254"}],"dns_nameservers":["10.0.0.3","10.0.0.2"],"host_routes":[{"destination":"10.1.0.0/16","nexthop":"10.0.0.4"}],"enable_dhcp":true,"ipv6_address_mode":null`,
+		`"name":"s","network_id":"` + sharedID(4) + `","ip_version":4,"cidr":"10.0.0.0/24",` +
+			`"gateway_ip":"10.0.0.1","allocation_pools":[{"start":"10.0.0.2","end":"10.0.0.254"}],` +
+			`"dns_nameservers":["10.0.0.3","10.0.0.2"],` +
+			`"host_routes":[{"destination":"10.1.0.0/16","nexthop":"10.0.0.4"}],"enable_dhcp":true,` +
+			`"ipv6_address_mode":null`,
 		`"name":"t","enable_dhcp":false,"gateway_ip":null,"allocation_pools":[],"host_routes":[]`,
 	},
 	{
 		"ports",
 		"port",
 		"ports",
-		`"name":"p","network_id":"` + sharedID(
-			4,
-		) + `","mac_address":"fa:16:3e:00:00:01","admin_state_up":true,"fixed_ips":[{"subnet_id":"` + sharedID(
-			5,
-		) + `","ip_address":"10.0.0.9"},{"subnet_id":"` + sharedID(
-			5,
-		) + `","ip_address":"10.0.0.8"}],"device_id":"d","device_owner":"compute:nova","security_groups":[{"id":"` + sharedID(
-			3,
-		) + `"}],"allowed_address_pairs":[{"mac_address":"fa:16:3e:00:00:02","ip_address":"10.0.0.10"}],"binding:host_id":"cmp-1","binding:vnic_type":"normal","binding:vif_type":"ovs","binding:profile":"{\"a\":1}","binding:vif_details":{"port_filter":true,"bridge_name":"br-int"},"extra_dhcp_opts":[{"opt_name":"mtu","opt_value":"1400","ip_version":4}],"port_security_enabled":true`,
-		`"name":"q","admin_state_up":false,"security_groups":[],"allowed_address_pairs":[],"binding:host_id":"","binding:vif_type":"unbound","binding:profile":"{}","binding:vif_details":{}`,
+		`"name":"p","network_id":"` + sharedID(4) + `","mac_address":"fa:16:3e:00:00:01",` +
+			`"admin_state_up":true,` +
+			`"fixed_ips":[{"subnet_id":"` + sharedID(5) + `","ip_address":"10.0.0.9"},` +
+			`{"subnet_id":"` + sharedID(5) + `","ip_address":"10.0.0.8"}],"device_id":"d",` +
+			`"device_owner":"compute:nova","security_groups":[{"id":"` + sharedID(3) + `"}],` +
+			`"allowed_address_pairs":[{"mac_address":"fa:16:3e:00:00:02","ip_address":"10.0.0.10"}],` +
+			`"binding:host_id":"cmp-1","binding:vnic_type":"normal","binding:vif_type":"ovs",` +
+			`"binding:profile":"{\"a\":1}",` +
+			`"binding:vif_details":{"port_filter":true,"bridge_name":"br-int"},` +
+			`"extra_dhcp_opts":[{"opt_name":"mtu","opt_value":"1400","ip_version":4}],` +
+			`"port_security_enabled":true`,
+		`"name":"q","admin_state_up":false,"security_groups":[],"allowed_address_pairs":[],` +
+			`"binding:host_id":"","binding:vif_type":"unbound","binding:profile":"{}",` +
+			`"binding:vif_details":{}`,
 	},
 	{
 		"routers",
 		"router",
 		"routers",
-		`"name":"r","admin_state_up":true,"external_gateway_info":{"network_id":"` + sharedID(
-			4,
-		) + `","enable_snat":true,"external_fixed_ips":[{"subnet_id":"` + sharedID(
-			5,
-		) + `","ip_address":"10.0.0.20"}]},"gw_port_id":"` + sharedID(
-			6,
-		) + `","distributed":false,"routes":[{"destination":"10.2.0.0/16","nexthop":"10.0.0.5"}]`,
+		`"name":"r","admin_state_up":true,` +
+			`"external_gateway_info":{"network_id":"` + sharedID(4) + `","enable_snat":true,` +
+			`"external_fixed_ips":[{"subnet_id":"` + sharedID(5) + `","ip_address":"10.0.0.20"}]},` +
+			`"gw_port_id":"` + sharedID(6) + `","distributed":false,` +
+			`"routes":[{"destination":"10.2.0.0/16","nexthop":"10.0.0.5"}]`,
 		`"name":"t","admin_state_up":false,"routes":[]`,
 	},
 	{
 		"floatingips",
 		"floatingip",
 		"floatingips",
-		`"floating_network_id":"` + sharedID(
-			4,
-		) + `","floating_ip_address":"10.0.0.30","port_id":"` + sharedID(
-			6,
-		) + `","fixed_ip_address":"10.0.0.9","router_id":"` + sharedID(7) + `","status":"ACTIVE"`,
+		`"floating_network_id":"` + sharedID(4) + `","floating_ip_address":"10.0.0.30",` +
+			`"port_id":"` + sharedID(6) + `","fixed_ip_address":"10.0.0.9",` +
+			`"router_id":"` + sharedID(7) + `","status":"ACTIVE"`,
 		`"floating_network_id":"` + sharedID(4) + `","floating_ip_address":"10.0.0.30","status":"DOWN"`,
 	},
 	{
 		"trunks",
 		"trunk",
 		"trunks",
-		`"name":"t","port_id":"` + sharedID(
-			6,
-		) + `","admin_state_up":true,"status":"ACTIVE","sub_ports":[{"port_id":"` + sharedID(
-			8,
-		) + `","segmentation_type":"vlan","segmentation_id":9}]`,
+		`"name":"t","port_id":"` + sharedID(6) + `","admin_state_up":true,"status":"ACTIVE",` +
+			`"sub_ports":[{"port_id":"` + sharedID(8) + `","segmentation_type":"vlan",` +
+			`"segmentation_id":9}]`,
 		`"name":"u","port_id":"` + sharedID(6) + `","status":"DOWN","sub_ports":[]`,
 	},
 	{
 		"l2-gateways",
 		"l2_gateway",
 		"l2_gateways",
-		`"name":"g","devices":[{"id":"` + sharedID(
-			18,
-		) + `","device_name":"switch","interfaces":[{"name":"eth0","segmentation_id":[5,6]}]}]`,
+		`"name":"g",` +
+			`"devices":[{"id":"` + sharedID(18) + `","device_name":"switch",` +
+			`"interfaces":[{"name":"eth0","segmentation_id":[5,6]}]}]`,
 		`"name":"h","devices":[]`,
 	},
 	{
@@ -135,18 +138,19 @@ var collections = []collection{
 		"sfc/flowclassifiers",
 		"flowclassifier",
 		"flowclassifiers",
-		`"name":"f","ethertype":"IPv4","protocol":"tcp","source_port_range_min":1,"source_port_range_max":2,"destination_port_range_min":3,"destination_port_range_max":4,"source_ip_prefix":"10.0.0.0/24","destination_ip_prefix":"10.1.0.0/24","logical_source_port":"` + sharedID(
-			6,
-		) + `","logical_destination_port":"` + sharedID(8) + `","l7_parameters":{}`,
+		`"name":"f","ethertype":"IPv4","protocol":"tcp","source_port_range_min":1,` +
+			`"source_port_range_max":2,"destination_port_range_min":3,"destination_port_range_max":4,` +
+			`"source_ip_prefix":"10.0.0.0/24","destination_ip_prefix":"10.1.0.0/24",` +
+			`"logical_source_port":"` + sharedID(6) + `",` +
+			`"logical_destination_port":"` + sharedID(8) + `","l7_parameters":{}`,
 		`"name":"g","ethertype":"IPv6"`,
 	},
 	{
 		"sfc/portpairs",
 		"portpair",
 		"portpairs",
-		`"name":"p","ingress":"` + sharedID(6) + `","egress":"` + sharedID(
-			8,
-		) + `","service_function_parameters":{"correlation":"mpls"}`,
+		`"name":"p","ingress":"` + sharedID(6) + `","egress":"` + sharedID(8) + `",` +
+			`"service_function_parameters":{"correlation":"mpls"}`,
 		`"name":"q","ingress":"` + sharedID(8) + `","egress":"` + sharedID(6) + `"`,
 	},
 	{
@@ -160,56 +164,53 @@ var collections = []collection{
 		"sfc/portchains",
 		"portchain",
 		"portchains",
-		`"name":"c","port_pair_groups":["` + sharedID(11) + `","` + sharedID(
-			12,
-		) + `"],"flow_classifiers":["` + sharedID(13) + `"],"chain_parameters":{"correlation":"mpls"}`,
+		`"name":"c","port_pair_groups":["` + sharedID(11) + `","` + sharedID(12) + `"],` +
+			`"flow_classifiers":["` + sharedID(13) + `"],"chain_parameters":{"correlation":"mpls"}`,
 		`"name":"d","port_pair_groups":[],"flow_classifiers":[]`,
 	},
 	{
 		"bgpvpns",
 		"bgpvpn",
 		"bgpvpns",
-		`"name":"b","type":"l3","admin_state_up":true,"route_targets":["64512:1"],"import_targets":["64512:2"],"export_targets":["64512:3"],"route_distinguishers":["64512:4"],"networks":["` + sharedID(
-			4,
-		) + `"],"routers":["` + sharedID(7) + `"]`,
+		`"name":"b","type":"l3","admin_state_up":true,"route_targets":["64512:1"],` +
+			`"import_targets":["64512:2"],"export_targets":["64512:3"],` +
+			`"route_distinguishers":["64512:4"],"networks":["` + sharedID(4) + `"],` +
+			`"routers":["` + sharedID(7) + `"]`,
 		`"name":"c","type":"l3","networks":[],"routers":[]`,
 	},
 	{
 		"lbaas/loadbalancers",
 		"loadbalancer",
 		"loadbalancers",
-		`"name":"l","admin_state_up":true,"vip_address":"10.0.0.40","vip_subnet_id":"` + sharedID(
-			5,
-		) + `","vip_port_id":"` + sharedID(6) + `"`,
+		`"name":"l","admin_state_up":true,"vip_address":"10.0.0.40",` +
+			`"vip_subnet_id":"` + sharedID(5) + `","vip_port_id":"` + sharedID(6) + `"`,
 		`"name":"m","admin_state_up":false,"vip_address":"10.0.0.40","vip_subnet_id":"` + sharedID(5) + `"`,
 	},
 	{
 		"lbaas/listeners",
 		"listener",
 		"listeners",
-		`"name":"l","admin_state_up":true,"protocol":"HTTP","protocol_port":80,"connection_limit":10,"loadbalancers":[{"id":"` + sharedID(
-			14,
-		) + `"}],"default_pool_id":null`,
+		`"name":"l","admin_state_up":true,"protocol":"HTTP","protocol_port":80,` +
+			`"connection_limit":10,"loadbalancers":[{"id":"` + sharedID(14) + `"}],` +
+			`"default_pool_id":null`,
 		`"name":"m","protocol":"HTTPS","protocol_port":443,"loadbalancers":[{"id":"` + sharedID(14) + `"}]`,
 	},
 	{
 		"lbaas/pools",
 		"pool",
 		"pools",
-		`"name":"p","admin_state_up":true,"protocol":"HTTP","lb_algorithm":"ROUND_ROBIN","listeners":[{"id":"` + sharedID(
-			15,
-		) + `"}],"session_persistence":{"type":"HTTP_COOKIE","cookie_name":"c"},"members":[]`,
-		`"name":"q","admin_state_up":false,"protocol":"TCP","lb_algorithm":"LEAST_CONNECTIONS","listeners":[{"id":"` + sharedID(
-			15,
-		) + `"}]`,
+		`"name":"p","admin_state_up":true,"protocol":"HTTP","lb_algorithm":"ROUND_ROBIN",` +
+			`"listeners":[{"id":"` + sharedID(15) + `"}],` +
+			`"session_persistence":{"type":"HTTP_COOKIE","cookie_name":"c"},"members":[]`,
+		`"name":"q","admin_state_up":false,"protocol":"TCP","lb_algorithm":"LEAST_CONNECTIONS",` +
+			`"listeners":[{"id":"` + sharedID(15) + `"}]`,
 	},
 	{
 		"lbaas/healthmonitors",
 		"healthmonitor",
 		"healthmonitors",
-		`"type":"HTTP","delay":5,"timeout":4,"max_retries":3,"http_method":"GET","url_path":"/","expected_codes":"200","admin_state_up":true,"pools":[{"id":"` + sharedID(
-			16,
-		) + `"}]`,
+		`"type":"HTTP","delay":5,"timeout":4,"max_retries":3,"http_method":"GET","url_path":"/",` +
+			`"expected_codes":"200","admin_state_up":true,"pools":[{"id":"` + sharedID(16) + `"}]`,
 		`"type":"PING","delay":6,"timeout":5,"max_retries":2,"admin_state_up":false,"pools":[]`,
 	},
 }
@@ -591,27 +592,17 @@ func (l *requestList) addMemberRequests() {
 	const pool, missing = "44444444-0000-4000-8000-000000000001", "44444444-0000-4000-8000-000000000002"
 	member := func(n int) string { return fmt.Sprintf("44444444-0000-4000-8000-%012d", 10+n) }
 	body := func(n int, more string) string {
-		return object(
-			"member",
-			member(n),
-			`"address":"10.0.0.50","protocol_port":80,"weight":1,"admin_state_up":true,"subnet_id":"`+sharedID(
-				5,
-			)+`"`+more,
-		)
+		attributes := `"address":"10.0.0.50","protocol_port":80,"weight":1,"admin_state_up":true,` +
+			`"subnet_id":"` + sharedID(5) + `"` + more
+		return object("member", member(n), attributes)
 	}
 	in := func(pool string) string { return "/lbaas/pools/" + pool + "/members" }
-	l.add(
-		"create a pool with a member",
-		"POST",
-		"/lbaas/pools",
-		object(
-			"pool",
-			sharedID(20),
-			`"name":"q","protocol":"HTTP","lb_algorithm":"ROUND_ROBIN","members":[{"id":"`+sharedID(
-				21,
-			)+`","tenant_id":"`+tenant+`","address":"10.0.0.53","protocol_port":83}]`,
-		),
-	)
+	poolWith := func(member string) string {
+		return `"name":"q","protocol":"HTTP","lb_algorithm":"ROUND_ROBIN","members":[{"id":"` + member + `",` +
+			`"tenant_id":"` + tenant + `","address":"10.0.0.53","protocol_port":83}]`
+	}
+	firstPool := object("pool", sharedID(20), poolWith(sharedID(21)))
+	l.add("create a pool with a member", "POST", "/lbaas/pools", firstPool)
 	l.add("read the pool with a member", "GET", "/lbaas/pools/"+sharedID(20), "")
 	l.add("delete the pool with a member", "DELETE", "/lbaas/pools/"+sharedID(20), "")
 	l.add("members of an unknown pool", "GET", in(missing), "")
@@ -634,16 +625,10 @@ func (l *requestList) addMemberRequests() {
 	l.add("members after an update of an unknown member", "GET", in(pool), "")
 	l.add("read an unknown member", "GET", in(pool)+"/"+member(3), "")
 	l.add("delete an unknown member", "DELETE", in(pool)+"/"+member(3), "")
-	l.add(
-		"create two members",
-		"POST",
-		in(pool),
-		`{"members":[{"id":"`+member(
-			4,
-		)+`","tenant_id":"`+tenant+`","address":"10.0.0.51","protocol_port":81},{"id":"`+member(
-			5,
-		)+`","tenant_id":"`+tenant+`","address":"10.0.0.52","protocol_port":82}]}`,
-	)
+	two := `{"members":[` +
+		`{"id":"` + member(4) + `","tenant_id":"` + tenant + `","address":"10.0.0.51","protocol_port":81},` +
+		`{"id":"` + member(5) + `","tenant_id":"` + tenant + `","address":"10.0.0.52","protocol_port":82}]}`
+	l.add("create two members", "POST", in(pool), two)
 	l.add("members after a create of two", "GET", in(pool), "")
 	l.add(
 		"create a member without an ID",
@@ -662,18 +647,8 @@ func (l *requestList) addMemberRequests() {
 		object("pool", pool, `"name":"q","protocol":"HTTP","lb_algorithm":"ROUND_ROBIN"`),
 	)
 	l.add("members after an update of the pool", "GET", in(pool), "")
-	l.add(
-		"update the pool with a member",
-		"PUT",
-		"/lbaas/pools/"+pool,
-		object(
-			"pool",
-			pool,
-			`"name":"q","protocol":"HTTP","lb_algorithm":"ROUND_ROBIN","members":[{"id":"`+member(
-				6,
-			)+`","tenant_id":"`+tenant+`","address":"10.0.0.53","protocol_port":83}]`,
-		),
-	)
+	changedPool := object("pool", pool, poolWith(member(6)))
+	l.add("update the pool with a member", "PUT", "/lbaas/pools/"+pool, changedPool)
 	l.add("members after an update of the pool with a member", "GET", in(pool), "")
 	l.add("read the pool after an update with a member", "GET", "/lbaas/pools/"+pool, "")
 	l.add("delete the pool of members", "DELETE", "/lbaas/pools/"+pool, "")

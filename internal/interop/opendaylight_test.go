@@ -183,12 +183,10 @@ const memberPool = "77777777-1111-4000-8000-000000000000"
 // members is the collection of the members of the pool memberPool.
 var members = collection{
 	envelope: "member",
-	attributes: `"pool_id":"` + memberPool + `","address":"10.0.0.50","protocol_port":8080,"weight":2,"admin_state_up":true,"subnet_id":"` + sharedID(
-		5,
-	) + `"`,
-	changed: `"pool_id":"` + memberPool + `","address":"10.0.0.50","protocol_port":8080,"weight":3,"admin_state_up":false,"subnet_id":"` + sharedID(
-		5,
-	) + `"`,
+	attributes: `"pool_id":"` + memberPool + `","address":"10.0.0.50","protocol_port":8080,"weight":2,` +
+		`"admin_state_up":true,"subnet_id":"` + sharedID(5) + `"`,
+	changed: `"pool_id":"` + memberPool + `","address":"10.0.0.50","protocol_port":8080,"weight":3,` +
+		`"admin_state_up":false,"subnet_id":"` + sharedID(5) + `"`,
 }
 
 func (s *openDaylightStory) create(path, typ string, o servertest.Object) string {

@@ -14,13 +14,8 @@ func reply(code int, body string) Response { return Response{Status: code, Body:
 func TestAttempt_RequestsAndOutcome(t *testing.T) {
 	t.Parallel()
 	const data = `{"id":"id1","name":"web","status":"DOWN"}`
-	same, other := reply(
-		200,
-		`{"port":{"id":"id1","name":"web","extra":1}}`,
-	), reply(
-		200,
-		`{"port":{"id":"id1","name":"old"}}`,
-	)
+	same := reply(200, `{"port":{"id":"id1","name":"web","extra":1}}`)
+	other := reply(200, `{"port":{"id":"id1","name":"old"}}`)
 	reset := Response{Failure: ConnectionReset}
 	for _, tt := range []struct {
 		name    string
@@ -91,13 +86,8 @@ func TestAttempt_CreatesTheMembersOfAPoolAgain(t *testing.T) {
 	members := []Change{
 		{Object: Ref{Type: "member", ID: "m"}, Data: json.RawMessage(`{"id":"m","pool_id":"id1"}`)},
 	}
-	pool, old := reply(
-		200,
-		`{"pool":{"id":"id1","name":"web","members":[]}}`,
-	), reply(
-		200,
-		`{"pool":{"id":"id1","name":"old"}}`,
-	)
+	pool := reply(200, `{"pool":{"id":"id1","name":"web","members":[]}}`)
+	old := reply(200, `{"pool":{"id":"id1","name":"old"}}`)
 	made := reply(201, `{"members":[{"id":"m"}]}`)
 	for _, tt := range []struct {
 		name    string

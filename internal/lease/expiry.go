@@ -35,12 +35,10 @@ func Expire(l Lease, now time.Time) (Lease, error) {
 		}
 	}
 	start.Status, end.Status = EventFailed, EventFailed
+	reason := "the lease could not start before its end, because " + strings.Join(reasons, " and ")
 	for i := range l.Reservations {
 		r := &l.Reservations[i]
-		r.Status, r.LastError = ReservationError, "the lease could not start before its end, because "+strings.Join(
-			reasons,
-			" and ",
-		)
+		r.Status, r.LastError = ReservationError, reason
 		r.Hosts, r.Slots, r.Addresses, r.ResourceIDs = nil, nil, nil, nil
 	}
 	l.Status = Error

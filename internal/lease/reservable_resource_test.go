@@ -121,27 +121,11 @@ func TestPickResources_PrefersHeldThenNeverReserved(t *testing.T) {
 		}
 		return ResourceCandidate{r, booked, free}
 	}
-	taken, booked, fresh, held, elsewhere := candidate(
-		false,
-		true,
-		"r1",
-	), candidate(
-		true,
-		true,
-		"r1",
-	), candidate(
-		true,
-		false,
-		"r1",
-	), candidate(
-		true,
-		true,
-		"r1",
-	), candidate(
-		true,
-		false,
-		"r2",
-	)
+	taken := candidate(false, true, "r1")
+	booked := candidate(true, true, "r1")
+	fresh := candidate(true, false, "r1")
+	held := candidate(true, true, "r1")
+	elsewhere := candidate(true, false, "r2")
 	all := []ResourceCandidate{taken, booked, fresh, held, elsewhere}
 	for name, c := range map[string]struct {
 		least, most int
@@ -193,13 +177,8 @@ func TestPickResources_PrefersHeldThenNeverReserved(t *testing.T) {
 // reservation.
 func TestPickResources_SegmentByItsAttributes(t *testing.T) {
 	t.Parallel()
-	one, other := newSegment(
-		t,
-		segmentOf("100", "physical_network", "physnet2"),
-	), newSegment(
-		t,
-		segmentOf("100"),
-	)
+	one := newSegment(t, segmentOf("100", "physical_network", "physnet2"))
+	other := newSegment(t, segmentOf("100"))
 	d := ReservationDraft{
 		Type:               NetworkSegment,
 		NetworkName:        "lab",

@@ -183,21 +183,9 @@ func TestPort_StatusAndReasonAlwaysAgree(t *testing.T) {
 			DHCPHosts:   []string{"n"},
 			HostAgents:  a.randomAgents(),
 		}
-		host, owner, vnic := a.draw(
-			"host",
-			"1",
-			"2",
-			"",
-		), a.draw(
-			"owner",
-			deviceOwners...), a.draw(
-			"vnic",
-			"normal",
-			"normal",
-			"direct",
-			"direct-physical",
-			"baremetal",
-		)
+		host := a.draw("host", "1", "2", "")
+		owner := a.draw("owner", deviceOwners...)
+		vnic := a.draw("vnic", "normal", "normal", "direct", "direct-physical", "baremetal")
 		p := NewPort([16]byte{1}, PortChange{Host: &host, DeviceOwner: &owner, VNIC: &vnic})
 		p.NetworkType, p.Revision = a.draw("network type", VLAN, VXLAN), 1
 		p = p.BindWith(a.pc.HostAgents)

@@ -37,16 +37,9 @@ func TestPolicyPage_EqualsRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := policyTable(
-		"Placement",
-		rules.Placement,
-	) + policyTable(
-		"Networking",
-		rules.Networking,
-	) + policyTable(
-		"Reservation",
-		rules.Reservation,
-	)
+	want := policyTable("Placement", rules.Placement) +
+		policyTable("Networking", rules.Networking) +
+		policyTable("Reservation", rules.Reservation)
 	if *update {
 		if err := os.WriteFile(policyPage, []byte(head+policyMarker+want), 0o644); err != nil {
 			t.Fatal(err)

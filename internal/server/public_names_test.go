@@ -123,15 +123,10 @@ func routeNames(t *testing.T) (names []string) {
 			Paths   map[string]map[string]any
 		}
 		read(d.Href, &document)
+		prefix := strings.TrimSuffix(document.Servers[0].URL, "/")
 		for path, operations := range document.Paths {
 			for method := range operations {
-				names = append(
-					names,
-					"route "+strings.ToUpper(method)+" "+strings.TrimSuffix(
-						document.Servers[0].URL,
-						"/",
-					)+path,
-				)
+				names = append(names, "route "+strings.ToUpper(method)+" "+prefix+path)
 			}
 		}
 	}

@@ -29,13 +29,8 @@ func keystoneSettings(t *testing.T) (*keystonetest.Server, []string) {
 func TestReadiness_NamesKeystoneThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	keystone, settings := keystoneSettings(t)
-	patient, lone := servertest.StartApp(
-		t,
-		config.API,
-		settings...), servertest.StartApp(
-		t,
-		config.Relay,
-		settings...)
+	patient := servertest.StartApp(t, config.API, settings...)
+	lone := servertest.StartApp(t, config.Relay, settings...)
 	impatient := servertest.StartApp(t, config.API, append(settings, "BERTH_KEYSTONE_GRACE=1ms")...)
 	for _, a := range []*server.App{patient, impatient} {
 		awaitReadiness(t, a, http.StatusOK, "keystone", "ok")

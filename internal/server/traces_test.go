@@ -279,16 +279,8 @@ func TestTraces_EveryAPIContinuesTheTraceAndTheRequestIDOfItsCaller(t *testing.T
 			if !found {
 				t.Fatalf("this test has no request for the API %s, want one", api.Prefix)
 			}
-			trace, parent, global := fmt.Sprintf(
-				"%032x",
-				0xabc000+i,
-			), strings.Repeat(
-				"b",
-				16,
-			), fmt.Sprintf(
-				"req-11111111-1111-4111-8111-%012d",
-				i,
-			)
+			trace, parent := fmt.Sprintf("%032x", 0xabc000+i), strings.Repeat("b", 16)
+			global := fmt.Sprintf("req-11111111-1111-4111-8111-%012d", i)
 			r, err := http.NewRequestWithContext(t.Context(), method, a.URL()+path, strings.NewReader(`{}`))
 			if err != nil {
 				t.Fatal(err)

@@ -277,19 +277,7 @@ func TestGoneClient_StopsItsWork(t *testing.T) {
 	database := storetest.URL(t)
 	h := newHostileClientOn(t, database, "api")
 	rival := storetest.NewRival(t, database)
-	lock := `lock table ` + strings.Join(
-		[]string{
-			"network",
-			"port",
-			"provider",
-			"consumer",
-			"lease",
-			"agent",
-			"journal_entry",
-			"generation_change",
-		},
-		", ",
-	)
+	const lock = `lock table network, port, provider, consumer, lease, agent, journal_entry, generation_change`
 	for _, a := range []attack{
 		{method: http.MethodGet, path: "/networking/v2.0/ports"},
 		{method: http.MethodPost, path: "/networking/v2.0/networks", body: `{"network":{"name":"green"}}`},

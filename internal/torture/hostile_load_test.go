@@ -98,10 +98,8 @@ func TestHostileLoad_MemoryAndConnectionsBounded(t *testing.T) {
 	storetest.Exec(t, h.database, `
 		insert into journal_entry (object_type, object_id, operation, data, parents, project, name)
 		select 'network', i::text, 'create', '{}', '{}', 'demo', 'x' from generate_series(1, 10000) i`)
-	reports := `{"reports":[` + strings.Repeat(
-		`{"port":"{port}","entity":"DHCP","host":"elsewhere"},`,
-		999,
-	) + `{"port":"{port}","entity":"DHCP","host":"elsewhere"}]}`
+	const report = `{"port":"{port}","entity":"DHCP","host":"elsewhere"}`
+	reports := `{"reports":[` + strings.Repeat(report+`,`, 999) + report + `]}`
 	other := `{"reports":[`
 	for i := range 1000 {
 		other += fmt.Sprintf(

@@ -106,22 +106,14 @@ func waitsForAgents(w contract.Why) bool { return w.State == "DOWN" && len(w.Wai
 func TestLongNames_AcceptedByTemporal(t *testing.T) {
 	t.Parallel()
 	h := newHostileClientFor(t, "api,relay,temporal")
-	long := strings.Repeat("𝕏", 255)
-	h.must(
-		attack{
-			method: http.MethodPost,
-			path:   "/agent/v1/state",
-			body:   `{"agent_type":"Open vSwitch agent","host":"` + strings.Repeat("h", 255) + `"}`,
-		},
-	)
-	id := createPort(
-		t,
-		h,
-		`{"port":{"network_id":"{network}","name":"`+long+`","binding:host_id":"`+strings.Repeat(
-			"h",
-			255,
-		)+`"}}`,
-	)
+	long, host := strings.Repeat("𝕏", 255), strings.Repeat("h", 255)
+	h.must(attack{
+		method: http.MethodPost,
+		path:   "/agent/v1/state",
+		body:   `{"agent_type":"Open vSwitch agent","host":"` + host + `"}`,
+	})
+	id := createPort(t, h,
+		`{"port":{"network_id":"{network}","name":"`+long+`","binding:host_id":"`+host+`"}}`)
 
 	h.awaitWhy(id, func(w contract.Why) bool { return w.State == "DOWN" })
 

@@ -92,9 +92,8 @@ func (a attack) String() string {
 		}
 		return s
 	}
-	return short(fmt.Sprintf("%s %s %v %s", a.method, short(a.path), a.header, a.token)) + " " + short(
-		fmt.Sprintf("%q", a.body),
-	)
+	request := short(fmt.Sprintf("%s %s %v %s", a.method, short(a.path), a.header, a.token))
+	return request + " " + short(fmt.Sprintf("%q", a.body))
 }
 
 // send sends the request of an attack. send does not normalize the path of the request, because the path may

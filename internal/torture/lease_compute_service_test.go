@@ -25,13 +25,8 @@ func TestLease_HostsInAggregatesByComputeService(t *testing.T) {
 	for _, hostname := range []string{"cmp-1.example.org", node, "cmp-3.example.org"} {
 		d.api.Must("POST", "/placement/resource_providers", servertest.Object{"name": hostname})
 		host := d.api.Must("POST", "/reservation/v1/os-hosts", servertest.Object{"name": hostname, "row": g.name})["host"].(servertest.Object)
-		g.hosts, g.hostIDs = append(
-			g.hosts,
-			fmt.Sprint(host["service_name"]),
-		), append(
-			g.hostIDs,
-			fmt.Sprint(host["id"]),
-		)
+		g.hosts = append(g.hosts, fmt.Sprint(host["service_name"]))
+		g.hostIDs = append(g.hostIDs, fmt.Sprint(host["id"]))
 	}
 	if got := fmt.Sprint(g.hosts); got != "[cmp-1 ironic-1 cmp-3]" {
 		t.Fatalf("compute services of the registered hosts: got %s, want [cmp-1 ironic-1 cmp-3]", got)

@@ -162,20 +162,9 @@ func failedEndBlocksOnlyItsHosts(g *hostGroup) {
 		r["hypervisor_properties"] = `["<=","$hypervisor_hostname","` + g.hosts[n-1] + `"]`
 		return r
 	}
-	a, both, last := g.createLease(
-		time.Hour,
-		2*time.Hour,
-		g.reservationOnHost(1),
-	), g.createLease(
-		2*time.Hour,
-		3*time.Hour,
-		hostsUpTo(2),
-	),
-		g.createLease(
-			3*time.Hour,
-			4*time.Hour,
-			g.reservationOnHost(2),
-		)
+	a := g.createLease(time.Hour, 2*time.Hour, g.reservationOnHost(1))
+	both := g.createLease(2*time.Hour, 3*time.Hour, hostsUpTo(2))
+	last := g.createLease(3*time.Hour, 4*time.Hour, g.reservationOnHost(2))
 	movable := g.createLease(4*time.Hour, 5*time.Hour, g.reservationOnHost(1))
 	g.api.Must(
 		"PUT",

@@ -158,15 +158,8 @@ func TestHealing_MovesReservationsInNovaAggregates(t *testing.T) {
 	)
 	d.StartWorker("relay,temporal")
 	g := d.newHostGroup(t, 3)
-	whole, some := g.createLease(
-		time.Hour,
-		2*time.Hour,
-		g.reservationOnHost(1),
-	), g.createLease(
-		time.Hour,
-		2*time.Hour,
-		g.instanceReservation(2, nil),
-	)
+	whole := g.createLease(time.Hour, 2*time.Hour, g.reservationOnHost(1))
+	some := g.createLease(time.Hour, 2*time.Hour, g.instanceReservation(2, nil))
 	g.api.Must(
 		"PUT",
 		whole.path,

@@ -123,15 +123,8 @@ func floatingIPReservationGrows(g *hostGroup) {
 
 // invalidUpdates sends invalid updates to a pending and an active lease, and checks that no row changes.
 func invalidUpdates(g *hostGroup) {
-	pending, active := g.createLease(
-		time.Hour,
-		2*time.Hour,
-		g.hostReservation(1, 1),
-	), g.createLease(
-		time.Hour,
-		3*time.Hour,
-		g.hostReservation(1, 1),
-	)
+	pending := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
+	active := g.createLease(time.Hour, 3*time.Hour, g.hostReservation(1, 1))
 	active.startNow()
 	active.awaitStatus("ACTIVE")
 	reservation := func(l *testLease, more servertest.Object) servertest.Object {

@@ -23,9 +23,8 @@ func TestSetAsideNote_EveryVerbOfStarterNote(t *testing.T) {
 	api.RegisterAgents()
 	network := api.CreateNetwork("blue")
 	api.CreateSubnet(network)
-	one, other := contract.PortID(api.Create("port", servertest.PortBody(network))), contract.PortID(
-		api.Create("port", servertest.PortBody(network)),
-	)
+	one := contract.PortID(api.Create("port", servertest.PortBody(network)))
+	other := contract.PortID(api.Create("port", servertest.PortBody(network)))
 	if waiting := api.Starter("note", "list", "--state", "waiting"); !strings.Contains(waiting, one) ||
 		!strings.Contains(waiting, other) {
 		t.Errorf(

@@ -134,14 +134,10 @@ func checkAttributes(ctx context.Context, s *cli.Session) (string, error) {
 		}
 	}
 	if len(invalid) > 0 {
+		create := "temporal operator search-attribute create --namespace " + s.TemporalNamespace + " "
 		return "", cli.Errorf(
-			cli.ExitOther,
-			"temporal operator search-attribute create --namespace "+s.TemporalNamespace+" "+strings.Join(
-				commands,
-				" ",
-			),
-			"missing, or with another type: %s",
-			strings.Join(invalid, ", "),
+			cli.ExitOther, create+strings.Join(commands, " "),
+			"missing, or with another type: %s", strings.Join(invalid, ", "),
 		)
 	}
 	slices.Sort(names)

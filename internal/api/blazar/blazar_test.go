@@ -149,9 +149,8 @@ func in(hours int) string {
 }
 
 func leaseBody(name string, from, to int) string {
-	return `{"name":"` + name + `","start_date":"` + in(from) + `","end_date":"` + in(
-		to,
-	) + `","events":[],"before_end_date":null,
+	return `{"name":"` + name + `","start_date":"` + in(from) + `","end_date":"` + in(to) + `",
+		"events":[],"before_end_date":null,
 		"reservations":[{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":""}]}`
 }
 

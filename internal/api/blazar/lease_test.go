@@ -411,9 +411,8 @@ func TestLease_RefusedCreateWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "cmp-1")
 	with := func(reservation string) string {
-		return `{"name":"l","start_date":"` + in(1) + `","end_date":"` + in(
-			2,
-		) + `","reservations":[` + reservation + `]}`
+		return `{"name":"l","start_date":"` + in(1) + `","end_date":"` + in(2) + `",` +
+			`"reservations":[` + reservation + `]}`
 	}
 	host := `{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":""`
 	for _, c := range []struct {

@@ -64,10 +64,8 @@ func (s *service) externalNetwork(addresses int) string {
 }
 
 func reserving(reservations ...string) string {
-	return `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00","reservations":[` + strings.Join(
-		reservations,
-		",",
-	) + `]}`
+	return `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00",` +
+		`"reservations":[` + strings.Join(reservations, ",") + `]}`
 }
 
 func TestReservation_JSONOfEveryType(t *testing.T) {

@@ -82,11 +82,8 @@ func TestNetwork_VLANIsAllocatedFromTheRanges(t *testing.T) {
 		},
 	)
 	const path = "/v2.0/networks"
-	auto, named := onVLAN(
-		`,"provider:physical_network":"p1"`,
-	), onVLAN(
-		`,"provider:physical_network":"p1","provider:segmentation_id":101`,
-	)
+	auto := onVLAN(`,"provider:physical_network":"p1"`)
+	named := onVLAN(`,"provider:physical_network":"p1","provider:segmentation_id":101`)
 	var requests sync.WaitGroup
 	var refused atomic.Int32
 	for _, body := range []string{auto, named, auto, auto} {

@@ -148,9 +148,8 @@ func TestPolicy_AttributeRuleComparesTheObject(t *testing.T) {
 	c := open(t)
 	body := func(project string) string { return fmt.Sprintf(`{"network":{"project_id":%q}}`, project) }
 	id := func(o object) string { return o["network"].(object)["id"].(string) }
-	demo, other := id(c.must(201, "POST", "/v2.0/networks", body("demo"))), id(
-		c.must(201, "POST", "/v2.0/networks", body("other")),
-	)
+	demo := id(c.must(201, "POST", "/v2.0/networks", body("demo")))
+	other := id(c.must(201, "POST", "/v2.0/networks", body("other")))
 	v := c.withPolicy(t, `
 "get_network": "@"
 "update_network": "@"

@@ -76,15 +76,8 @@ func policyObjects(c cloud, n int) *strings.Replacer {
 		fmt.Sprintf(`"network_id":%q,"ip_version":4,"cidr":"10.%d.0.0/24"`, net, n),
 	)
 	port := id("port", "ports", fmt.Sprintf(`"network_id":%q,"binding:host_id":"cmp-1"`, net))
-	lone, parent := id(
-		"port",
-		"ports",
-		fmt.Sprintf(`"network_id":%q`, net),
-	), id(
-		"port",
-		"ports",
-		fmt.Sprintf(`"network_id":%q`, net),
-	)
+	lone := id("port", "ports", fmt.Sprintf(`"network_id":%q`, net))
+	parent := id("port", "ports", fmt.Sprintf(`"network_id":%q`, net))
 	trunk := id("trunk", "trunks", fmt.Sprintf(`"port_id":%q`, parent))
 	group := id("security_group", "security-groups", `"name":"g"`)
 	rule := id(

@@ -186,13 +186,8 @@ func TestTrunk_ErrorTypes(t *testing.T) {
 	c := open(t)
 	net, _ := c.createNetwork("10.0.0.0/24")
 	port := func(more string) string { return c.port(net, more)["id"].(string) }
-	parent, sub, free, used, bound := port(""), port(
-		"",
-	), port(""), port(
-		`,"device_id":"x"`,
-	), port(
-		`,"binding:host_id":"cmp-1"`,
-	)
+	parent, sub, free := port(""), port(""), port("")
+	used, bound := port(`,"device_id":"x"`), port(`,"binding:host_id":"cmp-1"`)
 	other := c.as("ann:other")
 	trunk := func(c cloud, parent, sub string) string {
 		t.Helper()

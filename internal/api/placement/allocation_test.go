@@ -55,12 +55,12 @@ func TestAllocations_FormatOfEveryVersion(t *testing.T) {
 	c.same(shown, "{"+held+who+`,"consumer_generation":7,"consumer_type":"INSTANCE"}`)
 	c.want(204, "", "1.38", "PUT", path, shown.raw) // a client may send back the body of a GET
 	consumer := strings.TrimPrefix(path, "/allocations/")
-	c.same(c.want(200, "", "1.28", "GET", "/resource_providers/"+p+"/allocations", ""), fmt.Sprintf(
-		`{"allocations":{%q:{"resources":{"VCPU":2},"consumer_generation":8}},"resource_provider_generation":9}`,
-		consumer,
-	))
-	c.same(c.want(200, "", "1.27", "GET", "/resource_providers/"+p+"/allocations", ""), fmt.Sprintf(
-		`{"allocations":{%q:{"resources":{"VCPU":2}}},"resource_provider_generation":9}`, consumer))
+	ofProvider := "/resource_providers/" + p + "/allocations"
+	const withGeneration = `{"allocations":{%q:{"resources":{"VCPU":2},"consumer_generation":8}},` +
+		`"resource_provider_generation":9}`
+	c.same(c.want(200, "", "1.28", "GET", ofProvider, ""), fmt.Sprintf(withGeneration, consumer))
+	const withoutGeneration = `{"allocations":{%q:{"resources":{"VCPU":2}}},"resource_provider_generation":9}`
+	c.same(c.want(200, "", "1.27", "GET", ofProvider, ""), fmt.Sprintf(withoutGeneration, consumer))
 
 	for _, wrong := range []struct{ version, body, text string }{
 		{"1.7", list + who, "Additional properties are not allowed ('project_id', 'user_id' were unexpected)"},
@@ -303,6 +303,8 @@ func TestAllocations_InvalidBodyIsRefused(t *testing.T) {
 	p := c.provider("p")
 	c.stock(p, `{"VCPU":{"total":10}}`)
 	provider := "/resource_providers/" + p
+	write := "{" + vcpus(p, 1) +
+		`,"project_id":"p","user_id":"u","consumer_generation":null,"consumer_type":"T"}`
 	paths := map[string]string{
 		"POST /resource_providers":              `{"name":"x"}`,
 		"PUT " + provider:                       `{"name":"x"}`,
@@ -312,14 +314,8 @@ func TestAllocations_InvalidBodyIsRefused(t *testing.T) {
 		"PUT " + provider + "/aggregates":       `{"resource_provider_generation":1,"aggregates":[]}`,
 		"PUT " + provider + "/traits":           `{"resource_provider_generation":1,"traits":["x"]}`,
 		"POST /resource_classes":                `{"name":"CUSTOM_X"}`,
-		"PUT /allocations/" + uuid.NewString(): "{" + vcpus(
-			p,
-			1,
-		) + `,"project_id":"p","user_id":"u","consumer_generation":null,"consumer_type":"T"}`,
-		"POST /allocations": `{"` + p + `":{` + vcpus(
-			p,
-			1,
-		) + `,"project_id":"p","user_id":"u","consumer_generation":null,"consumer_type":"T"}}`,
+		"PUT /allocations/" + uuid.NewString():  write,
+		"POST /allocations":                     `{"` + p + `":` + write + `}`,
 	}
 	for where, good := range paths {
 		method, path, _ := strings.Cut(where, " ")
@@ -465,25 +461,8 @@ func TestAllocations_InWrittenOrder(t *testing.T) {
 			strings.TrimPrefix(share(classes...), "{"),
 		)
 	}
-	c.want(
-		204,
-		"",
-		"1.0",
-		"PUT",
-		"/allocations/"+old,
-		`{"allocations":[`+list(
-			1,
-			"VCPU",
-		)+`,`+list(
-			2,
-			"VCPU",
-			"DISK_GB",
-		)+`,`+list(
-			1,
-			"MEMORY_MB",
-			"DISK_GB",
-		)+`]}`,
-	)
+	split := []string{list(1, "VCPU"), list(2, "VCPU", "DISK_GB"), list(1, "MEMORY_MB", "DISK_GB")}
+	c.want(204, "", "1.0", "PUT", "/allocations/"+old, `{"allocations":[`+strings.Join(split, ",")+`]}`)
 	shows(
 		old,
 		fmt.Sprintf(`{%q:%s,%q:%s}`, p[2], share("VCPU", "DISK_GB"), p[1], share("MEMORY_MB", "DISK_GB")),

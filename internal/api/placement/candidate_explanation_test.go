@@ -59,11 +59,8 @@ func TestExplainCandidates_CountsWhatEachFilterRemoves(t *testing.T) {
 			fmt.Sprintf(`{"traits":[%s],"resource_provider_generation":%v}`, names, c.generation(p)),
 		)
 	}
-	small, plain, windows, good, better := c.provider("small"), c.provider(
-		"plain",
-	), c.provider("windows"), c.provider(
-		"good",
-	), c.provider("better")
+	small, plain, windows := c.provider("small"), c.provider("plain"), c.provider("windows")
+	good, better := c.provider("good"), c.provider("better")
 	for _, p := range []string{plain, windows, good, better} {
 		c.stock(p, `{"VCPU":{"total":8}}`)
 	}

@@ -54,21 +54,13 @@ func TestInventory_GenerationMustMatch(t *testing.T) {
 	if a.code() != "placement.concurrent_update" {
 		t.Error(a.code())
 	}
+	const inventories = `{"DISK_GB":{"total":10,"allocation_ratio":1.5},
+		"VCPU":{"total":8,"resource_provider_generation":9}}`
+	fullDisk := strings.Replace(full, "ratio\":1", "ratio\":1.5", 1)
 	c.same(
-		c.want(
-			200,
-			"",
-			"1.39",
-			"PUT",
-			all,
-			`{"resource_provider_generation":1,"inventories":{"DISK_GB":{"total":10,"allocation_ratio":1.5},"VCPU":{"total":8,"resource_provider_generation":9}}}`,
-		),
-		`{"resource_provider_generation":2,"inventories":{"VCPU":{"total":8,`+full+`},"DISK_GB":{"total":10,`+strings.Replace(
-			full,
-			"ratio\":1",
-			"ratio\":1.5",
-			1,
-		)+`}}}`,
+		c.want(200, "", "1.39", "PUT", all, `{"resource_provider_generation":1,"inventories":`+inventories+`}`),
+		`{"resource_provider_generation":2,
+		"inventories":{"VCPU":{"total":8,`+full+`},"DISK_GB":{"total":10,`+fullDisk+`}}}`,
 	)
 	c.want(
 		400,
@@ -149,10 +141,9 @@ func TestInventory_InUseCannotBeDeleted(t *testing.T) {
 	c := serve(t)
 	p := c.provider("p")
 	c.stock(p, `{"DISK_GB":{"total":10},"VCPU":{"total":10},"MEMORY_MB":{"total":10}}`)
-	c.want(204, "", "1.28", "PUT", "/allocations/"+uuid.NewString(), fmt.Sprintf(
-		`{"allocations":{%q:{"resources":{"VCPU":1,"DISK_GB":1}}},"project_id":"p","user_id":"u","consumer_generation":null}`,
-		p,
-	))
+	allocations := fmt.Sprintf(`{"allocations":{%q:{"resources":{"VCPU":1,"DISK_GB":1}}},
+		"project_id":"p","user_id":"u","consumer_generation":null}`, p)
+	c.want(204, "", "1.28", "PUT", "/allocations/"+uuid.NewString(), allocations)
 	all := "/resource_providers/" + p + "/inventories"
 
 	for _, tc := range []struct{ method, path, body, text, code string }{

@@ -153,10 +153,9 @@ func TestReshape_GenerationsAsInPlacement(t *testing.T) {
 			g,
 		)
 	}
-	c.same(c.want(200, "", "1.39", "GET", "/allocations/"+consumer, ""), fmt.Sprintf(
-		`{"allocations":{%q:{"resources":{"VCPU":1},"generation":18}},"project_id":"p","user_id":"u","consumer_generation":2,"consumer_type":"T"}`,
-		p,
-	))
+	allocations := fmt.Sprintf(`{"allocations":{%q:{"resources":{"VCPU":1},"generation":18}},
+		"project_id":"p","user_id":"u","consumer_generation":2,"consumer_type":"T"}`, p)
+	c.same(c.want(200, "", "1.39", "GET", "/allocations/"+consumer, ""), allocations)
 }
 
 func TestReshape_OrderOfErrors(t *testing.T) {

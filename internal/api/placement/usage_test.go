@@ -63,15 +63,12 @@ func TestUsages_GroupedByConsumerType(t *testing.T) {
 		if kind != "" {
 			version, more = "1.38", fmt.Sprintf(`,"consumer_type":%q`, kind)
 		}
-		c.want(204, "", version, "PUT", "/allocations/"+uuid.NewString(), fmt.Sprintf(
-			`{"allocations":{%q:{"resources":{"VCPU":%d,"DISK_GB":%d}}},"project_id":%q,"user_id":%q,"consumer_generation":null%s}`,
-			p,
-			cpu,
-			disk,
-			project,
-			user,
-			more,
-		))
+		allocations := fmt.Sprintf(
+			`{"allocations":{%q:{"resources":{"VCPU":%d,"DISK_GB":%d}}},
+			"project_id":%q,"user_id":%q,"consumer_generation":null%s}`,
+			p, cpu, disk, project, user, more,
+		)
+		c.want(204, "", version, "PUT", "/allocations/"+uuid.NewString(), allocations)
 	}
 	put("p", "u", "INSTANCE", 1, 10)
 	put("p", "u", "INSTANCE", 2, 10)

@@ -95,17 +95,10 @@ func TestCall_UnexpectedArgumentsAreAnswered(t *testing.T) {
 		`{"port":{"network_id":"` + st.network.ID.String() + `","device_id":"` + long + `"}}`,
 		`{"port":{"network_id":"` + st.network.ID.String() + `","device_id":"d","fixed_ips":[{"subnet_id":"x","ip_address":"y"}]}}`,
 		`{"id":[` + strings.Repeat(`"x",`, 3000) + `"x"]}`,
-		`{"agent_state":{"agent_type":"Open vSwitch agent","host":"` + strings.Repeat(
-			"h",
-			250,
-		) + `","resource_versions":{"Port":"` + long + `"}}}`,
-		`{"agent_state":{"agent_type":"Unknown agent","host":"nowhere","configurations":` + strings.Repeat(
-			`{"a":`,
-			50,
-		) + `1` + strings.Repeat(
-			`}`,
-			50,
-		) + `}}`,
+		`{"agent_state":{"agent_type":"Open vSwitch agent",` +
+			`"host":"` + strings.Repeat("h", 250) + `","resource_versions":{"Port":"` + long + `"}}}`,
+		`{"agent_state":{"agent_type":"Unknown agent","host":"nowhere",` +
+			`"configurations":` + strings.Repeat(`{"a":`, 50) + `1` + strings.Repeat(`}`, 50) + `}}`,
 	}
 	names := []string{
 		"host",

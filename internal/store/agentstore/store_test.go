@@ -35,11 +35,9 @@ func TestTokenHost_KnowsOnlyTokensThatAreNotRevoked(t *testing.T) {
 			token,
 		)
 	}
-	flipped := token[:len(token)-2] + strings.Map(
-		func(r rune) rune { return r ^ 1 },
-		token[len(token)-2:len(token)-1],
-	) + token[len(token)-1:]
-	for _, wrong := range []string{"", agentstore.TokenPrefix, token + "x", token[:len(token)-1], strings.ToUpper(token), flipped} {
+	last := len(token) - 1
+	flipped := token[:last-1] + string(token[last-1]^1) + token[last:]
+	for _, wrong := range []string{"", agentstore.TokenPrefix, token + "x", token[:last], strings.ToUpper(token), flipped} {
 		if host, err := s.TokenHost(t.Context(), wrong); !errors.Is(err, db.ErrNotFound) {
 			t.Errorf("host of the wrong token %q: got %q, error %v, want ErrNotFound", wrong, host, err)
 		}

@@ -183,22 +183,9 @@ func TestEnsureClassAndTrait_ConcurrentCallsSucceed(t *testing.T) {
 func TestProviderTree_ChildAddedDuringAMoveHasTheNewRoot(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	a, b, mid := storetest.AddHost(
-		t,
-		s,
-		"a",
-		nil,
-	), storetest.AddHost(
-		t,
-		s,
-		"b",
-		nil,
-	), storetest.AddHost(
-		t,
-		s,
-		"mid",
-		nil,
-	)
+	a := storetest.AddHost(t, s, "a", nil)
+	b := storetest.AddHost(t, s, "b", nil)
+	mid := storetest.AddHost(t, s, "mid", nil)
 
 	raceWriters(t, 8, func(i int) error {
 		for n := range 10 {

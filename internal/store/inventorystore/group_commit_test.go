@@ -291,16 +291,9 @@ func TestGroupCommit_HungDatabaseFailsEachWriterAtItsOwnDeadline(t *testing.T) {
 	var results []chan error
 	for i := range 4 {
 		ctx, result := deadlineContext{t.Context(), make(chan struct{})}, make(chan error, 1)
-		contexts, consumers, results = append(
-			contexts,
-			ctx,
-		), append(
-			consumers,
-			uuid.NewString(),
-		), append(
-			results,
-			result,
-		)
+		contexts = append(contexts, ctx)
+		consumers = append(consumers, uuid.NewString())
+		results = append(results, result)
 		go func() {
 			result <- s.Inventory.PutAllocations(ctx, storetest.VCPUs(consumers[i], p, 1, inventory.ExpectAbsent()))
 		}()

@@ -90,38 +90,22 @@ func TestLeaseAdvance_SweepFinishesEndsBeforeStarts(t *testing.T) {
 	ending := e.createActive(named("ending", hostsDraft(1, 2, 1, 1)))
 	e.beginStep(ending.ID, lease.StepBeforeEnd)
 	e.finishStep(ending.ID, lease.StepBeforeEnd, nil)
-	starting, empty := e.createLease(named("starting", hostsDraft(1, 2, 2, 2))), e.createLease(
-		lease.Draft{
-			Name:    "empty",
-			User:    "u",
-			Project: "p",
-			Start:   lease.RequestedDate{At: hour(1)},
-			End:     lease.RequestedDate{At: hour(2)},
-		},
-	)
-	next, later := e.createLease(named("next", hostsDraft(3, 4, 4, 4))), e.createLease(
-		named("later", hostsDraft(5, 6, 1, 1)),
-	)
-	deleted := e.createLease(
-		named(
-			"deleted",
-			lease.Draft{
-				User:    "u",
-				Project: "p",
-				Start:   lease.RequestedDate{At: hour(1)},
-				End:     lease.RequestedDate{At: hour(2)},
-			},
-		),
-	)
+	starting := e.createLease(named("starting", hostsDraft(1, 2, 2, 2)))
+	withoutReservations := lease.Draft{
+		User:    "u",
+		Project: "p",
+		Start:   lease.RequestedDate{At: hour(1)},
+		End:     lease.RequestedDate{At: hour(2)},
+	}
+	empty := e.createLease(named("empty", withoutReservations))
+	next := e.createLease(named("next", hostsDraft(3, 4, 4, 4)))
+	later := e.createLease(named("later", hostsDraft(5, 6, 1, 1)))
+	deleted := e.createLease(named("deleted", withoutReservations))
 	for _, l := range []lease.Lease{starting, empty, deleted} {
 		e.startDue(l)
 	}
-	storetest.Exec(
-		t,
-		e.url,
-		`update event set at = now() where lease_id = $1 and event_type = 'start_lease'`,
-		next.ID,
-	)
+	const startNow = `update event set at = now() where lease_id = $1 and event_type = 'start_lease'`
+	storetest.Exec(t, e.url, startNow, next.ID)
 	storetest.Exec(t, e.url, `update lease set delete_requested_at = now() where id = $1`, deleted.ID)
 
 	e.advance(3)
@@ -293,11 +277,10 @@ func TestLeaseAdvance_FailedCloudCallIsLeftToTheLeaseWorkflow(t *testing.T) {
 func TestLeaseAdvance_DeletionDuringCloudCallsAbandonsTheStart(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 4)
-	started, asked, gone, ending := e.createLease(hostsDraft(1, 2, 1, 1)), e.createLease(
-		hostsDraft(1, 2, 1, 1),
-	), e.createLease(hostsDraft(1, 2, 1, 1)), e.createActive(
-		hostsDraft(1, 2, 1, 1),
-	)
+	started := e.createLease(hostsDraft(1, 2, 1, 1))
+	asked := e.createLease(hostsDraft(1, 2, 1, 1))
+	gone := e.createLease(hostsDraft(1, 2, 1, 1))
+	ending := e.createActive(hostsDraft(1, 2, 1, 1))
 	e.beginStep(ending.ID, lease.StepBeforeEnd)
 	e.finishStep(ending.ID, lease.StepBeforeEnd, nil)
 	for _, l := range []lease.Lease{started, asked, gone} {

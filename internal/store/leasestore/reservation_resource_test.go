@@ -368,9 +368,8 @@ func TestInstanceResource_LocksSharedHostsInOneOrder(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
 	// each lease uses one host
-	second, first := e.createLease(instancesDraft(1, 2, 4)), e.createLease(
-		instancesDraft(1, 2, 4),
-	)
+	second := e.createLease(instancesDraft(1, 2, 4))
+	first := e.createLease(instancesDraft(1, 2, 4))
 	for _, l := range []lease.Lease{second, first} {
 		e.startDue(l)
 	}

@@ -19,9 +19,9 @@ import (
 func TestSyncTunnel_OwnerOnlyRefusesTheEndpointOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t).Network
-	first, second, third := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr(
-		"192.0.2.2",
-	), netip.MustParseAddr("192.0.2.3")
+	first := netip.MustParseAddr("192.0.2.1")
+	second := netip.MustParseAddr("192.0.2.2")
+	third := netip.MustParseAddr("192.0.2.3")
 	sync := func(host string, ip netip.Addr) error {
 		t.Helper()
 		_, err := s.SyncTunnel(t.Context(), network.TunnelEndpoint{Type: "vxlan", Host: host, IP: ip}, true)
