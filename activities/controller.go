@@ -39,20 +39,11 @@ func (a *Activities) readObject(ctx context.Context, r journal.Request) ([]byte,
 	switch {
 	case !a.accepted.isRecent():
 	case got.Failure == odl.FailureTimeout || got.Failure == odl.FailureReset:
-		return nil, objectError(
-			"%s %s: %s: %s; the controller accepts writes",
-			r.Method,
-			r.Path,
-			got.Failure,
-			got.Detail,
-		)
+		return nil, objectError("%s %s: %s: %s; the controller accepts writes",
+			r.Method, r.Path, got.Failure, got.Detail)
 	case got.Status >= 500 && got.RetryAfter == 0:
-		return nil, objectError(
-			"%s %s: the controller answered %d, and accepts writes",
-			r.Method,
-			r.Path,
-			got.Status,
-		)
+		return nil, objectError("%s %s: the controller answered %d, and accepts writes",
+			r.Method, r.Path, got.Status)
 	}
 	found, err := checkResponse(r, got)
 	if !found {
@@ -84,26 +75,15 @@ func (a *Activities) listCollection(
 func checkResponse(r journal.Request, got odl.Response) (found bool, err error) {
 	switch {
 	case got.Failure != "":
-		return false, controllerUnavailable(
-			got.RetryAfter,
-			"%s %s: %s: %s",
-			r.Method,
-			r.Path,
-			got.Failure,
-			got.Detail,
-		)
+		return false, controllerUnavailable(got.RetryAfter,
+			"%s %s: %s: %s", r.Method, r.Path, got.Failure, got.Detail)
 	case got.Status == 200:
 		return true, nil
 	case got.Status == 404:
 		return false, nil
 	case slices.Contains(unavailableStatuses, got.Status):
-		return false, controllerUnavailable(
-			got.RetryAfter,
-			"%s %s: the controller answered %d",
-			r.Method,
-			r.Path,
-			got.Status,
-		)
+		return false, controllerUnavailable(got.RetryAfter,
+			"%s %s: the controller answered %d", r.Method, r.Path, got.Status)
 	default:
 		return false, objectError("%s %s: the controller answered %d", r.Method, r.Path, got.Status)
 	}

@@ -60,12 +60,7 @@ func (a *Activities) canaryStep(ctx context.Context, r *journal.Run) (time.Durat
 		return 0, nil
 	}
 	r.Note = "creates the check network"
-	_, err = a.Store.Mirror.RepairFindings(
-		ctx,
-		r.ID,
-		[]journal.Finding{{Object: c.Object, Kind: journal.Missing}},
-		since,
-		false,
-	)
+	_, err = a.Store.Mirror.RepairFindings(ctx, r.ID,
+		[]journal.Finding{{Object: c.Object, Kind: journal.Missing}}, since, false)
 	return settleInterval, err
 }

@@ -42,15 +42,8 @@ func (a *Activities) HealReservations(ctx context.Context) error {
 	}
 	for begin := time.Now(); len(unhealthy) > 0 && time.Since(begin) < healTime && ctx.Err() == nil; unhealthy = unhealthy[1:] {
 		if err := a.Store.Lease.HealReservation(ctx, unhealthy[0]); err != nil {
-			log.Warn(
-				"healing of a reservation failed",
-				"reservation",
-				unhealthy[0].Reservation,
-				"host",
-				unhealthy[0].Host,
-				"error",
-				err,
-			)
+			log.Warn("healing of a reservation failed",
+				"reservation", unhealthy[0].Reservation, "host", unhealthy[0].Host, "error", err)
 		}
 	}
 	return ctx.Err()

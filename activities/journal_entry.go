@@ -168,13 +168,8 @@ func (a *Activities) saveAndHandOver(
 	if a.Notes == nil {
 		return a.Store.Journal.SaveOutcome(ctx, seq, attempt, o)
 	}
-	e, unblocked, err := a.Store.Journal.SaveOutcomeAndClaimNotes(
-		ctx,
-		seq,
-		attempt,
-		o,
-		min(maxHandedOver, a.Notes.FreeDeliveries()),
-	)
+	e, unblocked, err := a.Store.Journal.SaveOutcomeAndClaimNotes(ctx, seq, attempt, o,
+		min(maxHandedOver, a.Notes.FreeDeliveries()))
 	a.Notes.DeliverClaimed(unblocked)
 	return e, err
 }
@@ -198,13 +193,8 @@ func entryProgress(e journal.Entry, blockers []journal.Blocker, pause *journal.P
 	if e.SentBy != nil {
 		p.SentBy = contract.JournalID(strconv.FormatInt(*e.SentBy, 10))
 	}
-	p.Sentence = fmt.Sprintf(
-		"Entry %d (%s) is %s: %s.",
-		e.Seq,
-		journal.Summary(e),
-		e.State,
-		journal.Sentence(e, blockers, pause),
-	)
+	p.Sentence = fmt.Sprintf("Entry %d (%s) is %s: %s.",
+		e.Seq, journal.Summary(e), e.State, journal.Sentence(e, blockers, pause))
 	for _, w := range journal.WaitingFor(e, blockers, pause) {
 		p.Waiting = append(p.Waiting, contract.Waiting{For: w.For, Since: &w.Since})
 	}

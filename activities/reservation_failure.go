@@ -33,14 +33,8 @@ func (a *Activities) recordCall(ctx context.Context, id uuid.UUID, err error) er
 	switch {
 	case err == nil:
 		if err := a.Store.Lease.ClearCallFailures(record, id); err != nil {
-			slog.WarnContext(
-				ctx,
-				"could not delete the failures of a reservation's calls",
-				"reservation",
-				id,
-				"error",
-				err,
-			)
+			slog.WarnContext(ctx, "could not delete the failures of a reservation's calls",
+				"reservation", id, "error", err)
 		}
 		return nil
 	case errors.Is(err, db.ErrConflict) || errors.Is(err, db.ErrNotFound) || !errors.As(err, &call):
@@ -50,21 +44,11 @@ func (a *Activities) recordCall(ctx context.Context, id uuid.UUID, err error) er
 	}
 	retries := activity.IsActivity(ctx) && !activity.GetInfo(ctx).IsLocalActivity
 	reason := text.Excerpt(err.Error(), maxErrorText)
-	delay, failed := a.Store.Lease.RecordCallFailure(
-		record,
-		id,
-		lease.CallError{Party: call.Party, Call: call.Call, Err: errors.New(reason)},
-		retries,
-	)
+	delay, failed := a.Store.Lease.RecordCallFailure(record, id,
+		lease.CallError{Party: call.Party, Call: call.Call, Err: errors.New(reason)}, retries)
 	if failed != nil {
-		slog.WarnContext(
-			ctx,
-			"could not record the failure of a reservation's call",
-			"reservation",
-			id,
-			"error",
-			failed,
-		)
+		slog.WarnContext(ctx, "could not record the failure of a reservation's call",
+			"reservation", id, "error", failed)
 	}
 	return temporal.NewApplicationErrorWithOptions(reason, BackendError, temporal.ApplicationErrorOptions{
 		Category: temporal.ApplicationErrorCategoryBenign, NextRetryDelay: delay, Details: []any{call.Party}})

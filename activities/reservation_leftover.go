@@ -17,16 +17,8 @@ func (a *Activities) keepLeftover(ctx context.Context, c lease.CloudReservation,
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.Timeouts.Record)
 	defer cancel()
 	if err := a.Store.Lease.KeepLeftover(ctx, c); err != nil {
-		slog.WarnContext(
-			ctx,
-			"storing a failed removal of a deleted lease's reservation failed",
-			"reservation",
-			c.ID,
-			"removal",
-			failure,
-			"error",
-			err,
-		)
+		slog.WarnContext(ctx, "storing a failed removal of a deleted lease's reservation failed",
+			"reservation", c.ID, "removal", failure, "error", err)
 	}
 }
 

@@ -97,11 +97,8 @@ func (c *Client) Report(ctx context.Context, port string, r Report) (Result, err
 		case noWorkflowSince.IsZero():
 			noWorkflowSince = time.Now()
 		case time.Since(noWorkflowSince) >= orDefault(c.UnknownAfter, time.Minute):
-			return Result{}, fmt.Errorf(
-				"%w: it had no workflow for %s",
-				ErrUnknown,
-				time.Since(noWorkflowSince).Round(time.Second),
-			)
+			return Result{}, fmt.Errorf("%w: it had no workflow for %s",
+				ErrUnknown, time.Since(noWorkflowSince).Round(time.Second))
 		}
 		pause := rand.N(limit) + 1
 		var asked *pauseError

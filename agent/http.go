@@ -34,12 +34,8 @@ func (h *HTTP) Send(ctx context.Context, port string, r Report) (Result, error) 
 	if err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	request, err := http.NewRequestWithContext(
-		ctx,
-		http.MethodPost,
-		strings.TrimRight(h.URL, "/")+"/agent/v1/reports",
-		bytes.NewReader(body),
-	)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		strings.TrimRight(h.URL, "/")+"/agent/v1/reports", bytes.NewReader(body))
 	if err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrRefused, err)
 	}

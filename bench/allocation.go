@@ -88,9 +88,7 @@ func (s *stack) measureAllocations(a *api, clients, n int, provider func(client 
 		},
 		op: func(_ context.Context, client int) (int, error) {
 			return 1, connections.send(
-				client,
-				http.MethodPut,
-				"/placement/allocations/"+uuid.NewString(),
+				client, http.MethodPut, "/placement/allocations/"+uuid.NewString(),
 				allocationBody(providers[provider(client)]),
 			)
 		},
@@ -111,12 +109,8 @@ func openAllocationsAfter(n int) func(context.Context, *stack) (*subject, error)
 		return &subject{
 			setUp: connections.open,
 			op: func(context.Context, int) (int, error) {
-				return 1, connections.send(
-					0,
-					http.MethodPut,
-					"/placement/allocations/"+uuid.NewString(),
-					allocationBody(provider),
-				)
+				return 1, connections.send(0, http.MethodPut,
+					"/placement/allocations/"+uuid.NewString(), allocationBody(provider))
 			},
 		}, nil
 	}
@@ -144,12 +138,8 @@ func (a *api) createProviders(ctx context.Context, n int) ([]string, error) {
 	all := make([]string, n)
 	for i := range all {
 		all[i] = uuid.NewString()
-		err := a.post(
-			ctx,
-			"/placement/resource_providers",
-			attributes{"uuid": all[i], "name": "bench-" + all[i]},
-			nil,
-		)
+		err := a.post(ctx, "/placement/resource_providers",
+			attributes{"uuid": all[i], "name": "bench-" + all[i]}, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -99,11 +99,8 @@ func (a *api) createDHCPNetwork(ctx context.Context, name string) (network, subn
 	if network, err = a.create(ctx, "network", attributes{"name": name}); err != nil {
 		return "", "", err
 	}
-	subnet, err = a.create(
-		ctx,
-		"subnet",
-		attributes{"network_id": network, "ip_version": 4, "cidr": "10.0.0.0/12"},
-	)
+	subnet, err = a.create(ctx, "subnet",
+		attributes{"network_id": network, "ip_version": 4, "cidr": "10.0.0.0/12"})
 	return network, subnet, err
 }
 

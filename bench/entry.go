@@ -102,11 +102,8 @@ func (s *stack) entryDetails(ctx context.Context, created *recent[string], op op
 	if err := s.deferNotes(ctx, contract.Port); err != nil {
 		return nil, err
 	}
-	statements, err := s.countStatements(
-		ctx,
-		"each entry",
-		func(ctx context.Context) (int, error) { return s.runEachClient(ctx, op) },
-	)
+	statements, err := s.countStatements(ctx, "each entry",
+		func(ctx context.Context) (int, error) { return s.runEachClient(ctx, op) })
 	if err != nil {
 		return nil, err
 	}
@@ -171,11 +168,8 @@ func createNetworkWithPorts(ctx context.Context, create createFunc) ([]string, e
 
 // entryWorkflows returns the IDs of the workflows that process the journal entries of the given objects.
 func (s *stack) entryWorkflows(ctx context.Context, objects []string) ([]string, error) {
-	rows, err := s.rows.Query(
-		ctx,
-		`select seq::text from journal_entry where object_id = any($1) order by seq`,
-		objects,
-	)
+	rows, err := s.rows.Query(ctx,
+		`select seq::text from journal_entry where object_id = any($1) order by seq`, objects)
 	if err != nil {
 		return nil, err
 	}

@@ -434,11 +434,8 @@ func selectFigures(list string) ([]figure, error) {
 		name = strings.TrimSpace(name)
 		i := slices.IndexFunc(figures, func(f figure) bool { return f.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf(
-				"unknown figure %q; known figures: %s",
-				name,
-				strings.Join(figureNames(), ", "),
-			)
+			return nil, fmt.Errorf("unknown figure %q; known figures: %s",
+				name, strings.Join(figureNames(), ", "))
 		}
 		wanted[name] = true
 		wanted[figures[i].baseline] = true

@@ -66,16 +66,11 @@ func (h *httpConnections) send(client int, method, path, body string) error {
 	c.request = fmt.Appendf(
 		c.request[:0],
 		"%s %s HTTP/1.1\r\nHost: %s\r\nX-Auth-Token: admin\r\nOpenStack-API-Version: placement latest\r\n",
-		method,
-		path,
-		h.host,
+		method, path, h.host,
 	)
 	if body != "" {
-		c.request = fmt.Appendf(
-			c.request,
-			"Content-Type: application/json\r\nContent-Length: %d\r\n",
-			len(body),
-		)
+		c.request = fmt.Appendf(c.request, "Content-Type: application/json\r\nContent-Length: %d\r\n",
+			len(body))
 	}
 	c.request = append(append(c.request, "\r\n"...), body...)
 	if _, err := c.Write(c.request); err != nil {

@@ -87,12 +87,8 @@ func completeEntry(ctx context.Context, rows *store.Store) error {
 	if err != nil {
 		return err
 	}
-	e, err := rows.Journal.SaveOutcome(
-		ctx,
-		t.Entry.Seq,
-		t.Entry.Attempt,
-		journal.Outcome{Kind: journal.OutcomeDone},
-	)
+	e, err := rows.Journal.SaveOutcome(ctx, t.Entry.Seq, t.Entry.Attempt,
+		journal.Outcome{Kind: journal.OutcomeDone})
 	if err == nil && e.State != journal.Completed {
 		err = fmt.Errorf("entry %d is %s", e.Seq, e.State)
 	}

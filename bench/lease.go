@@ -36,16 +36,10 @@ func openLeases(n int) func(context.Context, *stack) (*subject, error) {
 			interval = 2 * time.Millisecond
 		}
 		l := &leaseFigure{
-			stack:   s,
-			n:       s.scaleDeadlines(n),
-			started: newRowWatcher(ctx, s.rows, interval, queryNotStarted, s.fail),
-			ended: newRowWatcher(
-				ctx,
-				s.rows,
-				interval,
-				queryNotEnded,
-				s.fail,
-			),
+			stack:     s,
+			n:         s.scaleDeadlines(n),
+			started:   newRowWatcher(ctx, s.rows, interval, queryNotStarted, s.fail),
+			ended:     newRowWatcher(ctx, s.rows, interval, queryNotEnded, s.fail),
 			delivered: newRowWatcher(ctx, s.rows, pollInterval, queryPendingNotes, s.fail),
 		}
 		return &subject{measureRound: l.measureRound, details: l.details}, nil
@@ -67,11 +61,7 @@ func (l *leaseFigure) measureRound(ctx context.Context, p pace) (one sample, err
 		wait := preparationTime(l.n, trial, took, margin)
 		starts = newDeadlineSet(l.n, p.Window, time.Now().Add(wait).Truncate(time.Second))
 		// time for the workflows to see the start
-		ends = newDeadlineSet(
-			l.n,
-			p.Window,
-			starts.deadlines[len(starts.deadlines)-1].Add(wait),
-		)
+		ends = newDeadlineSet(l.n, p.Window, starts.deadlines[len(starts.deadlines)-1].Add(wait))
 		return l.runLeases(ctx, starts, ends)
 	})
 	l.starts, l.ends = append(l.starts, starts.lateness...), append(l.ends, ends.lateness...)

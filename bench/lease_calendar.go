@@ -64,17 +64,10 @@ func leaseCalendar(hosts, past, pending int) dataset {
 			order by n`, hosts),
 		insertInventories(`c.name = 'CUSTOM_PHYSICAL_HOST' and p.parent_id is not null`),
 		insertLeases(
-			past,
-			"TERMINATED",
-			"deleted",
-			"DONE",
-			`- interval '1 hour' - n * interval '10 minutes'`,
+			past, "TERMINATED", "deleted", "DONE", `- interval '1 hour' - n * interval '10 minutes'`,
 		),
 		insertLeases(
-			pending,
-			"PENDING",
-			"pending",
-			"UNDONE",
+			pending, "PENDING", "pending", "UNDONE",
 			fmt.Sprintf(`+ interval '1 day' + (n / %d) * interval '2 hours'`, hosts),
 		),
 		fmt.Sprintf(`

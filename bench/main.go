@@ -70,38 +70,20 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.StringVar(&names, "figures", "",
 		"comma-separated `list` of figures; their baselines are added: "+all+" (default all)")
 	flags.DurationVar(&s.pace.Window, "window", 8*time.Second, "measuring time of each figure in each round")
-	flags.DurationVar(
-		&s.pace.Warmup,
-		"warmup",
-		2*time.Second,
-		"time that each figure runs unmeasured before the window",
-	)
+	flags.DurationVar(&s.pace.Warmup, "warmup", 2*time.Second,
+		"time that each figure runs unmeasured before the window")
 	flags.IntVar(&s.pace.InFlight, "in-flight", 16, "number of concurrent clients")
 	flags.IntVar(&s.rounds, "rounds", 2, "number of rounds; each round measures every figure once")
 	flags.IntVar(&s.signals, "signals", 10_000, "number of signals sent to one port")
 	flags.IntVar(&s.idlePorts, "idle", 1000, "number of idle ports; 50000 take half an hour")
-	flags.StringVar(
-		&s.out,
-		"out",
-		"bench.json",
-		"`file` of the results in JSON, rewritten after each figure; empty: none",
-	)
-	flags.StringVar(
-		&s.worker,
-		"worker",
-		"",
-		"path of berth's worker `program` (default: in the folder of this program)",
-	)
-	flags.StringVar(
-		&s.dir,
-		"dir",
-		diskFolder(),
-		"`folder` of the temporary databases; use a disk, not a memory file system",
-	)
+	flags.StringVar(&s.out, "out", "bench.json",
+		"`file` of the results in JSON, rewritten after each figure; empty: none")
+	flags.StringVar(&s.worker, "worker", "",
+		"path of berth's worker `program` (default: in the folder of this program)")
+	flags.StringVar(&s.dir, "dir", diskFolder(),
+		"`folder` of the temporary databases; use a disk, not a memory file system")
 	flags.BoolVar(
-		&s.devServer,
-		"dev-server",
-		false,
+		&s.devServer, "dev-server", false,
 		"use Temporal's dev server in memory and small data sets, to test bench itself; the results say nothing about production",
 	)
 	err := flags.Parse(args)
@@ -147,12 +129,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	logf := func(format string, args ...any) {
 		fmt.Fprintf(stderr, "%6.1fs  %s\n", time.Since(begin).Seconds(), fmt.Sprintf(format, args...))
 	}
-	r := newRunner(
-		s,
-		stdout,
-		logf,
-		func(ctx context.Context) (*stack, error) { return openStack(ctx, s, logf) },
-	)
+	r := newRunner(s, stdout, logf,
+		func(ctx context.Context) (*stack, error) { return openStack(ctx, s, logf) })
 	if !s.devServer {
 		r.quiet = func(ctx context.Context) (float64, error) { return awaitQuiet(ctx, readCPUTimes, pause) }
 	}

@@ -50,14 +50,8 @@ func newPortFigure(ctx context.Context, s *stack, clients int, interval time.Dur
 	return &portFigure{
 		stack:    s,
 		networks: make([]string, clients),
-		started: newRowWatcher(
-			ctx,
-			s.rows,
-			interval,
-			queryPendingNotes,
-			s.fail,
-		),
-		active: newRowWatcher(ctx, s.rows, interval, queryInactivePorts, s.fail),
+		started:  newRowWatcher(ctx, s.rows, interval, queryPendingNotes, s.fail),
+		active:   newRowWatcher(ctx, s.rows, interval, queryInactivePorts, s.fail),
 	}
 }
 
@@ -188,13 +182,8 @@ func (p *portFigure) createPort(ctx context.Context, client int) (string, error)
 // report sends an agent's report to the port's workflow as a signal.
 func (p *portFigure) report(ctx context.Context, port string, r contract.Report) error {
 	return retryUnavailable(ctx, func() error {
-		return p.temporal.SignalWorkflow(
-			ctx,
-			contract.PortID(port),
-			"",
-			contract.SignalProvisioningComplete,
-			r,
-		)
+		return p.temporal.SignalWorkflow(ctx, contract.PortID(port), "",
+			contract.SignalProvisioningComplete, r)
 	})
 }
 
@@ -228,11 +217,8 @@ func (p *portFigure) countPortStatements(ctx context.Context) ([]detail, error) 
 	if err := p.deferNotes(ctx, contract.JournalEntry); err != nil {
 		return nil, err
 	}
-	statements, err := p.countStatements(
-		ctx,
-		"each port",
-		func(ctx context.Context) (int, error) { return p.runEachClient(ctx, p.activatePort) },
-	)
+	statements, err := p.countStatements(ctx, "each port",
+		func(ctx context.Context) (int, error) { return p.runEachClient(ctx, p.activatePort) })
 	if err != nil {
 		return nil, err
 	}

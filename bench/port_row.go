@@ -189,10 +189,7 @@ func insertNote(ctx context.Context, tx pgx.Tx, workflow, id, summary, attribute
 	_, err := tx.Exec(
 		ctx,
 		`insert into note (workflow_id, workflow, fresh, summary, attributes, due_at) values ($1, $2, true, $3, $4, now())`,
-		id,
-		workflow,
-		summary,
-		attributes,
+		id, workflow, summary, attributes,
 	)
 	return err
 }

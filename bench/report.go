@@ -210,25 +210,12 @@ func (r result) print(w io.Writer) {
 		fmt.Fprintf(w, "    FAILED: %s\n", r.Error)
 	}
 	if r.Times != nil {
-		fmt.Fprintf(
-			w,
-			"    mean %.2f ms, p50 %.2f ms, p99 %.1f ms, max %.1f ms of %d\n",
-			r.Times.Mean,
-			r.Times.P50,
-			r.Times.P99,
-			r.Times.Max,
-			r.Times.Count,
-		)
+		fmt.Fprintf(w, "    mean %.2f ms, p50 %.2f ms, p99 %.1f ms, max %.1f ms of %d\n",
+			r.Times.Mean, r.Times.P50, r.Times.P99, r.Times.Max, r.Times.Count)
 	}
 	if r.ByP50 > 0 {
-		fmt.Fprintf(
-			w,
-			"    ratio by mean %.2f, by p50 %.2f, by p99 %.2f of %s\n",
-			r.ByMean,
-			r.ByP50,
-			r.ByP99,
-			r.Baseline,
-		)
+		fmt.Fprintf(w, "    ratio by mean %.2f, by p50 %.2f, by p99 %.2f of %s\n",
+			r.ByMean, r.ByP50, r.ByP99, r.Baseline)
 	}
 	for _, d := range r.Details {
 		fmt.Fprintf(w, "    %s: %.1f\n", d.Name, d.Value)

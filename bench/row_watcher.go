@@ -118,11 +118,8 @@ func (w *rowWatcher) await(ctx context.Context, ids ...string) error {
 		select {
 		case <-c:
 		case <-ctx.Done():
-			return fmt.Errorf(
-				"wait until object %s reaches the awaited state: %w",
-				ids[i],
-				context.Cause(ctx),
-			)
+			return fmt.Errorf("wait until object %s reaches the awaited state: %w",
+				ids[i], context.Cause(ctx))
 		}
 	}
 	return nil

@@ -87,9 +87,7 @@ func (t *stormFigure) measureRound(ctx context.Context, p pace) (sample, error) 
 		if time.Since(begin) > 10*waitTimeout {
 			return one, fmt.Errorf(
 				"the port's row has counted only %d of %d reports from another host: %w",
-				ignored,
-				t.signals-2,
-				errTimeout,
+				ignored, t.signals-2, errTimeout,
 			)
 		}
 	}
@@ -124,10 +122,7 @@ func (t *stormFigure) check(ctx context.Context) error {
 	if err == nil && (status != "ACTIVE" || revision != 2 || ignored < t.signals-2) {
 		err = fmt.Errorf(
 			"after %d signals the port has status %s, revision %d and %d ignored reports; want ACTIVE, revision 2 and all signals but two ignored",
-			t.signals,
-			status,
-			revision,
-			ignored,
+			t.signals, status, revision, ignored,
 		)
 	}
 	t.processed, t.revisions = ignored+2, revision-1

@@ -52,10 +52,7 @@ func (s *stack) configure(ctx context.Context, settings ...string) error {
 		}
 	}
 	// pg_reload_conf returns before the PostgreSQL backends have the new settings
-	pause(
-		ctx,
-		300*time.Millisecond,
-	)
+	pause(ctx, 300*time.Millisecond)
 	return nil
 }
 

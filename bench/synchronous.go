@@ -45,13 +45,8 @@ func openSynchronous(delay time.Duration) func(context.Context, *stack) (*subjec
 			if err != nil {
 				return "", err
 			}
-			return object.ID, controller.send(
-				ctx,
-				r.Method,
-				odltest.BasePath+r.Path,
-				json.RawMessage(r.Body),
-				nil,
-			)
+			return object.ID, controller.send(ctx, r.Method,
+				odltest.BasePath+r.Path, json.RawMessage(r.Body), nil)
 		}
 		return &subject{
 			setUp: func(ctx context.Context) error { return delayAnswers(ctx, controller.base, delay) },

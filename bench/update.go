@@ -29,10 +29,7 @@ func openUpdates(ctx context.Context, s *stack) (*subject, error) {
 			if err == nil && (at != revision || name != fmt.Sprint("bench-", changesPerNetwork)) {
 				err = fmt.Errorf(
 					"network %s at the controller: got revision %d and name %s, want revision %d",
-					id,
-					at,
-					name,
-					revision,
+					id, at, name, revision,
 				)
 			}
 			return changesPerNetwork, err

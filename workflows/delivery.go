@@ -46,13 +46,8 @@ func deliver(ctx workflow.Context, d delivery) error {
 			if err := status.report(ctx, d.whyUndelivered(failed), nil); err != nil {
 				return err
 			}
-			interrupted, err := executeUntilFull(
-				remoteUnlimited(ctx, d.summary),
-				full,
-				nil,
-				d.activity,
-				d.in.Key,
-			)
+			interrupted, err := executeUntilFull(remoteUnlimited(ctx, d.summary),
+				full, nil, d.activity, d.in.Key)
 			if err != nil && !interrupted {
 				interrupted = pauseUntilFull(ctx, full)
 			}

@@ -79,14 +79,8 @@ func (r *leaseRun) runDatabaseWork(
 	activity string,
 	args ...any,
 ) error {
-	err := runDatabaseWork(
-		ctx,
-		r.reporter,
-		func() bool { return r.isFull(ctx) },
-		summary,
-		result,
-		activity,
-		args...)
+	err := runDatabaseWork(ctx, r.reporter,
+		func() bool { return r.isFull(ctx) }, summary, result, activity, args...)
 	if errors.Is(err, errInterrupted) {
 		return r.continueAsNew(ctx)
 	}
@@ -126,14 +120,8 @@ func (r *leaseRun) performStepAlone(ctx workflow.Context, l lease.Lease, step le
 		return r.clear(ctx, l)
 	}
 	name := displayName(l)
-	err := r.runDatabaseWork(
-		ctx,
-		fmt.Sprintf("begin %s of %s", step, name),
-		&l,
-		activities.BeginLease,
-		l.ID,
-		step,
-	)
+	err := r.runDatabaseWork(ctx,
+		fmt.Sprintf("begin %s of %s", step, name), &l, activities.BeginLease, l.ID, step)
 	if err != nil {
 		return r.ignoreConflict(ctx, err)
 	}
@@ -144,15 +132,8 @@ func (r *leaseRun) performStepAlone(ctx workflow.Context, l lease.Lease, step le
 	if err != nil {
 		return r.ignoreConflict(ctx, err)
 	}
-	err = r.runDatabaseWork(
-		ctx,
-		fmt.Sprintf("finish %s of %s", step, name),
-		nil,
-		activities.FinishLease,
-		l.ID,
-		step,
-		failed,
-	)
+	err = r.runDatabaseWork(ctx,
+		fmt.Sprintf("finish %s of %s", step, name), nil, activities.FinishLease, l.ID, step, failed)
 	if err == nil && step == lease.StepStart &&
 		len(failed) > 0 { // a failed start must not keep resources until the end of the lease
 		_, err = r.runForEach(ctx, l, reservationTaskFor(l, lease.StepEnd, workflow.Now(ctx)))
@@ -165,12 +146,8 @@ func (r *leaseRun) performStepAlone(ctx workflow.Context, l lease.Lease, step le
 func (r *leaseRun) resync(ctx workflow.Context, l lease.Lease) error {
 	failed, err := r.runForEach(ctx, l, r.resumedTask(l, lease.StepResync, workflow.Now(ctx)))
 	if err == nil && len(failed) > 0 {
-		err = waitUntil(
-			ctx,
-			lease.NextEventTime(l, workflow.Now(ctx).Add(lease.RecheckInterval)),
-			"retry the update of Nova and Neutron",
-			r.changed,
-		)
+		err = waitUntil(ctx, lease.NextEventTime(l, workflow.Now(ctx).Add(lease.RecheckInterval)),
+			"retry the update of Nova and Neutron", r.changed)
 	}
 	return r.ignoreConflict(ctx, err)
 }
@@ -182,22 +159,11 @@ func (r *leaseRun) clear(ctx workflow.Context, l lease.Lease) error {
 	if err != nil {
 		return r.ignoreConflict(ctx, err)
 	}
-	err = r.runDatabaseWork(
-		ctx,
-		"release the resources of "+displayName(l),
-		nil,
-		activities.FinishLease,
-		l.ID,
-		lease.StepClear,
-		failed,
-	)
+	err = r.runDatabaseWork(ctx, "release the resources of "+displayName(l),
+		nil, activities.FinishLease, l.ID, lease.StepClear, failed)
 	if err == nil && len(failed) > 0 {
-		err = waitUntil(
-			ctx,
-			lease.NextEventTime(l, workflow.Now(ctx).Add(lease.RecheckInterval)),
-			"retry the removal of the resources",
-			r.changed,
-		)
+		err = waitUntil(ctx, lease.NextEventTime(l, workflow.Now(ctx).Add(lease.RecheckInterval)),
+			"retry the removal of the resources", r.changed)
 	}
 	return r.ignoreConflict(ctx, err)
 }

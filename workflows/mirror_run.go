@@ -20,13 +20,8 @@ func MirrorRun(ctx workflow.Context, in contract.Input) error {
 	for steps := discardAll(changed); ; steps++ {
 		var p contract.RunProgress
 		full := func() bool { return deliveryIsFull(ctx, steps+changed.Len()) }
-		interrupted, err := executeUntilFull(
-			longRunning(ctx, "step of the "+in.Key),
-			full,
-			&p,
-			activities.StepRun,
-			in.Key,
-		)
+		interrupted, err := executeUntilFull(longRunning(ctx, "step of the "+in.Key),
+			full, &p, activities.StepRun, in.Key)
 		if interrupted && ctx.Err() == nil {
 			return workflow.NewContinueAsNewError(ctx, workflow.GetInfo(ctx).WorkflowType.Name, in)
 		}

@@ -116,11 +116,8 @@ func (p *port) shouldContinueAsNew(ctx workflow.Context) bool {
 }
 
 func (p *port) continueAsNew(ctx workflow.Context) error {
-	return workflow.NewContinueAsNewError(
-		ctx,
-		contract.Port,
-		contract.Input{Key: p.key, FailedAttempt: p.novaFailed, RefusedReport: p.refused},
-	)
+	return workflow.NewContinueAsNewError(ctx, contract.Port,
+		contract.Input{Key: p.key, FailedAttempt: p.novaFailed, RefusedReport: p.refused})
 }
 
 // isFull reports whether the run has received so many messages that it should interrupt the delivery to Nova.
@@ -143,16 +140,8 @@ func (p *port) applyReports(ctx workflow.Context) error {
 	}
 	var status contract.PortStatus
 	full := func() bool { return p.isFull(ctx) && fitIntoInput(p.unappliedReports(received)) }
-	err := runDatabaseWork(
-		ctx,
-		p.reporter,
-		full,
-		summary,
-		&status,
-		activities.ApplyPortReports,
-		p.key,
-		reports,
-	)
+	err := runDatabaseWork(ctx, p.reporter, full, summary, &status,
+		activities.ApplyPortReports, p.key, reports)
 	switch {
 	case errors.Is(err, errInterrupted):
 		return p.continueWithReports(ctx, received)
@@ -180,11 +169,8 @@ func (p *port) report(ctx workflow.Context) error {
 	s := p.status
 	sentence := s.Sentence
 	if p.novaFailed != "" {
-		sentence += fmt.Sprintf(
-			" %d events for Nova are not delivered yet: %s.",
-			s.PendingNovaEvents,
-			p.novaFailed,
-		)
+		sentence += fmt.Sprintf(" %d events for Nova are not delivered yet: %s.",
+			s.PendingNovaEvents, p.novaFailed)
 	}
 	if p.refused != "" {
 		sentence += " " + p.refused
@@ -245,13 +231,8 @@ func (p *port) deliverEvents(ctx workflow.Context, failed string) (interrupted b
 		p.novaFailed = err.Error()
 		_ = p.report(ctx)
 	}
-	return executeUntilFull(
-		remoteUnlimited(ctx, summary),
-		func() bool { return p.isFull(ctx) },
-		nil,
-		activities.NotifyNova,
-		p.key,
-	)
+	return executeUntilFull(remoteUnlimited(ctx, summary),
+		func() bool { return p.isFull(ctx) }, nil, activities.NotifyNova, p.key)
 }
 
 // drain ends the workflow of a deleted port. Before the workflow ends, drain waits until Nova has received

@@ -70,12 +70,8 @@ func (p *port) recordRefusals(received []*pendingReport, refused []contract.Refu
 	p.refused = ""
 	for i, r := range received[:min(len(received), len(refused))] {
 		if r.refused = refused[i]; r.refused != "" {
-			p.refused = fmt.Sprintf(
-				"The last report of %q on host %q was refused: %s.",
-				r.Entity,
-				r.Host,
-				r.refused.Sentence(),
-			)
+			p.refused = fmt.Sprintf("The last report of %q on host %q was refused: %s.",
+				r.Entity, r.Host, r.refused.Sentence())
 		}
 	}
 }
@@ -194,15 +190,11 @@ func validateReport(r contract.Report) error {
 	switch {
 	case r.Entity == "" || len(r.Entity) > maxNameLength:
 		return temporal.NewNonRetryableApplicationError(
-			fmt.Sprintf("entity must have 1 to %d characters", maxNameLength),
-			"InvalidReport",
-			nil,
+			fmt.Sprintf("entity must have 1 to %d characters", maxNameLength), "InvalidReport", nil,
 		)
 	case r.Event != "" && !slices.Contains(contract.ReportEvents, r.Event):
 		return temporal.NewNonRetryableApplicationError(
-			"event must be one of "+strings.Join(contract.ReportEvents, ", "),
-			"InvalidReport",
-			nil,
+			"event must be one of "+strings.Join(contract.ReportEvents, ", "), "InvalidReport", nil,
 		)
 	case len(r.Signature) > contract.MaxSignatureLength:
 		return temporal.NewNonRetryableApplicationError(

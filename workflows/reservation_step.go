@@ -195,15 +195,8 @@ func (r *leaseRun) awaitRetries(
 		reads++
 		r.handledInSteps += discardAll(r.changed)
 		var now lease.Lease
-		err = runDatabaseWork(
-			ctx,
-			r.reporter,
-			func() bool { return r.isFull(ctx) },
-			"read the lease",
-			&now,
-			activities.ReadLease,
-			l.ID.String(),
-		)
+		err = runDatabaseWork(ctx, r.reporter, func() bool { return r.isFull(ctx) },
+			"read the lease", &now, activities.ReadLease, l.ID.String())
 		if err == nil && t.superseded(l, now) {
 			err = errSuperseded
 		}

@@ -70,12 +70,8 @@ func (s *statusReporter) report(ctx workflow.Context, why contract.Why, object *
 func (s *statusReporter) shown() contract.Why {
 	why := s.why
 	if s.database != nil {
-		why.Sentence = fmt.Sprintf(
-			"The database is unavailable since %s: %s. Before: %s",
-			s.database.Since.UTC().Format(time.RFC3339),
-			s.failure,
-			why.Sentence,
-		)
+		why.Sentence = fmt.Sprintf("The database is unavailable since %s: %s. Before: %s",
+			s.database.Since.UTC().Format(time.RFC3339), s.failure, why.Sentence)
 		why.Waiting = append([]contract.Waiting{*s.database}, why.Waiting...)
 		why.LastError = s.failure
 	}

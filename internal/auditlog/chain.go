@@ -124,13 +124,8 @@ func (v *Verifier) Check(p Page) error {
 		next := v.position.Next(r.Record)
 		switch {
 		case r.Sequence != next.Sequence:
-			return broken(
-				next.Sequence,
-				"record %d is missing: record %d follows record %d",
-				next.Sequence,
-				r.Sequence,
-				v.position.Sequence,
-			)
+			return broken(next.Sequence, "record %d is missing: record %d follows record %d",
+				next.Sequence, r.Sequence, v.position.Sequence)
 		case r.Hash != next.Hash:
 			return broken(
 				r.Sequence,
@@ -156,9 +151,7 @@ func (v *Verifier) moveTo(p Position) error {
 		return broken(
 			p.Sequence,
 			"record %d has the hash %s, and not the remembered hash %s: the log was written anew",
-			p.Sequence,
-			p.Hash,
-			v.Remembered.Hash,
+			p.Sequence, p.Hash, v.Remembered.Hash,
 		)
 	}
 	v.found = true
@@ -172,18 +165,13 @@ func (v *Verifier) Finish(last Page) error {
 	switch {
 	case at < head:
 		return broken(
-			at+1,
-			"record %d is missing: the log ends with record %d, but its head is record %d",
-			at+1,
-			at,
-			head,
+			at+1, "record %d is missing: the log ends with record %d, but its head is record %d",
+			at+1, at, head,
 		)
 	case at > head:
 		return broken(
-			head+1,
-			"record %d is not a part of the log, because the head of the log is record %d",
-			head+1,
-			head,
+			head+1, "record %d is not a part of the log, because the head of the log is record %d",
+			head+1, head,
 		)
 	case v.position != last.Head:
 		return broken(at, "the hash of record %d is not the hash of the head", at)
@@ -197,11 +185,8 @@ func (v *Verifier) Finish(last Page) error {
 		)
 	default:
 		return broken(
-			at+1,
-			"record %d is missing: the log ends with record %d, before the remembered record %d",
-			at+1,
-			at,
-			v.Remembered.Sequence,
+			at+1, "record %d is missing: the log ends with record %d, before the remembered record %d",
+			at+1, at, v.Remembered.Sequence,
 		)
 	}
 }

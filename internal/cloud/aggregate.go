@@ -209,13 +209,8 @@ func (h hosts) apply(ctx context.Context, c lease.CloudReservation) (lease.Cloud
 	if err != nil {
 		return lease.CloudIDs{}, err
 	}
-	own, err := h.aggregate(
-		ctx,
-		all,
-		c.ID.String(),
-		lease.ReservationZonePrefix+c.ID.String(),
-		map[string]any{owner: c.Project},
-	)
+	own, err := h.aggregate(ctx, all, c.ID.String(),
+		lease.ReservationZonePrefix+c.ID.String(), map[string]any{owner: c.Project})
 	if err != nil {
 		return lease.CloudIDs{}, err
 	}

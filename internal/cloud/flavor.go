@@ -193,11 +193,8 @@ func (instances) beforeEnd(context.Context, lease.CloudReservation) error { retu
 // project has no access.
 func (c *Cloud) Flavor(ctx context.Context, project, id string) (lease.Flavor, error) {
 	if c == nil || c.nova == nil {
-		return lease.Flavor{}, lease.Faultf(
-			lease.UnsupportedType,
-			"The resource type %s is not supported without Nova.",
-			lease.FlavorInstance,
-		)
+		return lease.Flavor{}, lease.Faultf(lease.UnsupportedType,
+			"The resource type %s is not supported without Nova.", lease.FlavorInstance)
 	}
 	f, err := answered(flavors.Get(ctx, c.nova, safeurl.Segment(id)).Extract())
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {

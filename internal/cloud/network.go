@@ -87,12 +87,8 @@ func (s networkSegments) findOrCreate(
 			Extract(),
 	)
 	if err != nil {
-		return networks.Network{}, fmt.Errorf(
-			"create network %s on segment %s: %w",
-			c.NetworkName,
-			c.Segment,
-			err,
-		)
+		return networks.Network{}, fmt.Errorf("create network %s on segment %s: %w",
+			c.NetworkName, c.Segment, err)
 	}
 	return *made, nil
 }
@@ -175,13 +171,8 @@ func (s networkSegments) deletePorts(ctx context.Context, network string) error 
 	}
 	for _, p := range all {
 		if strings.HasPrefix(p.DeviceOwner, "compute:") || strings.HasPrefix(p.DeviceOwner, "baremetal:") {
-			return fmt.Errorf(
-				"%w: server %s has port %s on network %s",
-				ErrServersRemain,
-				p.DeviceID,
-				p.ID,
-				network,
-			)
+			return fmt.Errorf("%w: server %s has port %s on network %s",
+				ErrServersRemain, p.DeviceID, p.ID, network)
 		}
 	}
 	// Neutron refuses to remove a router interface while floating IPs of other ports of the network need it.

@@ -213,14 +213,8 @@ func (b *Batcher[T, R]) run(ctx context.Context, batch []*Call[T, R]) {
 	defer func() {
 		err := errUnfinished
 		if p := recover(); p != nil {
-			slog.ErrorContext(
-				ctx,
-				"panic in a batch of coalesced calls",
-				"panic",
-				p,
-				"stack",
-				string(debug.Stack()),
-			)
+			slog.ErrorContext(ctx, "panic in a batch of coalesced calls",
+				"panic", p, "stack", string(debug.Stack()))
 			err = ErrPanic
 		}
 		for _, c := range batch {

@@ -165,9 +165,7 @@ func fromFile(path string) (map[string]string, error) {
 				errs,
 				fmt.Errorf(
 					"%s: unknown key %q: did you mean %q?",
-					path,
-					key,
-					nearest(key, slices.Sorted(maps.Keys(known))),
+					path, key, nearest(key, slices.Sorted(maps.Keys(known))),
 				),
 			)
 			continue

@@ -27,12 +27,8 @@ func ParseRoles(s string) ([]string, error) {
 	for role := range strings.SplitSeq(s, ",") {
 		role = strings.TrimSpace(role)
 		if !slices.Contains(known, role) {
-			return nil, fmt.Errorf(
-				"unknown role %q: did you mean %s? (roles are %s)",
-				role,
-				nearest(role, known),
-				strings.Join(known, ", "),
-			)
+			return nil, fmt.Errorf("unknown role %q: did you mean %s? (roles are %s)",
+				role, nearest(role, known), strings.Join(known, ", "))
 		}
 		if !slices.Contains(roles, role) {
 			roles = append(roles, role)
@@ -390,11 +386,8 @@ func vlanRanges(c *Config, s string) error {
 			}
 		}
 		if err != nil || name == "" || r.Low < 1 || r.High > maxVLAN || r.High < r.Low {
-			return fmt.Errorf(
-				"%q must be NETWORK:LOW:HIGH or NETWORK, with VLAN IDs from 1 to %d",
-				part,
-				maxVLAN,
-			)
+			return fmt.Errorf("%q must be NETWORK:LOW:HIGH or NETWORK, with VLAN IDs from 1 to %d",
+				part, maxVLAN)
 		}
 		c.Networking.VLANRanges = append(c.Networking.VLANRanges, r)
 	}

@@ -124,10 +124,7 @@ func oneOf(field func(*Config) *string, allowed ...string) setter {
 
 func sdkDisabled(c *Config, s string) error {
 	// as OpenTelemetry specifies, every other value means false
-	c.Traces.Disabled = strings.EqualFold(
-		s,
-		"true",
-	)
+	c.Traces.Disabled = strings.EqualFold(s, "true")
 	return nil
 }
 

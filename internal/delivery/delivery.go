@@ -86,16 +86,8 @@ func (s Sender) sendNovaEvents(ctx context.Context, port uuid.UUID, recorded []n
 	defer stop()
 	codes, err := s.Nova.Send(ctx, events)
 	if errors.Is(err, notify.ErrRejected) { // no retry can fix it, and the next events must not wait for it
-		slog.ErrorContext(
-			ctx,
-			"Nova rejected events permanently; they are dropped",
-			"port",
-			port,
-			"events",
-			events,
-			"error",
-			err,
-		)
+		slog.ErrorContext(ctx, "Nova rejected events permanently; they are dropped",
+			"port", port, "events", events, "error", err)
 		err = nil
 	}
 	if err != nil {

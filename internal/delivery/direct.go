@@ -104,14 +104,8 @@ func (d *Direct) attempt(ctx context.Context, k kind, id uuid.UUID) {
 		slog.WarnContext(ctx, "delivery without Temporal failed", "kind", k.name, "object", id, "error", err)
 	default:
 		d.deliveries.WithLabelValues(k.name, "delivered").Inc()
-		slog.InfoContext(
-			ctx,
-			"delivered without Temporal, which had not accepted the note",
-			"kind",
-			k.name,
-			"object",
-			id,
-		)
+		slog.InfoContext(ctx, "delivered without Temporal, which had not accepted the note",
+			"kind", k.name, "object", id)
 	}
 }
 

@@ -95,10 +95,7 @@ func buildTool(ctx context.Context, module, tool, what string, progress func(str
 	var path, stderr bytes.Buffer
 	cmd := exec.Command("go", "-C", module, "tool", "-n", tool)
 	// so that the installation of a C compiler does not invalidate the cached build
-	cmd.Env = append(
-		os.Environ(),
-		"CGO_ENABLED=0",
-	)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stdout, cmd.Stderr = &path, &stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	p, err := start(cmd)

@@ -56,12 +56,8 @@ func listen(port int) (net.Listener, error) {
 			return l, err
 		}
 	}
-	return nil, fmt.Errorf(
-		"no free port found: %d random ports from %d to %d are in use",
-		tries,
-		lowestPort,
-		portLimit-1,
-	)
+	return nil, fmt.Errorf("no free port found: %d random ports from %d to %d are in use",
+		tries, lowestPort, portLimit-1)
 }
 
 // reserve reports whether no process of berth has reserved the port. The reservation is a socket with an

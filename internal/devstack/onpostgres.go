@@ -223,11 +223,7 @@ func (s *postgresTemporal) writeConfig(address string) error {
 		return err
 	}
 	// contains the password
-	return os.WriteFile(
-		filepath.Join(s.dir, serverEnvironment+".yaml"),
-		config.Bytes(),
-		0o600,
-	)
+	return os.WriteFile(filepath.Join(s.dir, serverEnvironment+".yaml"), config.Bytes(), 0o600)
 }
 
 // setPassword gives Temporal's role in PostgreSQL a new random password.
@@ -261,13 +257,8 @@ func (s *postgresTemporal) runSchemaTool(ctx context.Context, database string, a
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := Run(ctx, cmd); err != nil {
-		return fmt.Errorf(
-			"run %s on Temporal's database %s: %w: %s",
-			args[0],
-			database,
-			err,
-			strings.TrimSpace(out.String()),
-		)
+		return fmt.Errorf("run %s on Temporal's database %s: %w: %s",
+			args[0], database, err, strings.TrimSpace(out.String()))
 	}
 	return nil
 }
@@ -278,17 +269,8 @@ const serverEnvironment = "berth"
 // command returns the command that runs the server. The command has no environment variables but HOME and
 // s.environ, so that the configuration file has all settings of Temporal.
 func (s *postgresTemporal) command() *exec.Cmd {
-	cmd := exec.Command(
-		s.programs.Server,
-		"--root",
-		s.dir,
-		"--config",
-		".",
-		"--env",
-		serverEnvironment,
-		"--allow-no-auth",
-		"start",
-	)
+	cmd := exec.Command(s.programs.Server,
+		"--root", s.dir, "--config", ".", "--env", serverEnvironment, "--allow-no-auth", "start")
 	cmd.Env = append([]string{"HOME=" + s.dir}, s.environ...)
 	return cmd
 }

@@ -205,13 +205,8 @@ func (p *Postgres) run(ctx context.Context) error {
 	settings := []string{"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=1000",
 		"shared_buffers=256MB", "max_wal_size=2GB", "log_min_messages=warning"}
 	if p.options.Unsafe {
-		settings = append(
-			settings,
-			"fsync=off",
-			"synchronous_commit=off",
-			"full_page_writes=off",
-			"max_wal_size=256MB",
-		)
+		settings = append(settings,
+			"fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_wal_size=256MB")
 	}
 	args := []string{"-D", p.cluster(), "-p", strconv.Itoa(p.options.Port)}
 	for _, s := range settings {

@@ -252,11 +252,8 @@ func (r *RabbitMQ) writeCertificate() error {
 		return err
 	}
 	file := func(name, kind string, der []byte) error {
-		return os.WriteFile(
-			filepath.Join(r.dir, name),
-			pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}),
-			0o600,
-		)
+		return os.WriteFile(filepath.Join(r.dir, name),
+			pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
 	}
 	return errors.Join(file("ca.pem", "CERTIFICATE", certificate), file("key.pem", "PRIVATE KEY", private))
 }

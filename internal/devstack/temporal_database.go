@@ -23,11 +23,8 @@ func databasePath(ctx context.Context, o TemporalOptions) (string, error) {
 	}
 	version := minorVersion.FindSubmatch(out)
 	if version == nil {
-		return "", fmt.Errorf(
-			"%s --version prints %q, which does not name the version of the server",
-			o.CLI,
-			out,
-		)
+		return "", fmt.Errorf("%s --version prints %q, which does not name the version of the server",
+			o.CLI, out)
 	}
 	return filepath.Join(o.Dir, "temporal-"+string(version[1])+".db"), nil
 }

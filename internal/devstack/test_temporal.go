@@ -32,13 +32,8 @@ func StartTestTemporal(ctx context.Context, dir string, progress func(string)) (
 	if t.postgres, err = StartPostgres(ctx, PostgresOptions{Dir: filepath.Join(dir, "postgres"), Unsafe: true}); err != nil {
 		return nil, err
 	}
-	t.server, err = preparePostgresTemporal(
-		ctx,
-		programs,
-		filepath.Join(dir, "temporal"),
-		t.postgres,
-		dynamicConfig,
-	)
+	t.server, err = preparePostgresTemporal(ctx, programs,
+		filepath.Join(dir, "temporal"), t.postgres, dynamicConfig)
 	if err == nil {
 		t.server.environ = []string{"GOGC=400"} // collect garbage rarely, which saves CPU time
 		err = t.dropVisibilityIndexes(ctx)

@@ -101,13 +101,8 @@ func CompareFields[T any](t testing.TB, page, heading string) {
 		}
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf(
-			"%s, %q: the table has other fields than %s (-code +page):\n%s",
-			page,
-			heading,
-			reflect.TypeFor[T](),
-			d,
-		)
+		t.Errorf("%s, %q: the table has other fields than %s (-code +page):\n%s",
+			page, heading, reflect.TypeFor[T](), d)
 	}
 }
 

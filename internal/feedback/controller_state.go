@@ -45,27 +45,15 @@ func (l *Listener) agentStates(ctx context.Context, hosts []odl.HostConfig) []ne
 		if json.Unmarshal(h.Config, &configurations) != nil || configurations == nil || isInvalidName(h.ID) ||
 			isInvalidName(h.Type) ||
 			!strings.HasPrefix(h.Type, "ODL ") {
-			slog.WarnContext(
-				ctx,
-				"OpenDaylight host configuration is invalid; skipped",
-				"host",
-				h.ID,
-				"type",
-				h.Type,
-			)
+			slog.WarnContext(ctx, "OpenDaylight host configuration is invalid; skipped",
+				"host", h.ID, "type", h.Type)
 			continue
 		}
 		configurations[network.ReportsPortStatusKey] = l.reportsPortStatus()
 		raw, err := json.Marshal(configurations)
 		if err != nil || strings.Contains(string(raw), `\u0000`) {
-			slog.WarnContext(
-				ctx,
-				"OpenDaylight host configuration cannot be stored; skipped",
-				"host",
-				h.ID,
-				"type",
-				h.Type,
-			)
+			slog.WarnContext(ctx, "OpenDaylight host configuration cannot be stored; skipped",
+				"host", h.ID, "type", h.Type)
 			continue
 		}
 		agents = append(

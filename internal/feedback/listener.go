@@ -163,14 +163,8 @@ func (l *Listener) watchTopic(
 		if ctx.Err() != nil {
 			return
 		}
-		slog.InfoContext(
-			ctx,
-			"event stream of the OpenDaylight controller ended",
-			"topic",
-			string(t),
-			"error",
-			err,
-		)
+		slog.InfoContext(ctx, "event stream of the OpenDaylight controller ended",
+			"topic", string(t), "error", err)
 		if connected {
 			sleep(ctx, min(l.PollInterval, time.Second))
 		} else {

@@ -77,10 +77,7 @@ func (l *addressLimit) begin(client netip.Addr, now time.Time) error {
 		l.refused++
 		return &retryError{
 			error: fmt.Errorf(
-				"%w: %d tokens of %s wait for their validation",
-				ErrTooManyAttempts,
-				s.running,
-				client,
+				"%w: %d tokens of %s wait for their validation", ErrTooManyAttempts, s.running, client,
 			),
 			after: fullRetry,
 		}

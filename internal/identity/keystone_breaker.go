@@ -46,11 +46,8 @@ func newBreaker(probeInterval time.Duration) *gobreaker.CircuitBreaker[any] {
 		OnStateChange: func(_ string, from, to gobreaker.State) {
 			switch {
 			case from == gobreaker.StateClosed:
-				slog.Warn(
-					"Keystone does not answer; berth sends it one request at a time",
-					"pause",
-					probeInterval,
-				)
+				slog.Warn("Keystone does not answer; berth sends it one request at a time",
+					"pause", probeInterval)
 			case to == gobreaker.StateClosed:
 				slog.Info("Keystone answers again")
 			}
@@ -129,11 +126,8 @@ func (k *Keystone) checkNow(ctx context.Context) error {
 		return err
 	}
 	if _, err = k.validate(ctx, own); errors.Is(err, ErrUnauthenticated) {
-		return fmt.Errorf(
-			"%w: Keystone does not accept the token that it has just issued to user %s",
-			ErrUnavailable,
-			k.service.Username,
-		)
+		return fmt.Errorf("%w: Keystone does not accept the token that it has just issued to user %s",
+			ErrUnavailable, k.service.Username)
 	}
 	return err
 }

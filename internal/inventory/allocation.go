@@ -48,20 +48,13 @@ func (e Expectation) Check(current *int64) error {
 		e.generation != nil && current != nil && *e.generation == *current:
 		return nil
 	case current == nil:
-		return Faultf(
-			ConcurrentUpdate,
-			"consumer generation conflict - expected null but got %d",
-			*e.generation,
-		)
+		return Faultf(ConcurrentUpdate, "consumer generation conflict - expected null but got %d",
+			*e.generation)
 	case e.generation == nil:
 		return Faultf(ConcurrentUpdate, "consumer generation conflict - expected %d but got None", *current)
 	default:
-		return Faultf(
-			ConcurrentUpdate,
-			"consumer generation conflict - expected %d but got %d",
-			*current,
-			*e.generation,
-		)
+		return Faultf(ConcurrentUpdate, "consumer generation conflict - expected %d but got %d",
+			*current, *e.generation)
 	}
 }
 

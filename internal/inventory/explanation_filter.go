@@ -45,22 +45,11 @@ func missingCapacity(_ *Group, sl *slot, n *Node, _ *Tree) string {
 		capacity := math.Trunc(r.Inventory.Capacity())
 		switch {
 		case !r.Inventory.MatchesUnits(need.Amount):
-			return fmt.Sprintf(
-				"%d of %s does not match min_unit %d, max_unit %d and step_size %d",
-				need.Amount,
-				need.Class,
-				r.Inventory.MinUnit,
-				r.Inventory.MaxUnit,
-				r.Inventory.StepSize,
-			)
+			return fmt.Sprintf("%d of %s does not match min_unit %d, max_unit %d and step_size %d",
+				need.Amount, need.Class, r.Inventory.MinUnit, r.Inventory.MaxUnit, r.Inventory.StepSize)
 		case !r.CanAllocate(need.Amount):
-			return fmt.Sprintf(
-				"has %.0f of %.0f %s free, and %d is requested",
-				max(0, capacity-float64(r.Used)),
-				capacity,
-				need.Class,
-				need.Amount,
-			)
+			return fmt.Sprintf("has %.0f of %.0f %s free, and %d is requested",
+				max(0, capacity-float64(r.Used)), capacity, need.Class, need.Amount)
 		}
 	}
 	return ""

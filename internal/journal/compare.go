@@ -34,11 +34,8 @@ func SameObject(sent, got json.RawMessage) bool {
 			return false
 		}
 		revision := mine["revision_number"]
-		return sameObject(
-			mine,
-			theirs,
-			revision != nil && sameValue(revision, theirs["revision_number"], false),
-		)
+		return sameObject(mine, theirs,
+			revision != nil && sameValue(revision, theirs["revision_number"], false))
 	}
 	return false
 }

@@ -76,14 +76,12 @@ var objectTypes = []objectType{
 		notIfNull:   []string{"qos_policy_id"},
 	},
 	{
-		typ:        "subnet",
-		collection: "subnets",
-		hasAPI:     true,
-		needs:      []reference{{attribute: "network_id", typ: "network"}},
-		notInUpdate: append(
-			[]string{"network_id", "ip_version", "cidr"},
-			identityAttributes...),
-		notIfNull: []string{"segment_id", "subnetpool_id"},
+		typ:         "subnet",
+		collection:  "subnets",
+		hasAPI:      true,
+		needs:       []reference{{attribute: "network_id", typ: "network"}},
+		notInUpdate: append([]string{"network_id", "ip_version", "cidr"}, identityAttributes...),
+		notIfNull:   []string{"segment_id", "subnetpool_id"},
 	},
 	{
 		typ:        "port",

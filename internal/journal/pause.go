@@ -15,10 +15,6 @@ type Pause struct {
 
 // Sentence describes the pause in one line.
 func (p Pause) Sentence() string {
-	return fmt.Sprintf(
-		"the journal is paused by %s since %s: %s",
-		p.Actor,
-		p.At.UTC().Format(time.RFC3339),
-		p.Reason,
-	)
+	return fmt.Sprintf("the journal is paused by %s since %s: %s",
+		p.Actor, p.At.UTC().Format(time.RFC3339), p.Reason)
 }

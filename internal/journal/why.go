@@ -66,14 +66,8 @@ func describeBlockers(blockers []Blocker) string {
 			break
 		}
 	}
-	s := fmt.Sprintf(
-		"entry %d (%s %s %s), which is %s",
-		b.Seq,
-		b.Operation,
-		b.Object.Type,
-		b.Object.ID,
-		b.State,
-	)
+	s := fmt.Sprintf("entry %d (%s %s %s), which is %s",
+		b.Seq, b.Operation, b.Object.Type, b.Object.ID, b.State)
 	if more := len(blockers) - 1; more > 0 {
 		s += fmt.Sprintf(", and %d more", more)
 	}

@@ -86,15 +86,8 @@ func (f CallFailure) Sentence(now time.Time) string {
 	default:
 		next = ", the next attempt is running"
 	}
-	return fmt.Sprintf(
-		"%s has failed since %s: %s (%s%s): %s",
-		PartyName(f.Party),
-		formatTime(f.Since),
-		f.Call,
-		countOf(f.Attempts, "attempt"),
-		next,
-		f.Error,
-	)
+	return fmt.Sprintf("%s has failed since %s: %s (%s%s): %s",
+		PartyName(f.Party), formatTime(f.Since), f.Call, countOf(f.Attempts, "attempt"), next, f.Error)
 }
 
 // FailedCalls returns the failed calls of the lease's reservations.

@@ -69,19 +69,13 @@ func EarliestStart(
 			}
 		}
 		if allFit(
-			d.Reservations,
-			matching,
-			booked,
-			takenHosts(byHost, start, start.Add(s.End.Sub(s.Start))),
+			d.Reservations, matching, booked, takenHosts(byHost, start, start.Add(s.End.Sub(s.Start))),
 		) {
 			return start, nil
 		}
 	}
-	return time.Time{}, Faultf(
-		NotEnoughHosts,
-		"Not enough hosts available at any start until %s",
-		latest.UTC().Format(time.RFC3339),
-	)
+	return time.Time{}, Faultf(NotEnoughHosts, "Not enough hosts available at any start until %s",
+		latest.UTC().Format(time.RFC3339))
 }
 
 func earlierOf(a, b time.Time) time.Time {

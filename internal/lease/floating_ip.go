@@ -36,12 +36,8 @@ func (floatingIPType) Check(d ReservationDraft) error {
 		return err
 	}
 	if len(d.Required) > d.Amount {
-		return Faultf(
-			InvalidInput,
-			"%d floating IPs are required, which is more than the amount %d.",
-			len(d.Required),
-			d.Amount,
-		)
+		return Faultf(InvalidInput, "%d floating IPs are required, which is more than the amount %d.",
+			len(d.Required), d.Amount)
 	}
 	for i, a := range d.Required {
 		if slices.Contains(d.Required[:i], a) {

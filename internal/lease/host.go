@@ -48,12 +48,8 @@ type Quarantine struct {
 
 // Sentence says which lease holds the host since when, and which call fails.
 func (q Quarantine) Sentence(now time.Time) string {
-	sentence := fmt.Sprintf(
-		"lease %s (%s) ended at %s and has not released the host",
-		q.Name,
-		q.Lease,
-		formatTime(q.Since),
-	)
+	sentence := fmt.Sprintf("lease %s (%s) ended at %s and has not released the host",
+		q.Name, q.Lease, formatTime(q.Since))
 	if q.Failure != nil {
 		sentence += ": " + q.Failure.Sentence(now)
 	}
@@ -192,13 +188,8 @@ func (hostType) Check(r ReservationDraft) error {
 func checkRange(r ReservationDraft) error {
 	switch {
 	case r.Min < 1 || r.Max < 1 || r.Min > maxHosts || r.Max > maxHosts:
-		return Faultf(
-			MalformedParameter,
-			"Malformed parameter min or max: %d-%d. Both must be from 1 to %d.",
-			r.Min,
-			r.Max,
-			maxHosts,
-		)
+		return Faultf(MalformedParameter,
+			"Malformed parameter min or max: %d-%d. Both must be from 1 to %d.", r.Min, r.Max, maxHosts)
 	case r.Max < r.Min:
 		return Faultf(InvalidInput, "Invalid range: max %d is less than min %d.", r.Max, r.Min)
 	}
@@ -223,11 +214,8 @@ func checkCapabilities(capabilities map[string]string, noun string, fixed ...str
 	for _, key := range slices.Sorted(maps.Keys(capabilities)) {
 		switch n := utf8.RuneCountInString(key); {
 		case n > longest:
-			return Faultf(
-				MalformedParameter,
-				"Extra capability key too long: it must have at most %d characters.",
-				longest,
-			)
+			return Faultf(MalformedParameter,
+				"Extra capability key too long: it must have at most %d characters.", longest)
 		case n == 0:
 			return Faultf(MalformedParameter, "An extra capability must have a key.")
 		case strings.ContainsRune(key+capabilities[key], 0):

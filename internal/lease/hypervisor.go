@@ -39,26 +39,15 @@ func FindHypervisor(all []Hypervisor, name string) (Hypervisor, error) {
 		switch {
 		case name == "" || len(found) == 0:
 		case len(found) > 1:
-			return Hypervisor{}, Faultf(
-				AmbiguousHost,
-				"Multiple hosts found matching '%s': %s, %s…",
-				name,
-				found[0].Hostname,
-				found[1].Hostname,
-			)
+			return Hypervisor{}, Faultf(AmbiguousHost, "Multiple hosts found matching '%s': %s, %s…",
+				name, found[0].Hostname, found[1].Hostname)
 		case found[0].Service == "":
-			return Hypervisor{}, Faultf(
-				UnknownHost,
-				"Host '%s' not found! Nova names no compute service for this hypervisor.",
-				name,
-			)
+			return Hypervisor{}, Faultf(UnknownHost,
+				"Host '%s' not found! Nova names no compute service for this hypervisor.", name)
 		default:
 			return found[0], nil
 		}
 	}
-	return Hypervisor{}, Faultf(
-		UnknownHost,
-		"Host '%s' not found! Nova has no hypervisor with this hostname, ID or compute service.",
-		name,
-	)
+	return Hypervisor{}, Faultf(UnknownHost,
+		"Host '%s' not found! Nova has no hypervisor with this hostname, ID or compute service.", name)
 }

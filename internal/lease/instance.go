@@ -98,14 +98,8 @@ func (instanceType) Check(d ReservationDraft) error {
 		is, from int64
 	}{{"vcpus", d.VCPUs, 1}, {"memory_mb", d.MemoryMB, 1}, {"disk_gb", d.DiskGB, 0}} {
 		if size.is < size.from || size.is > math.MaxInt32 {
-			return Faultf(
-				MalformedParameter,
-				"Malformed parameter %s: %d. It must be from %d to %d.",
-				size.name,
-				size.is,
-				size.from,
-				math.MaxInt32,
-			)
+			return Faultf(MalformedParameter, "Malformed parameter %s: %d. It must be from %d to %d.",
+				size.name, size.is, size.from, math.MaxInt32)
 		}
 	}
 	if err := checkAffinity(d.Affinity); err != nil {

@@ -141,11 +141,8 @@ func amendReservation(l *Lease, c ReservationChange) error {
 	}
 	i := slices.IndexFunc(l.Reservations, func(r Reservation) bool { return r.ID.String() == c.ID })
 	if i < 0 {
-		return Faultf(
-			UnknownReservation,
-			"Please enter valid reservation IDs: %s is not a reservation of this lease.",
-			c.ID,
-		)
+		return Faultf(UnknownReservation,
+			"Please enter valid reservation IDs: %s is not a reservation of this lease.", c.ID)
 	}
 	r := &l.Reservations[i]
 	if c.Type != nil && *c.Type != r.Type {

@@ -148,17 +148,12 @@ func checkSegment(attributes map[string]string) error {
 	id, err := strconv.Atoi(attributes["segment_id"])
 	switch {
 	case !known:
-		return Faultf(
-			MalformedParameter,
-			"Malformed parameter network_type: %s. It must be vlan or vxlan.",
-			kind,
-		)
+		return Faultf(MalformedParameter,
+			"Malformed parameter network_type: %s. It must be vlan or vxlan.", kind)
 	case err != nil || id < 1 || id > largest:
 		return Faultf(
-			MalformedParameter,
-			"Malformed parameter segment_id: %s. It must be from 1 to %d.",
-			attributes["segment_id"],
-			largest,
+			MalformedParameter, "Malformed parameter segment_id: %s. It must be from 1 to %d.",
+			attributes["segment_id"], largest,
 		)
 	case kind == "vlan" && physical == "":
 		return Faultf(MissingParameter, "Missing parameter physical_network")
@@ -193,23 +188,14 @@ func (r ReservableResource) Meets(requirements []Requirement) bool {
 func (r ReservableResource) CheckChange(is ReservableResource, requirements []Requirement) error {
 	noun := registeredTypes[r.Type].noun
 	if !maps.Equal(r.Attributes, is.Attributes) {
-		return Faultf(
-			ResourceInUse,
-			"The attributes of %s %s cannot change: a reservation has it.",
-			noun,
-			r.ID,
-		)
+		return Faultf(ResourceInUse, "The attributes of %s %s cannot change: a reservation has it.",
+			noun, r.ID)
 	}
 	for _, one := range requirements {
 		old, had := r.Capabilities[one.Key]
 		if now, has := is.Capabilities[one.Key]; had != has || old != now {
-			return Faultf(
-				ResourceInUse,
-				"Capability %s of %s %s cannot change: a reservation requires it.",
-				one.Key,
-				noun,
-				r.ID,
-			)
+			return Faultf(ResourceInUse,
+				"Capability %s of %s %s cannot change: a reservation requires it.", one.Key, noun, r.ID)
 		}
 	}
 	return nil
@@ -217,12 +203,8 @@ func (r ReservableResource) CheckChange(is ReservableResource, requirements []Re
 
 // ReservedFault returns the fault that the resource cannot be deleted, because a reservation has it.
 func (r ReservableResource) ReservedFault() error {
-	return Faultf(
-		ResourceInUse,
-		"The %s %s is reserved and cannot be deleted.",
-		registeredTypes[r.Type].noun,
-		r.ID,
-	)
+	return Faultf(ResourceInUse, "The %s %s is reserved and cannot be deleted.",
+		registeredTypes[r.Type].noun, r.ID)
 }
 
 // RegisteredFault returns the fault that the resource cannot be registered, because another resource has the
@@ -232,12 +214,8 @@ func (r ReservableResource) RegisteredFault() error {
 	if r.Type == NetworkSegment {
 		identity = "the segment " + r.Segment().String()
 	}
-	return Faultf(
-		ResourceInUse,
-		"A %s with %s is registered already.",
-		registeredTypes[r.Type].noun,
-		identity,
-	)
+	return Faultf(ResourceInUse, "A %s with %s is registered already.",
+		registeredTypes[r.Type].noun, identity)
 }
 
 // ResourceCandidate is a resource, with the information whether the resource is free in the time window of a

@@ -93,13 +93,8 @@ const maxAmount = 100_000
 
 func checkAmount(n, from int) error {
 	if n < from || n > maxAmount {
-		return Faultf(
-			MalformedParameter,
-			"Malformed parameter amount: %d. It must be from %d to %d.",
-			n,
-			from,
-			maxAmount,
-		)
+		return Faultf(MalformedParameter, "Malformed parameter amount: %d. It must be from %d to %d.",
+			n, from, maxAmount)
 	}
 	return nil
 }

@@ -174,11 +174,8 @@ func ApplySchedule(l Lease, s Schedule, now time.Time) Lease {
 func CheckChangeable(l Lease, c Change) error {
 	switch {
 	case l.DeleteRequested || !l.Status.Stable():
-		return Faultf(
-			InvalidStatus,
-			"Invalid lease status: the lease is %s and cannot be updated now.",
-			statusText(l),
-		)
+		return Faultf(InvalidStatus, "Invalid lease status: the lease is %s and cannot be updated now.",
+			statusText(l))
 	case l.Status == Error && !c.OnlyRenames():
 		return Faultf(InvalidStatus, "Invalid lease status: a lease in ERROR can only be renamed or deleted.")
 	}

@@ -94,10 +94,7 @@ func CheckStatus(l Lease) error {
 		if c.reservations != nil && !slices.Contains(c.reservations, r.Status) {
 			return fmt.Errorf(
 				"lease %s is %s, but its reservation %s is %s, which that lease status does not allow",
-				l.ID,
-				l.Status,
-				r.ID,
-				r.Status,
+				l.ID, l.Status, r.ID, r.Status,
 			)
 		}
 	}
@@ -112,10 +109,7 @@ func CheckStatus(l Lease) error {
 		if !slices.Contains(want.allowed, e.Status) {
 			return fmt.Errorf(
 				"lease %s is %s, but its event %s is %s, which that lease status does not allow",
-				l.ID,
-				l.Status,
-				e.Type,
-				e.Status,
+				l.ID, l.Status, e.Type, e.Status,
 			)
 		}
 	}

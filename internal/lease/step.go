@@ -216,9 +216,7 @@ func FinishStep(l Lease, step Step, failed map[uuid.UUID]string) (Lease, error) 
 		if fail {
 			return l, fmt.Errorf(
 				"%w: lease %s cannot be deleted, because reservations still hold resources: %v",
-				ErrTransition,
-				l.ID,
-				failed,
+				ErrTransition, l.ID, failed,
 			)
 		}
 		return l, nil
@@ -282,10 +280,7 @@ func transitionError(l Lease, step Step) error {
 	if l.DeleteRequested && step != StepDelete {
 		return fmt.Errorf(
 			"%w: lease %s is %s and has a delete request, which does not allow the step %s",
-			ErrTransition,
-			l.ID,
-			l.Status,
-			step,
+			ErrTransition, l.ID, l.Status, step,
 		)
 	}
 	return fmt.Errorf("%w: lease %s is %s, and the step %s is not due", ErrTransition, l.ID, l.Status, step)

@@ -27,10 +27,7 @@ func Explain(l Lease, now time.Time) (sentence string, waiting []Waiting) {
 		return l.withFailedCalls(
 			fmt.Sprintf(
 				"%s: %s the %s since %s.",
-				l.Status,
-				verb,
-				countOf(len(l.Reservations), "reservation"),
-				formatTime(since),
+				l.Status, verb, countOf(len(l.Reservations), "reservation"), formatTime(since),
 			),
 			since,
 			now,
@@ -61,9 +58,7 @@ func Explain(l Lease, now time.Time) (sentence string, waiting []Waiting) {
 	default:
 		return fmt.Sprintf(
 				"%s: %s is due since %s and begins as soon as a worker takes it.",
-				l.Status,
-				next.Step,
-				formatTime(l.dueAt(next.Step)),
+				l.Status, next.Step, formatTime(l.dueAt(next.Step)),
 			),
 			[]Waiting{
 				{For: "worker", Since: l.dueAt(next.Step)},
@@ -96,9 +91,7 @@ func (l Lease) explainClearing(since, now time.Time) (string, []Waiting) {
 	return l.withFailedCalls(
 		fmt.Sprintf(
 			"%s: its %s has failed, and its resources are still being removed; it holds %s.",
-			l.Status,
-			failed,
-			l.holdings(),
+			l.Status, failed, l.holdings(),
 		),
 		since,
 		now,

@@ -112,12 +112,7 @@ func (b *Binding) isStillBound(ctx context.Context) (bool, error) {
 	slog.WarnContext(
 		ctx,
 		"the database was restored from a backup that belongs to another Temporal namespace; binding the database again",
-		"namespace",
-		b.name,
-		"restored_id",
-		n.ID,
-		"restored_bound_at",
-		n.BoundAt,
+		"namespace", b.name, "restored_id", n.ID, "restored_bound_at", n.BoundAt,
 	)
 	return false, nil
 }
@@ -163,14 +158,8 @@ func (b *Binding) adopt(ctx context.Context, id string) (bool, error) {
 	}
 	b.id, b.boundAt = id, bound.BoundAt
 	if n > 0 {
-		slog.InfoContext(
-			ctx,
-			"database bound to a new Temporal namespace; restarting all workflows",
-			"namespace",
-			b.name,
-			"notes",
-			n,
-		)
+		slog.InfoContext(ctx, "database bound to a new Temporal namespace; restarting all workflows",
+			"namespace", b.name, "notes", n)
 	}
 	return true, nil
 }
@@ -233,14 +222,8 @@ func (b *Binding) EnsureSearchAttributes(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create the search attributes of Temporal namespace %s again: %w", b.name, err)
 	}
-	slog.WarnContext(
-		ctx,
-		"Temporal namespace lacked search attributes; created them",
-		"namespace",
-		b.name,
-		"number",
-		len(missing),
-	)
+	slog.WarnContext(ctx, "Temporal namespace lacked search attributes; created them",
+		"namespace", b.name, "number", len(missing))
 	return nil
 }
 

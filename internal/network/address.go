@@ -46,23 +46,14 @@ func (p Port) addressRequest(subnets []Subnet, f FixedIP) (AddressRequest, error
 	at := slices.IndexFunc(subnets, fits)
 	switch {
 	case at < 0 && f.Subnet == uuid.Nil:
-		return AddressRequest{}, Faultf(
-			InvalidIPForNetwork,
-			"IP address %s is not a valid IP for any of the subnets on the specified network.",
-			f.IP,
-		)
+		return AddressRequest{}, Faultf(InvalidIPForNetwork,
+			"IP address %s is not a valid IP for any of the subnets on the specified network.", f.IP)
 	case at < 0:
-		return AddressRequest{}, invalidInput(
-			"subnet %s in fixed_ips is not on network %s.",
-			f.Subnet,
-			p.Network,
-		)
+		return AddressRequest{}, invalidInput("subnet %s in fixed_ips is not on network %s.",
+			f.Subnet, p.Network)
 	case f.IP.IsValid() && !subnets[at].isUsable(f.IP):
-		return AddressRequest{}, Faultf(
-			InvalidIPForSubnet,
-			"IP address %s is not a valid IP for the specified subnet.",
-			f.IP,
-		)
+		return AddressRequest{}, Faultf(InvalidIPForSubnet,
+			"IP address %s is not a valid IP for the specified subnet.", f.IP)
 	}
 	w := AddressRequest{f.IP, subnets[at : at+1]}
 	if p.HasAutoAddressIn(subnets[at]) {
@@ -266,12 +257,8 @@ func NamedAddresses(drafts []PortChange, network uuid.UUID) []netip.Addr {
 
 // MACInUse returns the fault for a port whose MAC another port on the network has.
 func (p Port) MACInUse() *Fault {
-	return Faultf(
-		MACInUse,
-		"Unable to complete operation for network %s. The mac address %s is in use.",
-		p.Network,
-		p.MAC,
-	)
+	return Faultf(MACInUse,
+		"Unable to complete operation for network %s. The mac address %s is in use.", p.Network, p.MAC)
 }
 
 // MergeFixedIPs returns the fixed IPs that a changed port requests. If an item of the request names only a

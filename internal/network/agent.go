@@ -72,10 +72,8 @@ const (
 func (s AgentState) Check() error {
 	if len(s.Configurations) > MaxConfigurations {
 		return Faultf(
-			InvalidInput,
-			"The 'configurations' of the agent are %d bytes long, more than %d.",
-			len(s.Configurations),
-			MaxConfigurations,
+			InvalidInput, "The 'configurations' of the agent are %d bytes long, more than %d.",
+			len(s.Configurations), MaxConfigurations,
 		)
 	}
 	return nil

@@ -20,11 +20,8 @@ func (n Network) ResolveMTU(physical int) (Network, error) {
 		largest -= tunnelOverhead
 	}
 	if n.MTU > largest {
-		return n, Faultf(
-			InvalidInput,
-			"Invalid input for operation: Requested MTU is too big, maximum is %d.",
-			largest,
-		)
+		return n, Faultf(InvalidInput,
+			"Invalid input for operation: Requested MTU is too big, maximum is %d.", largest)
 	}
 	n.MTU = cmp.Or(n.MTU, largest)
 	return n, nil
@@ -34,12 +31,8 @@ func (n Network) ResolveMTU(physical int) (Network, error) {
 func (n Network) CheckMTU(subnets []Subnet) error {
 	for _, s := range subnets {
 		if smallest := minMTU[s.Version()]; n.MTU < smallest {
-			return Faultf(
-				MTUTooSmall,
-				"MTU of %s is not valid, subnet requires a minimum of %d",
-				n.ID,
-				smallest,
-			)
+			return Faultf(MTUTooSmall, "MTU of %s is not valid, subnet requires a minimum of %d",
+				n.ID, smallest)
 		}
 	}
 	return nil

@@ -107,25 +107,16 @@ func (n Network) Check(vlans VLANRanges) error {
 		limit = MaxVLAN
 	case Flat, Local:
 	default:
-		return Faultf(
-			InvalidInput,
-			"Invalid input for operation: network_type value '%s' not supported.",
-			n.Type,
-		)
+		return Faultf(InvalidInput,
+			"Invalid input for operation: network_type value '%s' not supported.", n.Type)
 	}
 	switch {
 	case n.Type == Flat && n.PhysicalNetwork == "":
-		return Faultf(
-			InvalidInput,
-			"Invalid input for operation: physical_network required for %s provider network.",
-			n.Type,
-		)
+		return Faultf(InvalidInput,
+			"Invalid input for operation: physical_network required for %s provider network.", n.Type)
 	case n.Type != Flat && n.Type != VLAN && n.PhysicalNetwork != "":
-		return Faultf(
-			InvalidInput,
-			"Invalid input for operation: provider:physical_network specified for %s network.",
-			n.Type,
-		)
+		return Faultf(InvalidInput,
+			"Invalid input for operation: provider:physical_network specified for %s network.", n.Type)
 	case n.Type == VLAN && n.PhysicalNetwork != "" && len(vlans.On(n.PhysicalNetwork)) == 0:
 		return Faultf(
 			InvalidInput,
@@ -138,17 +129,11 @@ func (n Network) Check(vlans VLANRanges) error {
 			"Invalid input for operation: segmentation_id requires physical_network for VLAN provider network.",
 		)
 	case n.Segment != nil && limit == 0:
-		return Faultf(
-			InvalidInput,
-			"Invalid input for operation: segmentation_id prohibited for %s provider network.",
-			n.Type,
-		)
+		return Faultf(InvalidInput,
+			"Invalid input for operation: segmentation_id prohibited for %s provider network.", n.Type)
 	case n.Segment != nil && (*n.Segment < 1 || *n.Segment > limit):
-		return Faultf(
-			InvalidInput,
-			"Invalid input for operation: segmentation_id out of range (1 through %d).",
-			limit,
-		)
+		return Faultf(InvalidInput,
+			"Invalid input for operation: segmentation_id out of range (1 through %d).", limit)
 	}
 	return nil
 }
@@ -171,10 +156,8 @@ func NamedSegments(drafts []NetworkChange, typ string) (physicalNetworks []strin
 func (n Network) SegmentInUseFault() error {
 	if n.Type == VLAN {
 		return Faultf(
-			VLANInUse,
-			"Unable to create the network. The VLAN %d on physical network %s is in use.",
-			*n.Segment,
-			n.PhysicalNetwork,
+			VLANInUse, "Unable to create the network. The VLAN %d on physical network %s is in use.",
+			*n.Segment, n.PhysicalNetwork,
 		)
 	}
 	return Faultf(TunnelInUse, "Unable to create the network. The tunnel ID %d is in use.", *n.Segment)

@@ -187,13 +187,8 @@ func (p Port) DeleteInactiveBinding(host string) (Port, error) {
 }
 
 func (p Port) bindingFailedFault(host string) error {
-	return Faultf(
-		BindingFailed,
-		"Binding for port %s on host %s could not be created: %s.",
-		p.ID,
-		host,
-		p.bindingFailureReason(),
-	)
+	return Faultf(BindingFailed, "Binding for port %s on host %s could not be created: %s.",
+		p.ID, host, p.bindingFailureReason())
 }
 
 func (p Port) bindingNotFoundFault(host string) error {
@@ -313,19 +308,14 @@ func (p Port) CheckBoundChange(before Port) error {
 		return Faultf(
 			PortBound,
 			"Unable to complete operation on port %s, port is already bound, port type: %s, old_mac %s, new_mac %s.",
-			before.ID,
-			before.VIF,
-			before.MAC,
-			p.MAC,
+			before.ID, before.VIF, before.MAC, p.MAC,
 		)
 	}
 	if before.VNIC != p.VNIC {
 		return Faultf(
 			PortBound,
 			"Unable to complete operation on port %s, port is already bound, its vnic_type %s cannot become %s.",
-			before.ID,
-			before.VNIC,
-			p.VNIC,
+			before.ID, before.VNIC, p.VNIC,
 		)
 	}
 	return nil

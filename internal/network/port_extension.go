@@ -61,11 +61,8 @@ type DHCPOption struct {
 // MAC, checkAddressPairs gives it the port's MAC.
 func checkAddressPairs(requested []AddressPair, mac string, portSecurity bool) ([]AddressPair, error) {
 	if len(requested) > maxAddressPairs {
-		return nil, Faultf(
-			AddressPairsExhausted,
-			"The number of allowed address pairs exceeds the maximum %d.",
-			maxAddressPairs,
-		)
+		return nil, Faultf(AddressPairsExhausted,
+			"The number of allowed address pairs exceeds the maximum %d.", maxAddressPairs)
 	}
 	if len(requested) > 0 && !portSecurity {
 		return nil, Faultf(
@@ -79,12 +76,8 @@ func checkAddressPairs(requested []AddressPair, mac string, portSecurity bool) (
 			p.MAC = mac
 		}
 		if slices.Contains(all, p) {
-			return nil, Faultf(
-				DuplicateAddressPair,
-				"Request contains duplicate address pair: mac_address %s ip_address %s.",
-				p.MAC,
-				p.IP,
-			)
+			return nil, Faultf(DuplicateAddressPair,
+				"Request contains duplicate address pair: mac_address %s ip_address %s.", p.MAC, p.IP)
 		}
 		all = append(all, p)
 	}

@@ -48,11 +48,8 @@ func (q Quota) CheckUsage(used map[string]int64) error {
 	for _, resource := range QuotaResources() {
 		if limit := q.Limit(resource); limit != Unlimited && limit < used[resource] {
 			return Faultf(
-				QuotaTooLow,
-				"Quota limit %d for %s must be greater than or equal to already used %d",
-				limit,
-				resource,
-				used[resource],
+				QuotaTooLow, "Quota limit %d for %s must be greater than or equal to already used %d",
+				limit, resource, used[resource],
 			)
 		}
 	}

@@ -213,17 +213,11 @@ func (r SecurityRule) checkICMP() error {
 	outside := func(v *int) bool { return v != nil && (*v < 0 || *v > 255) }
 	switch {
 	case outside(r.PortMin):
-		return Faultf(
-			RuleICMPValue,
-			"Invalid value for ICMP type (port_range_min) %d. It must be 0 to 255.",
-			*r.PortMin,
-		)
+		return Faultf(RuleICMPValue,
+			"Invalid value for ICMP type (port_range_min) %d. It must be 0 to 255.", *r.PortMin)
 	case outside(r.PortMax):
-		return Faultf(
-			RuleICMPValue,
-			"Invalid value for ICMP code (port_range_max) %d. It must be 0 to 255.",
-			*r.PortMax,
-		)
+		return Faultf(RuleICMPValue,
+			"Invalid value for ICMP code (port_range_max) %d. It must be 0 to 255.", *r.PortMax)
 	case r.PortMin == nil:
 		return Faultf(
 			RuleICMPType,

@@ -160,11 +160,8 @@ func (s Subnet) check() error {
 		return invalidInput("gateway_ip '%s' does not match the ip_version '%d'.", s.Gateway, s.Version())
 	}
 	if s.Gateway.Is4() && s.CIDR.Contains(s.Gateway) && !s.isUsable(s.Gateway) {
-		return invalidInput(
-			"Gateway is not valid on subnet: %s is not a host address of %s.",
-			s.Gateway,
-			s.CIDR,
-		)
+		return invalidInput("Gateway is not valid on subnet: %s is not a host address of %s.",
+			s.Gateway, s.CIDR)
 	}
 	if err := s.checkDHCP(); err != nil {
 		return err
@@ -187,11 +184,8 @@ func (s Subnet) check() error {
 	}
 	for i, server := range s.DNS {
 		if a, err := netip.ParseAddr(server); err != nil || a.Is4() != s.CIDR.Addr().Is4() {
-			return invalidInput(
-				"dns_nameserver '%s' does not match the ip_version '%d'.",
-				server,
-				s.Version(),
-			)
+			return invalidInput("dns_nameserver '%s' does not match the ip_version '%d'.",
+				server, s.Version())
 		}
 		if slices.Contains(s.DNS[:i], server) {
 			return invalidInput("duplicate nameserver '%s'.", server)
@@ -199,12 +193,8 @@ func (s Subnet) check() error {
 	}
 	for i, r := range s.Routes {
 		if r.Destination.Addr().Is4() != s.CIDR.Addr().Is4() || r.NextHop.Is4() != s.CIDR.Addr().Is4() {
-			return invalidInput(
-				"host route %s via %s does not match the ip_version '%d'.",
-				r.Destination,
-				r.NextHop,
-				s.Version(),
-			)
+			return invalidInput("host route %s via %s does not match the ip_version '%d'.",
+				r.Destination, r.NextHop, s.Version())
 		}
 		if slices.Contains(s.Routes[:i], r) {
 			return invalidInput("duplicate host route %s via %s.", r.Destination, r.NextHop)
@@ -241,34 +231,19 @@ func (s Subnet) checkPools() error {
 			return Faultf(InvalidPool, "The allocation pool %s-%s is not valid.", p.Start, p.End)
 		}
 		if !s.isUsable(p.Start) || !s.isUsable(p.End) {
-			return Faultf(
-				OutOfBoundsPool,
-				"The allocation pool %s-%s spans beyond the subnet cidr %s.",
-				p.Start,
-				p.End,
-				s.CIDR,
-			)
+			return Faultf(OutOfBoundsPool, "The allocation pool %s-%s spans beyond the subnet cidr %s.",
+				p.Start, p.End, s.CIDR)
 		}
 		if s.Gateway.IsValid() && p.Contains(s.Gateway) {
-			return Faultf(
-				GatewayInPool,
-				"Gateway ip %s conflicts with allocation pool %s-%s.",
-				s.Gateway,
-				p.Start,
-				p.End,
-			)
+			return Faultf(GatewayInPool, "Gateway ip %s conflicts with allocation pool %s-%s.",
+				s.Gateway, p.Start, p.End)
 		}
 		if slices.ContainsFunc(
 			s.Pools[:i],
 			func(o Pool) bool { return !p.End.Less(o.Start) && !o.End.Less(p.Start) },
 		) {
-			return Faultf(
-				OverlappingPools,
-				"Found overlapping allocation pools: %s-%s for subnet %s.",
-				p.Start,
-				p.End,
-				s.CIDR,
-			)
+			return Faultf(OverlappingPools, "Found overlapping allocation pools: %s-%s for subnet %s.",
+				p.Start, p.End, s.CIDR)
 		}
 	}
 	return nil

@@ -44,14 +44,8 @@ const InheritSegmentation = "inherit"
 // the subport, and the parameter `parent` is the network of the trunk's parent port.
 func (s Subport) ForTrunk(trunk uuid.UUID, n, parent Network) (Subport, error) {
 	if n.MTU > parent.MTU {
-		return s, Faultf(
-			SubportMTU,
-			"MTU %d of subport %s cannot be greater than MTU %d of trunk %s.",
-			n.MTU,
-			s.Port,
-			parent.MTU,
-			trunk,
-		)
+		return s, Faultf(SubportMTU, "MTU %d of subport %s cannot be greater than MTU %d of trunk %s.",
+			n.MTU, s.Port, parent.MTU, trunk)
 	}
 	if s.Type != InheritSegmentation {
 		return s, nil
@@ -137,11 +131,8 @@ func (t Trunk) CheckAddSubports(subports []Subport) error {
 	all := slices.Clone(t.Subports)
 	for _, s := range subports {
 		if s.Port == t.Port {
-			return Faultf(
-				ParentInUse,
-				"Port %s is currently in use and is not eligible for use as a parent port.",
-				s.Port,
-			)
+			return Faultf(ParentInUse,
+				"Port %s is currently in use and is not eligible for use as a parent port.", s.Port)
 		}
 		for _, o := range all {
 			if o.Port == s.Port {
@@ -151,9 +142,7 @@ func (t Trunk) CheckAddSubports(subports []Subport) error {
 				return Faultf(
 					DuplicateSubport,
 					"segmentation_type %s and segmentation_id %d already in use on trunk %s.",
-					s.Type,
-					s.Segment,
-					t.ID,
+					s.Type, s.Segment, t.ID,
 				)
 			}
 		}

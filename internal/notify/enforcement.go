@@ -65,18 +65,8 @@ func (e *Enforcement) Check(ctx context.Context, check string, req EnforcementRe
 		}
 		return generic
 	}
-	slog.WarnContext(
-		ctx,
-		"enforcement service returned no decision",
-		"check",
-		check,
-		"status",
-		status,
-		"error",
-		err,
-		"fail_open",
-		e.FailOpen,
-	)
+	slog.WarnContext(ctx, "enforcement service returned no decision",
+		"check", check, "status", status, "error", err, "fail_open", e.FailOpen)
 	if e.FailOpen {
 		return ""
 	}
@@ -86,16 +76,8 @@ func (e *Enforcement) Check(ctx context.Context, check string, req EnforcementRe
 // Notify sends an event to the enforcement service. Notify returns no error, but logs a failure.
 func (e *Enforcement) Notify(ctx context.Context, event string, req EnforcementRequest) {
 	if status, _, err := e.post(ctx, event, req); err != nil || status/100 != 2 {
-		slog.WarnContext(
-			ctx,
-			"enforcement service was not notified",
-			"event",
-			event,
-			"status",
-			status,
-			"error",
-			err,
-		)
+		slog.WarnContext(ctx, "enforcement service was not notified",
+			"event", event, "status", status, "error", err)
 	}
 }
 

@@ -104,10 +104,8 @@ func (b *breaker) callShared(ctx context.Context, f func(context.Context) error)
 	defer cancel()
 	if err := f(ctx); err != nil {
 		slog.WarnContext(
-			ctx,
-			"shared breaker state is unavailable; using the breaker state of this process alone",
-			"error",
-			err,
+			ctx, "shared breaker state is unavailable; using the breaker state of this process alone",
+			"error", err,
 		)
 	}
 }

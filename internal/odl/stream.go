@@ -109,12 +109,8 @@ func (c *Client) streamURL(ctx context.Context, stream string) (*url.URL, error)
 		err = errors.New("no host")
 	}
 	if err != nil {
-		return nil, fmt.Errorf(
-			"GET %s: %w: the header Location contains no stream URL: %w",
-			path,
-			ErrUnexpectedBody,
-			err,
-		)
+		return nil, fmt.Errorf("GET %s: %w: the header Location contains no stream URL: %w",
+			path, ErrUnexpectedBody, err)
 	}
 	return target, nil
 }

@@ -25,14 +25,8 @@ func (r *Reconciler) repairUsage(ctx context.Context) (time.Duration, error) {
 	pause := usageInterval
 	if p.Different > 0 {
 		pause = repeatedInterval
-		slog.WarnContext(
-			ctx,
-			"usage of inventories differed from the allocations",
-			"inventories",
-			p.Different,
-			"examples",
-			p.Examples,
-		)
+		slog.WarnContext(ctx, "usage of inventories differed from the allocations",
+			"inventories", p.Different, "examples", p.Examples)
 	}
 	return max(pause, comparisonShare*time.Since(begin)), r.Store.SaveComparison(ctx, p)
 }

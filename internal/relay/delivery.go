@@ -95,10 +95,7 @@ func (r *Relay) call(ctx context.Context, n contract.Note, deadline time.Duratio
 		r.Tracer,
 		"note "+n.Workflow,
 		trace.SpanKindProducer,
-		attribute.String(
-			"berth.workflow_id",
-			n.ID,
-		),
+		attribute.String("berth.workflow_id", n.ID),
 		attribute.Int("berth.attempt", n.Attempts),
 		attribute.String("openstack.request_id", n.Origin.RequestID),
 	)
@@ -146,14 +143,8 @@ func (r *Relay) postpone(ctx context.Context, n contract.Note, failure error) er
 		after = min(maxBackoff<<min(refusals-setAsideAfter, 10), setAsideInterval)
 	}
 	if refusals == setAsideAfter {
-		slog.ErrorContext(
-			ctx,
-			"a note was set aside, because Temporal refuses it",
-			"workflow",
-			n.ID,
-			"error",
-			failure,
-		)
+		slog.ErrorContext(ctx, "a note was set aside, because Temporal refuses it",
+			"workflow", n.ID, "error", failure)
 	}
 	return r.Store.Refuse(ctx, n, refusals >= setAsideAfter, after, failure.Error())
 }
@@ -211,15 +202,8 @@ func (r *Relay) startOrSignal(ctx context.Context, n contract.Note) error {
 		_, err := r.Client.ExecuteWorkflow(ctx, options, n.Workflow, input)
 		return err
 	}
-	_, err := r.Client.SignalWithStartWorkflow(
-		ctx,
-		n.ID,
-		contract.SignalChanged,
-		nil,
-		options,
-		n.Workflow,
-		input,
-	)
+	_, err := r.Client.SignalWithStartWorkflow(ctx, n.ID,
+		contract.SignalChanged, nil, options, n.Workflow, input)
 	if completed := new(serviceerror.WorkflowExecutionAlreadyStarted); errors.As(err, &completed) {
 		return nil // the workflow has completed and is not started again
 	}

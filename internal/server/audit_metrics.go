@@ -28,9 +28,7 @@ func newAuditCollector(s *mirrorstore.Store) *auditCollector {
 		),
 		audited: prometheus.NewDesc(
 			"berth_controller_audited_timestamp_seconds",
-			"Unix time at which the last audit of the OpenDaylight controller ended.",
-			nil,
-			nil,
+			"Unix time at which the last audit of the OpenDaylight controller ended.", nil, nil,
 		),
 	}
 }

@@ -98,9 +98,6 @@ func badRequest(status int, text string) []byte {
 	return fmt.Appendf(
 		nil,
 		"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nX-Content-Type-Options: nosniff\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
-		status,
-		title,
-		len(body),
-		body,
+		status, title, len(body), body,
 	)
 }

@@ -17,19 +17,8 @@ import (
 func logStart(cfg config.Config) {
 	build, schemas := version.Read(), db.Window()
 	slog.Info(
-		"starting",
-		"version",
-		build.Version,
-		"commit",
-		build.Commit,
-		"go",
-		build.Go,
-		"schema_minimum",
-		schemas.Minimum,
-		"schema_newest",
-		schemas.Newest,
-		"roles",
-		cfg.Roles,
+		"starting", "version", build.Version, "commit", build.Commit, "go", build.Go,
+		"schema_minimum", schemas.Minimum, "schema_newest", schemas.Newest, "roles", cfg.Roles,
 	)
 }
 

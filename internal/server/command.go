@@ -55,11 +55,8 @@ func run(ctx context.Context, args, environ []string, out, logOutput io.Writer) 
 		"",
 		"comma-separated `list` of the roles of this process: api, relay, temporal, rpc (default: BERTH_ROLES)",
 	)
-	showVersion := flags.Bool(
-		"version",
-		false,
-		"print the version, the commit and the database schemas with which this program works",
-	)
+	showVersion := flags.Bool("version", false,
+		"print the version, the commit and the database schemas with which this program works")
 	dev := flags.Bool(
 		"dev",
 		false,

@@ -23,9 +23,7 @@ func newDatabaseCollector(d *db.DB) *databaseCollector {
 			"state",
 		),
 		limit: newGauge(
-			"berth_db_connections_limit",
-			"Maximum number of connections of a pool.",
-			"pool",
+			"berth_db_connections_limit", "Maximum number of connections of a pool.", "pool",
 		),
 		waiting: newGauge(
 			"berth_db_waiting_callers",

@@ -65,13 +65,8 @@ func (m *httpMetrics) measure(api string, h http.Handler) http.Handler {
 		if m.traces.On() {
 			traced, span := m.traces.StartRequest(r)
 			defer func() {
-				tracing.EndRequest(
-					span,
-					r.Method,
-					"/"+api+rec.route,
-					rec.status,
-					rec.Header().Get("X-Openstack-Request-Id"),
-				)
+				tracing.EndRequest(span, r.Method, "/"+api+rec.route, rec.status,
+					rec.Header().Get("X-Openstack-Request-Id"))
 			}()
 			r = traced
 		}

@@ -110,9 +110,7 @@ func newJournalCollector(s *store.Store) *journalCollector {
 		store: s,
 		entries: prometheus.NewDesc(
 			"berth_journal_entries",
-			"Journal entries that are not completed, by state.",
-			[]string{"state"},
-			nil,
+			"Journal entries that are not completed, by state.", []string{"state"}, nil,
 		),
 		oldest: prometheus.NewDesc(
 			"berth_journal_oldest_seconds",
@@ -121,10 +119,7 @@ func newJournalCollector(s *store.Store) *journalCollector {
 			nil,
 		),
 		paused: prometheus.NewDesc(
-			"berth_journal_paused",
-			"1 while the journal is paused, otherwise 0.",
-			nil,
-			nil,
+			"berth_journal_paused", "1 while the journal is paused, otherwise 0.", nil, nil,
 		),
 	}
 }

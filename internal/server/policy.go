@@ -24,21 +24,15 @@ func OpenPolicies(cfg config.Config) (p Policies, err error) {
 	if p.Networking, err = openPolicy("BERTH_NETWORKING_POLICY_FILE", policy.Options{File: cfg.Policy.NetworkingFile}, neutron.Policy); err != nil {
 		return p, err
 	}
-	p.Reservation, err = openPolicy(
-		"BERTH_RESERVATION_POLICY_FILE",
-		policy.Options{File: cfg.Policy.ReservationFile},
-		blazar.Policy,
-	)
+	p.Reservation, err = openPolicy("BERTH_RESERVATION_POLICY_FILE",
+		policy.Options{File: cfg.Policy.ReservationFile}, blazar.Policy)
 	return p, err
 }
 
 // OpenPolicy returns the access rules of the Placement API.
 func OpenPolicy(cfg config.Config) (*policy.Policy, error) {
-	return openPolicy(
-		"BERTH_POLICY_FILE",
-		policy.Options{File: cfg.Policy.File, Old: !cfg.Policy.EnforceNewDefaults},
-		placement.Policy,
-	)
+	return openPolicy("BERTH_POLICY_FILE",
+		policy.Options{File: cfg.Policy.File, Old: !cfg.Policy.EnforceNewDefaults}, placement.Policy)
 }
 
 func openPolicy(setting string, o policy.Options, defaults []policy.Default) (*policy.Policy, error) {

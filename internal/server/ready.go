@@ -161,9 +161,7 @@ func (a *App) checkNamespace(ctx context.Context) error {
 	if err == nil && bound.ID != "" && bound.ID != info.GetId() {
 		return fmt.Errorf(
 			"the database is bound to another Temporal namespace (ID %s) than %s (ID %s), so no note is delivered",
-			bound.ID,
-			a.namespace,
-			info.GetId(),
+			bound.ID, a.namespace, info.GetId(),
 		)
 	}
 	return nil // the check of the database shows why the binding cannot be read
@@ -177,11 +175,8 @@ func (a *App) checkNotes(ctx context.Context) error {
 		return err
 	}
 	if b.Oldest > maxNoteAge {
-		return fmt.Errorf(
-			"%d notes wait for delivery to Temporal; the oldest has waited %s",
-			b.Notes,
-			b.Oldest.Round(time.Second),
-		)
+		return fmt.Errorf("%d notes wait for delivery to Temporal; the oldest has waited %s",
+			b.Notes, b.Oldest.Round(time.Second))
 	}
 	return nil
 }

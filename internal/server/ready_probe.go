@@ -79,9 +79,6 @@ func (p *readinessProbe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(found.failures()) > 0 {
 		status, code = "not ready", http.StatusServiceUnavailable
 	}
-	osapi.WriteJSON(
-		w,
-		code,
-		map[string]any{"status": status, "checks": found.results, "informational": found.informational},
-	)
+	osapi.WriteJSON(w, code,
+		map[string]any{"status": status, "checks": found.results, "informational": found.informational})
 }

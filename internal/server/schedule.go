@@ -93,10 +93,8 @@ func (d scheduleDefinition) apply(ctx context.Context, c client.Client) error {
 					return nil, temporal.ErrSkipScheduleUpdate
 				}
 				slog.InfoContext(
-					ctx,
-					"changing the schedule of the sweep to the definition of this version",
-					"interval",
-					d.interval,
+					ctx, "changing the schedule of the sweep to the definition of this version",
+					"interval", d.interval,
 				)
 				spec := d.spec()
 				schedule.Spec, schedule.Action = &spec, d.action()

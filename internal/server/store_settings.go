@@ -61,12 +61,8 @@ func storeConfig(cfg config.Config, enforcement bool) (store.Config, error) {
 func checkQuota(setting string, limits map[string]int64, resources []string) error {
 	for name := range limits {
 		if !slices.Contains(resources, name) {
-			return fmt.Errorf(
-				"%s: unknown resource %q; the resources are %s",
-				setting,
-				name,
-				strings.Join(resources, ", "),
-			)
+			return fmt.Errorf("%s: unknown resource %q; the resources are %s",
+				setting, name, strings.Join(resources, ", "))
 		}
 	}
 	return nil
@@ -106,10 +102,8 @@ func (a *App) startNudgingWaitingPorts(ctx context.Context) <-chan struct{} {
 				return
 			}
 			slog.WarnContext(
-				ctx,
-				"applying the settings of provisioning blocks to waiting ports failed; retrying",
-				"error",
-				err,
+				ctx, "applying the settings of provisioning blocks to waiting ports failed; retrying",
+				"error", err,
 			)
 			select {
 			case <-ctx.Done():

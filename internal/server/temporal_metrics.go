@@ -19,11 +19,8 @@ var sdkBuckets = []float64{0.001, 0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 30, 60}
 
 // newSDKMetrics registers the metrics of Temporal's SDK.
 func newSDKMetrics(registry prometheus.Registerer) (client.MetricsHandler, error) {
-	exporter, err := otelprometheus.New(
-		otelprometheus.WithRegisterer(registry),
-		otelprometheus.WithoutScopeInfo(),
-		otelprometheus.WithoutTargetInfo(),
-	)
+	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(registry),
+		otelprometheus.WithoutScopeInfo(), otelprometheus.WithoutTargetInfo())
 	if err != nil {
 		return nil, fmt.Errorf("create the metrics of Temporal's SDK: %w", err)
 	}

@@ -77,23 +77,15 @@ func (c *certificateFiles) current() *tls.Config {
 	if err == nil {
 		c.loaded, c.problem = next, ""
 		c.reloads.WithLabelValues("success").Inc()
-		slog.Info(
-			"TLS certificate reloaded",
-			"file",
-			c.files.CertFile,
-			"expires",
-			next.Certificates[0].Leaf.NotAfter,
-		)
+		slog.Info("TLS certificate reloaded",
+			"file", c.files.CertFile, "expires", next.Certificates[0].Leaf.NotAfter)
 		return c.loaded
 	}
 	if changed || err.Error() != c.problem {
 		c.problem = err.Error()
 		c.reloads.WithLabelValues("failure").Inc()
-		slog.Error(
-			"TLS certificate files cannot be used; the previous certificate stays in use",
-			"error",
-			err,
-		)
+		slog.Error("TLS certificate files cannot be used; the previous certificate stays in use",
+			"error", err)
 	}
 	return c.loaded
 }

@@ -62,12 +62,8 @@ func Open(ctx context.Context, url string, c Config) (*Store, error) {
 	return &Store{
 		DB: d,
 		Outbox: outbox.New(
-			d,
-			journalstore.Workflows,
-			networkstore.Workflows,
-			notificationstore.Workflows,
-			leasestore.Workflows,
-			mirrorstore.Workflows,
+			d, journalstore.Workflows, networkstore.Workflows,
+			notificationstore.Workflows, leasestore.Workflows, mirrorstore.Workflows,
 		),
 		Journal:       journalstore.New(d, c.Journal),
 		Inventory:     inventorystore.New(d),

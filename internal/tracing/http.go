@@ -63,10 +63,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Method+" "+service,
 		trace.SpanKindClient,
 		attribute.String("peer.service", service),
-		attribute.String(
-			"http.request.method",
-			r.Method,
-		),
+		attribute.String("http.request.method", r.Method),
 		attribute.String("server.address", r.URL.Host),
 		attribute.String("url.path", r.URL.Path),
 	)

@@ -36,10 +36,7 @@ func (g idGenerator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	var id trace.TraceID
 	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
 	// not zero, because an ID of zeros is invalid
-	binary.NativeEndian.PutUint64(
-		id[8:],
-		1+rand.Uint64N(1<<63),
-	)
+	binary.NativeEndian.PutUint64(id[8:], 1+rand.Uint64N(1<<63))
 	return id, g.NewSpanID(ctx, id)
 }
 

@@ -48,20 +48,15 @@ func Open(o Options) (*Traces, error) {
 		return &Traces{}, nil
 	}
 	logErrors()
-	exporter, err := otlptracehttp.New(
-		context.Background(),
-		otlptracehttp.WithEndpointURL(o.Endpoint),
-		otlptracehttp.WithHeaders(o.Headers),
-	)
+	exporter, err := otlptracehttp.New(context.Background(),
+		otlptracehttp.WithEndpointURL(o.Endpoint), otlptracehttp.WithHeaders(o.Headers))
 	if err != nil {
 		return nil, fmt.Errorf("send traces to %s: %w", o.Endpoint, err)
 	}
 	host, _ := os.Hostname()
 	about := resource.NewSchemaless(
-		attribute.String("service.name", o.Service),
-		attribute.String("service.version", o.Version),
-		attribute.String("host.name", host),
-		attribute.Int("process.pid", os.Getpid()),
+		attribute.String("service.name", o.Service), attribute.String("service.version", o.Version),
+		attribute.String("host.name", host), attribute.Int("process.pid", os.Getpid()),
 	)
 	if about, err = resource.Merge(about, resource.Environment()); err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)

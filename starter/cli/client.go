@@ -108,13 +108,8 @@ func (a *Client) Send(ctx context.Context, method, path string, in, out any, hea
 		return res.StatusCode, nil
 	}
 	if err := Decode(raw, out); err != nil {
-		return res.StatusCode, Errorf(
-			ExitOther,
-			"Is --url a berth API?",
-			"%s %s answered with a body that is not JSON",
-			method,
-			a.baseURL(path)+path,
-		)
+		return res.StatusCode, Errorf(ExitOther, "Is --url a berth API?",
+			"%s %s answered with a body that is not JSON", method, a.baseURL(path)+path)
 	}
 	return res.StatusCode, nil
 }
@@ -167,11 +162,8 @@ type brokenAnswer struct {
 func (b brokenAnswer) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = Unavailable(
-			"the API at "+b.url,
-			"The connection broke during the answer, so the output is not complete.",
-			err,
-		)
+		err = Unavailable("the API at "+b.url,
+			"The connection broke during the answer, so the output is not complete.", err)
 	}
 	return n, err
 }

@@ -122,13 +122,8 @@ func checkArguments(arguments []string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return Errorf(
-				ExitUsage,
-				seeHelp(c),
-				"%s needs %s",
-				c.CommandPath(),
-				strings.Join(arguments[len(args):], " "),
-			)
+			return Errorf(ExitUsage, seeHelp(c), "%s needs %s",
+				c.CommandPath(), strings.Join(arguments[len(args):], " "))
 		case most >= 0 && len(args) > most:
 			return Errorf(ExitUsage, seeHelp(c), "%s does not take %q", c.CommandPath(), args[most])
 		}

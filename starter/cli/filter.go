@@ -29,10 +29,7 @@ func (r *Resource) splitQuery(query url.Values) (url.Values, filters, error) {
 	if len(known) > 0 && len(ignored) > 0 {
 		return nil, nil, UsageError(
 			"the API applies %s before starter can filter by %s; give only one of them",
-			strings.Join(
-				slices.Sorted(maps.Keys(known)),
-				" and ",
-			),
+			strings.Join(slices.Sorted(maps.Keys(known)), " and "),
 			strings.Join(slices.Sorted(maps.Keys(ignored)), " and "),
 		)
 	}

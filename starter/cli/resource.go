@@ -64,24 +64,13 @@ func (r *Resource) Resolve(ctx context.Context, s *Session, word string) (string
 	}
 	switch len(ids) {
 	case 0:
-		return "", Errorf(
-			ExitNotFound,
-			"`starter "+r.Name+" list` lists all.",
-			"no %s is named %q",
-			r.Name,
-			word,
-		)
+		return "", Errorf(ExitNotFound, "`starter "+r.Name+" list` lists all.", "no %s is named %q",
+			r.Name, word)
 	case 1:
 		return ids[0], nil
 	default:
-		return "", Errorf(
-			ExitConflict,
-			"Name it by its ID: "+strings.Join(ids, ", "),
-			"%d %ss are named %q",
-			len(ids),
-			r.Name,
-			word,
-		)
+		return "", Errorf(ExitConflict, "Name it by its ID: "+strings.Join(ids, ", "),
+			"%d %ss are named %q", len(ids), r.Name, word)
 	}
 }
 
@@ -117,13 +106,8 @@ func (r *Resource) page(ctx context.Context, s *Session, query url.Values) ([]Ob
 	}
 	all, ok := Objects(envelope[r.PluralKey])
 	if !ok {
-		return nil, Errorf(
-			ExitOther,
-			"Is --url a berth API?",
-			"GET %s answered without %q",
-			path,
-			r.PluralKey,
-		)
+		return nil, Errorf(ExitOther, "Is --url a berth API?", "GET %s answered without %q",
+			path, r.PluralKey)
 	}
 	return all, nil
 }

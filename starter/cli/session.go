@@ -109,11 +109,8 @@ func (s *Session) Temporal(ctx context.Context) (client.Client, error) {
 	defer cancel()
 	c, err := s.Dial(ctx, options)
 	if err != nil {
-		s.temporalError = Unavailable(
-			"Temporal at "+s.TemporalAddress,
-			"Is it running? Start everything with `make run`, or set --address.",
-			err,
-		)
+		s.temporalError = Unavailable("Temporal at "+s.TemporalAddress,
+			"Is it running? Start everything with `make run`, or set --address.", err)
 		return nil, s.temporalError
 	}
 	s.temporalClient = c

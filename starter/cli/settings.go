@@ -36,11 +36,8 @@ func ReadSettings(environ []string) (Settings, error) {
 		err = &Error{Code: ExitUsage, What: "the environment has invalid settings", Err: err}
 	}
 	return Settings{
-		Config: c,
-		URL: cmp.Or(
-			c.Client.URL,
-			scheme(c)+"://"+clientAddress(cmp.Or(c.Listen, "127.0.0.1:8778")),
-		),
+		Config:            c,
+		URL:               cmp.Or(c.Client.URL, scheme(c)+"://"+clientAddress(cmp.Or(c.Listen, "127.0.0.1:8778"))),
 		Token:             cmp.Or(c.Client.Token, "admin"),
 		TemporalAddress:   e.Get("TEMPORAL_ADDRESS"),
 		TemporalNamespace: e.Get("TEMPORAL_NAMESPACE"),
@@ -89,25 +86,13 @@ func clientAddress(listen string) string {
 
 func (s *Settings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.URL, "url", s.URL, "URL of the API (BERTH_URL, else BERTH_LISTEN)")
-	f.StringVar(
-		&s.Token,
-		"token",
-		s.Token,
-		"X-Auth-Token for the API: admin or user:project with noauth (BERTH_TOKEN)",
-	)
+	f.StringVar(&s.Token, "token", s.Token,
+		"X-Auth-Token for the API: admin or user:project with noauth (BERTH_TOKEN)")
 	f.Lookup("token").DefValue = "" // the help must not print a secret
-	f.StringVar(
-		&s.TemporalAddress,
-		"address",
-		s.TemporalAddress,
-		"host:port of Temporal's frontend (TEMPORAL_ADDRESS, else Temporal's own profile)",
-	)
-	f.StringVar(
-		&s.TemporalNamespace,
-		"namespace",
-		s.TemporalNamespace,
-		"Temporal namespace (TEMPORAL_NAMESPACE)",
-	)
+	f.StringVar(&s.TemporalAddress, "address", s.TemporalAddress,
+		"host:port of Temporal's frontend (TEMPORAL_ADDRESS, else Temporal's own profile)")
+	f.StringVar(&s.TemporalNamespace, "namespace", s.TemporalNamespace,
+		"Temporal namespace (TEMPORAL_NAMESPACE)")
 	f.StringVarP(&s.Format, "output", "o", s.Format, "output format: table, json or yaml")
 }
 

@@ -18,13 +18,8 @@ func TemporalError(s *Settings, workflow string, err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &namespace):
-		return Errorf(
-			ExitNotFound,
-			"Set --namespace or TEMPORAL_NAMESPACE.",
-			"Temporal at %s has no namespace %q",
-			s.TemporalAddress,
-			s.TemporalNamespace,
-		)
+		return Errorf(ExitNotFound, "Set --namespace or TEMPORAL_NAMESPACE.",
+			"Temporal at %s has no namespace %q", s.TemporalAddress, s.TemporalNamespace)
 	case errors.As(err, &missing) && isClosed(missing):
 		return &Error{
 			Code: ExitNotFound,
@@ -42,11 +37,8 @@ func TemporalError(s *Settings, workflow string, err error) error {
 	case errors.As(err, &denied):
 		return Errorf(ExitDenied, "", "Temporal denied the request: %s", denied.Message)
 	case isUnavailable(err):
-		return Unavailable(
-			"Temporal at "+s.TemporalAddress,
-			"Is it running? Start everything with `make run`, or set --address.",
-			err,
-		)
+		return Unavailable("Temporal at "+s.TemporalAddress,
+			"Is it running? Start everything with `make run`, or set --address.", err)
 	default:
 		return fmt.Errorf("%s: %w", workflow, err)
 	}

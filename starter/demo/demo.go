@@ -64,12 +64,8 @@ func demoCommand(*pflag.FlagSet) cli.Action {
 			d.part++
 			fmt.Fprintf(d.writer, "\n%d. %s\n", d.part, part.title)
 			if err := part.run(ctx); err != nil {
-				return fmt.Errorf(
-					"the demo failed after %.3f s in part %d: %w",
-					time.Since(d.started).Seconds(),
-					d.part,
-					err,
-				)
+				return fmt.Errorf("the demo failed after %.3f s in part %d: %w",
+					time.Since(d.started).Seconds(), d.part, err)
 			}
 		}
 		fmt.Fprintf(d.writer, "\nAll checks passed in %.1f s.\n", time.Since(d.started).Seconds())
@@ -91,11 +87,8 @@ func (d *demonstration) uniqueName(kind string) string { return kind + "-" + d.s
 
 // checkFailed makes the error for a failed check of the demo.
 func checkFailed(format string, args ...any) error {
-	return cli.Errorf(
-		cli.ExitOther,
-		"`starter doctor` checks the services; the worker's log has more.",
-		format,
-		args...)
+	return cli.Errorf(cli.ExitOther,
+		"`starter doctor` checks the services; the worker's log has more.", format, args...)
 }
 
 // waitLimit is the maximum time that the demo waits for a result. Results usually take milliseconds.
@@ -119,13 +112,8 @@ func (d *demonstration) waitUntil(
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err == nil && !done && time.Since(started) > limit:
-			return cli.Errorf(
-				cli.ExitWait,
-				"`starter doctor` checks the services.",
-				"%s: this did not happen within %s",
-				what,
-				limit,
-			)
+			return cli.Errorf(cli.ExitWait, "`starter doctor` checks the services.",
+				"%s: this did not happen within %s", what, limit)
 		case err != nil && (cli.ExitCode(err) != cli.ExitUnavailable || time.Since(started) > limit):
 			return err
 		case done:

@@ -46,11 +46,8 @@ func raceWriters(success int, write func(writer int) (int, error)) (won, lost wr
 	case won.err != nil:
 		return won, lost, errors.Join(checkFailed("both writers were rejected"), won.err, lost.err)
 	case lost.err == nil:
-		return won, lost, checkFailed(
-			"both writers of one generation succeeded (%d and %d)",
-			won.status,
-			lost.status,
-		)
+		return won, lost, checkFailed("both writers of one generation succeeded (%d and %d)",
+			won.status, lost.status)
 	case won.status != success:
 		return won, lost, checkFailed("the winner got %d instead of %d", won.status, success)
 	case !errors.As(lost.err, &r) || r.Status != http.StatusConflict || r.Type != "placement.concurrent_update":
@@ -138,14 +135,8 @@ func (d *demonstration) raceAllocations(ctx context.Context, provider string) er
 	if _, err = d.checkAllocated(ctx, consumer, provider, amount(lost.writer)); err != nil {
 		return err
 	}
-	d.printStep(
-		"read again, PUT again",
-		"writer %d with generation %d: %d; the consumer has %d VCPU",
-		lost.writer+1,
-		current,
-		status,
-		amount(lost.writer),
-	)
+	d.printStep("read again, PUT again", "writer %d with generation %d: %d; the consumer has %d VCPU",
+		lost.writer+1, current, status, amount(lost.writer))
 	return nil
 }
 
@@ -187,24 +178,16 @@ func (d *demonstration) raceAggregates(ctx context.Context, provider string) err
 		return err
 	}
 	d.printStep(
-		"two simultaneous PUTs …/aggregates",
-		"both at generation %d: writer %d: %d; writer %d: %s",
-		generation,
-		won.writer+1,
-		won.status,
-		lost.writer+1,
-		cli.Cause(errors.Unwrap(lost.err)),
+		"two simultaneous PUTs …/aggregates", "both at generation %d: writer %d: %d; writer %d: %s",
+		generation, won.writer+1, won.status, lost.writer+1, cli.Cause(errors.Unwrap(lost.err)),
 	)
 	if read, err = resource.ProviderAggregates(ctx, d.Session, provider); err != nil {
 		return err
 	}
 	current := cli.Integer(read["resource_provider_generation"])
 	if read["aggregates"] == nil || cli.Cell(read["aggregates"]) != aggregateIDs[won.writer] {
-		return checkFailed(
-			"the provider should be in the winner's aggregate %s but is in %s",
-			aggregateIDs[won.writer],
-			cli.Cell(read["aggregates"]),
-		)
+		return checkFailed("the provider should be in the winner's aggregate %s but is in %s",
+			aggregateIDs[won.writer], cli.Cell(read["aggregates"]))
 	}
 	status, err := put(current, aggregateIDs[:]...)
 	if err != nil {
@@ -222,9 +205,7 @@ func (d *demonstration) raceAggregates(ctx context.Context, provider string) err
 	d.printStep(
 		"read again, PUT again",
 		"writer %d with generation %d: %d; the provider is in both aggregates",
-		lost.writer+1,
-		current,
-		status,
+		lost.writer+1, current, status,
 	)
 	return nil
 }

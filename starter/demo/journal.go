@@ -36,11 +36,8 @@ func (d *demonstration) injectFaults(ctx context.Context) error {
 		return fmt.Errorf("inject faults into the stub of OpenDaylight: %w", err)
 	}
 	d.injectedFaults = faultCount
-	d.printStep(
-		"POST /_control/faults",
-		"the controller will answer the next %d network requests with 503",
-		faultCount,
-	)
+	d.printStep("POST /_control/faults",
+		"the controller will answer the next %d network requests with 503", faultCount)
 	return nil
 }
 
@@ -104,12 +101,8 @@ func (d *demonstration) waitForEntries(ctx context.Context) error {
 		attempts += int(cli.Integer(e["attempts"]))
 	}
 	if d.injectedFaults > 0 && attempts <= len(entries) {
-		return checkFailed(
-			"the controller rejected %d requests, but %d entries took only %d attempts",
-			d.injectedFaults,
-			len(entries),
-			attempts,
-		)
+		return checkFailed("the controller rejected %d requests, but %d entries took only %d attempts",
+			d.injectedFaults, len(entries), attempts)
 	}
 	return nil
 }
@@ -188,10 +181,8 @@ func (d *demonstration) checkOrder(ctx context.Context) error {
 		)
 	}
 	d.printStep(
-		"GET /_control/log",
-		"the controller answered 503 to %d requests, then accepted %s, each once",
-		rejected,
-		strings.Join(accepted, ", "),
+		"GET /_control/log", "the controller answered 503 to %d requests, then accepted %s, each once",
+		rejected, strings.Join(accepted, ", "),
 	)
 	return nil
 }

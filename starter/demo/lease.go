@@ -41,13 +41,8 @@ func (d *demonstration) runLease(ctx context.Context) error {
 	}
 	d.lease = fmt.Sprint(o["id"])
 	v := newLeaseView(o)
-	d.printStep(
-		"POST /reservation/v1/leases",
-		"lease %s from %s to %s is created",
-		o["name"],
-		start.Local().Format("15:04:05"),
-		end.Local().Format("15:04:05"),
-	)
+	d.printStep("POST /reservation/v1/leases", "lease %s from %s to %s is created",
+		o["name"], start.Local().Format("15:04:05"), end.Local().Format("15:04:05"))
 	d.printStep("", "%s", v)
 	if len(v.reservations) != 1 || v.reservation == "" {
 		return checkFailed("the lease has %d reservations instead of one", len(v.reservations))
@@ -130,12 +125,8 @@ func (d *demonstration) checkDelay(v leaseView, event string) error {
 	case delay < 0 || delay >= maxDelay:
 		return checkFailed("%s was due at %s and done %s later", event, due.Format("15:04:05"), delay)
 	case delay >= time.Second:
-		d.printStep(
-			"this machine is busy",
-			"%s was done %s after its time",
-			event,
-			delay.Round(time.Millisecond),
-		)
+		d.printStep("this machine is busy",
+			"%s was done %s after its time", event, delay.Round(time.Millisecond))
 	default:
 		d.printStep("", "%s was done %d ms after its time", event, delay.Milliseconds())
 	}
@@ -169,19 +160,13 @@ func (d *demonstration) checkAllocation(ctx context.Context, v leaseView, provid
 	if len(providers) != len(wanted) || len(providers) == 1 && providers[0] != provider {
 		return checkFailed(
 			"while the lease is %s its reservation should have allocations on %v but has them on %v",
-			v.status,
-			wanted,
-			providers,
+			v.status, wanted, providers,
 		)
 	}
 	if v.status == "ACTIVE" {
 		raw, _ := json.Marshal(allocations)
-		d.printStep(
-			"GET /placement/allocations/{reservation}",
-			"the reservation has an allocation on provider %s: %s",
-			provider,
-			raw,
-		)
+		d.printStep("GET /placement/allocations/{reservation}",
+			"the reservation has an allocation on provider %s: %s", provider, raw)
 		return nil
 	}
 	d.printStep("GET /placement/allocations/{reservation}", "the reservation has no allocation")
@@ -199,19 +184,12 @@ func (d *demonstration) createHost(ctx context.Context) (host, reserved string, 
 	if err := resource.SetInventories(ctx, d.Session, fmt.Sprint(o["uuid"]), cli.Integer(o["generation"]), cli.Object{"VCPU": 16, "MEMORY_MB": 65536, "DISK_GB": 500}); err != nil {
 		return "", "", err
 	}
-	d.printStep(
-		"POST /placement/resource_providers, PUT …/inventories",
-		"provider %s has 16 VCPU, 65536 MEMORY_MB, 500 DISK_GB",
-		host,
-	)
+	d.printStep("POST /placement/resource_providers, PUT …/inventories",
+		"provider %s has 16 VCPU, 65536 MEMORY_MB, 500 DISK_GB", host)
 	if o, err = resource.Hosts.Create(ctx, d.Session, cli.Object{"name": host}); err != nil {
 		return "", "", err
 	}
-	d.printStep(
-		"POST /reservation/v1/os-hosts",
-		"host %s is registered for leases, with ID %s",
-		host,
-		o["id"],
-	)
+	d.printStep("POST /reservation/v1/os-hosts",
+		"host %s is registered for leases, with ID %s", host, o["id"])
 	return host, "blazar_" + host, nil
 }

@@ -68,12 +68,8 @@ func (v leaseView) String() string {
 	for _, kind := range slices.Sorted(maps.Keys(v.events)) {
 		events = append(events, kind+" "+v.events[kind])
 	}
-	return fmt.Sprintf(
-		"lease %-11s  reservation %-7s  %s",
-		v.status,
-		strings.Join(v.reservations, ","),
-		strings.Join(events, ", "),
-	)
+	return fmt.Sprintf("lease %-11s  reservation %-7s  %s",
+		v.status, strings.Join(v.reservations, ","), strings.Join(events, ", "))
 }
 
 // check returns an error unless the table of allowed combinations contains the statuses of the view.

@@ -24,14 +24,8 @@ func (d *demonstration) runLinks(context.Context) error {
 	if ui := d.Env.Get("TEMPORAL_UI"); ui != "" {
 		fmt.Fprintf(d.writer, "  Temporal's UI:\n")
 		for _, w := range workflows {
-			fmt.Fprintf(
-				d.writer,
-				"    %-17s %s/namespaces/%s/workflows/%s\n",
-				w.what,
-				ui,
-				d.TemporalNamespace,
-				url.PathEscape(w.id),
-			)
+			fmt.Fprintf(d.writer, "    %-17s %s/namespaces/%s/workflows/%s\n",
+				w.what, ui, d.TemporalNamespace, url.PathEscape(w.id))
 		}
 	}
 	fmt.Fprintf(d.writer, "  The temporal CLI (--address %s):\n", d.TemporalAddress)

@@ -59,9 +59,7 @@ func (d *demonstration) runPort(ctx context.Context) error {
 	d.printStep(
 		"last block removed",
 		"port %s is ACTIVE, %d ms after the last signal and %.3f s after the demo began",
-		d.port.name,
-		time.Since(signalled).Milliseconds(),
-		time.Since(d.started).Seconds(),
+		d.port.name, time.Since(signalled).Milliseconds(), time.Since(d.started).Seconds(),
 	)
 	return d.checkNovaEvent(ctx)
 }
@@ -76,11 +74,9 @@ func (d *demonstration) checkAgentEnabled(ctx context.Context, host string) erro
 	for _, a := range all {
 		if a["admin_state_up"] != true {
 			return cli.Errorf(
-				cli.ExitOther,
-				"Enable it: starter agent set "+fmt.Sprint(a["id"])+" --admin-up true",
+				cli.ExitOther, "Enable it: starter agent set "+fmt.Sprint(a["id"])+" --admin-up true",
 				"the %v on %s is disabled, and the demo needs it",
-				a["agent_type"],
-				host,
+				a["agent_type"], host,
 			)
 		}
 	}
@@ -131,18 +127,11 @@ func (d *demonstration) createPort(ctx context.Context) error {
 		return checkFailed("a new port should be DOWN, but its status is %v", port["status"])
 	}
 	if port["binding:vif_type"] != "ovs" {
-		return checkFailed(
-			"the port is not bound on %s: its vif_type is %v",
-			computeHost,
-			port["binding:vif_type"],
-		)
+		return checkFailed("the port is not bound on %s: its vif_type is %v",
+			computeHost, port["binding:vif_type"])
 	}
-	d.printStep(
-		"POST /networking/v2.0/ports",
-		"port %s is created, bound to %s, and DOWN",
-		d.port.name,
-		computeHost,
-	)
+	d.printStep("POST /networking/v2.0/ports",
+		"port %s is created, bound to %s, and DOWN", d.port.name, computeHost)
 	return nil
 }
 
@@ -172,11 +161,8 @@ func (d *demonstration) checkBlockedBy(ctx context.Context, entities ...string) 
 		},
 	)
 	if cli.ExitCode(err) == cli.ExitWait && w.Sentence != "" {
-		return checkFailed(
-			"the port should wait for %s, but the workflow answers: %s",
-			strings.Join(entities, " and "),
-			w.Sentence,
-		)
+		return checkFailed("the port should wait for %s, but the workflow answers: %s",
+			strings.Join(entities, " and "), w.Sentence)
 	}
 	if err != nil {
 		return err
@@ -198,12 +184,8 @@ func (d *demonstration) signalComplete(ctx context.Context, entity, host string)
 		waitLimit,
 		"Temporal accepts the signal",
 		func(ctx context.Context) (bool, error) {
-			err := resource.SignalReport(
-				ctx,
-				d.Session,
-				contract.PortID(d.port.id),
-				contract.Report{Entity: entity, Host: host},
-			)
+			err := resource.SignalReport(ctx, d.Session, contract.PortID(d.port.id),
+				contract.Report{Entity: entity, Host: host})
 			return err == nil, err
 		},
 	)
@@ -249,11 +231,8 @@ func (d *demonstration) checkNovaEvent(ctx context.Context) error {
 	case found > 1:
 		return checkFailed("Nova got %d network-vif-plugged events instead of one", found)
 	default:
-		d.printStep(
-			"POST /os-server-external-events",
-			"Nova gets network-vif-plugged for server %s",
-			d.port.server,
-		)
+		d.printStep("POST /os-server-external-events",
+			"Nova gets network-vif-plugged for server %s", d.port.server)
 	}
 	return nil
 }

@@ -153,17 +153,12 @@ func checkDatabase(ctx context.Context, s *cli.Session) (string, error) {
 			Next: "Does BERTH_DATABASE_URL name the primary server and berth's database? `starter migrate` updates the schema.",
 		}
 	case err != nil:
-		return "", cli.Unavailable(
-			"the database",
-			"Is PostgreSQL running, and is BERTH_DATABASE_URL correct?",
-			err,
-		)
+		return "", cli.Unavailable("the database",
+			"Is PostgreSQL running, and is BERTH_DATABASE_URL correct?", err)
 	case found.Schema > found.Program:
 		return "", fmt.Errorf(
 			"%w: the database has schema version %d, which is newer than version %d of this program; upgrade the processes that still have the old version",
-			errWarning,
-			found.Schema,
-			found.Program,
+			errWarning, found.Schema, found.Program,
 		)
 	}
 	return fmt.Sprintf("reachable and writable, schema version %d", found.Schema), nil

@@ -54,9 +54,7 @@ func checkAPI(ctx context.Context, s *cli.Session) (string, error) {
 	if len(failed) > 0 {
 		return "", fmt.Errorf(
 			"%w: %s is ready, but the work that follows a change (workflows, deliveries) is delayed: %s",
-			errWarning,
-			s.URL,
-			strings.Join(failed, "; "),
+			errWarning, s.URL, strings.Join(failed, "; "),
 		)
 	}
 	return s.URL + " is ready", nil
@@ -164,10 +162,7 @@ func checkJournal(ctx context.Context, s *cli.Session) (string, error) {
 	if p := o.Pause; p.Paused {
 		return "", fmt.Errorf(
 			"%w: the journal is paused by %s since %s: %s; `starter journal resume` ends the pause",
-			errWarning,
-			p.Actor,
-			p.At,
-			p.Reason,
+			errWarning, p.Actor, p.At, p.Reason,
 		)
 	}
 	failed, err := oldestEntry(ctx, s, "failed")
@@ -241,14 +236,8 @@ func checkAudit(ctx context.Context, s *cli.Session) (string, error) {
 	for _, p := range audit.Progress {
 		missing, different, extra = missing+p.Missing, different+p.Different, extra+p.Extra
 	}
-	summary := fmt.Sprintf(
-		"audit %d at %s found %d missing, %d different and %d extra objects",
-		audit.ID,
-		audit.FinishedAt.UTC().Format(time.RFC3339),
-		missing,
-		different,
-		extra,
-	)
+	summary := fmt.Sprintf("audit %d at %s found %d missing, %d different and %d extra objects",
+		audit.ID, audit.FinishedAt.UTC().Format(time.RFC3339), missing, different, extra)
 	repaired := slices.ContainsFunc(
 		done[:at],
 		func(r controllerRun) bool { return r.Plan == audit.ID || r.Kind == "full-sync" && extra == 0 },
@@ -260,9 +249,7 @@ func checkAudit(ctx context.Context, s *cli.Session) (string, error) {
 		return summary + ", which were repaired", nil
 	default:
 		return "", cli.Errorf(
-			cli.ExitOther,
-			fmt.Sprintf("`starter odl repair --plan %d` repairs them.", audit.ID),
-			"%s",
+			cli.ExitOther, fmt.Sprintf("`starter odl repair --plan %d` repairs them.", audit.ID), "%s",
 			summary,
 		)
 	}

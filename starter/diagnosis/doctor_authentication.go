@@ -54,12 +54,8 @@ func checkAuthentication(ctx context.Context, s *cli.Session) (string, error) {
 // apiAuthentication returns the value of BERTH_AUTH of the API, or an empty text if it is not known. An API
 // with Keystone tells callers without a token where to get one.
 func apiAuthentication(ctx context.Context, s *cli.Session) string {
-	req, err := http.NewRequestWithContext(
-		ctx,
-		http.MethodGet,
-		s.API.BaseURL+"/networking/v2.0/networks",
-		nil,
-	)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		s.API.BaseURL+"/networking/v2.0/networks", nil)
 	if err != nil {
 		return ""
 	}

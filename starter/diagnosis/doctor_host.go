@@ -28,10 +28,7 @@ func checkHosts(ctx context.Context, s *cli.Session) (string, error) {
 	if quarantined > 0 {
 		return "", fmt.Errorf(
 			"%w: %d of %d hosts are in quarantine, for example %s; `starter host list` names the lease and the failed call",
-			errWarning,
-			quarantined,
-			len(o.Hosts),
-			example,
+			errWarning, quarantined, len(o.Hosts), example,
 		)
 	}
 	return "no host is in quarantine", nil

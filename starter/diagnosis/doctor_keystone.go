@@ -68,12 +68,8 @@ func (k keystone) login(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	res, err := k.send(
-		ctx,
-		http.MethodPost,
-		bytes.NewReader(raw),
-		http.Header{"Content-Type": {"application/json"}},
-	)
+	res, err := k.send(ctx, http.MethodPost, bytes.NewReader(raw),
+		http.Header{"Content-Type": {"application/json"}})
 	if err != nil {
 		return "", err
 	}
@@ -87,22 +83,14 @@ func (k keystone) login(ctx context.Context) (string, error) {
 
 // validate lets Keystone validate the token of the service user.
 func (k keystone) validate(ctx context.Context, token string) error {
-	res, err := k.send(
-		ctx,
-		http.MethodGet,
-		nil,
-		http.Header{"X-Auth-Token": {token}, "X-Subject-Token": {token}},
-	)
+	res, err := k.send(ctx, http.MethodGet, nil,
+		http.Header{"X-Auth-Token": {token}, "X-Subject-Token": {token}})
 	switch {
 	case err != nil:
 		return err
 	case res.StatusCode == http.StatusForbidden:
-		return cli.Errorf(
-			cli.ExitDenied,
-			"Give the user the role service in the project.",
-			"Keystone does not let berth's service user %s validate tokens",
-			k.session.Service.Username,
-		)
+		return cli.Errorf(cli.ExitDenied, "Give the user the role service in the project.",
+			"Keystone does not let berth's service user %s validate tokens", k.session.Service.Username)
 	case res.StatusCode != http.StatusOK:
 		return k.service().refused(res.StatusCode)
 	}
@@ -116,12 +104,8 @@ func (k keystone) send(
 	body io.Reader,
 	header http.Header,
 ) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(
-		ctx,
-		method,
-		strings.TrimRight(k.session.Service.AuthURL, "/")+"/auth/tokens",
-		body,
-	)
+	req, err := http.NewRequestWithContext(ctx, method,
+		strings.TrimRight(k.session.Service.AuthURL, "/")+"/auth/tokens", body)
 	if err != nil {
 		return nil, err
 	}

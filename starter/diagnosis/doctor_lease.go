@@ -88,9 +88,7 @@ func checkLeases(ctx context.Context, s *cli.Session) (string, error) {
 	}
 	return "", fmt.Errorf(
 		"%w: %d leases are overdue, but have an execution; `starter why %s` says what the first of them waits for",
-		errWarning,
-		len(late),
-		contract.LeaseID(late[0].Name),
+		errWarning, len(late), contract.LeaseID(late[0].Name),
 	)
 }
 

@@ -28,11 +28,8 @@ type overdueKind struct {
 func (k overdueKind) String() string {
 	names := make([]string, 0, maxNamedOverdue)
 	for _, o := range k.Worst[:min(len(k.Worst), maxNamedOverdue)] {
-		name := fmt.Sprintf(
-			"%s for %s",
-			o.Object,
-			time.Duration(o.Seconds*float64(time.Second)).Round(time.Second),
-		)
+		name := fmt.Sprintf("%s for %s",
+			o.Object, time.Duration(o.Seconds*float64(time.Second)).Round(time.Second))
 		if o.Reason != "" {
 			name += " (" + o.Reason + ")"
 		}

@@ -51,14 +51,8 @@ func (v service) refused(status int) error {
 	code, next := cli.ExitUnavailable, v.waiting+" See the log of "+v.name+"."
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return cli.Errorf(
-			cli.ExitDenied,
-			"Set "+v.credentials+".",
-			"%s at %s rejects berth's user (%d)",
-			v.name,
-			v.url,
-			status,
-		)
+		return cli.Errorf(cli.ExitDenied, "Set "+v.credentials+".",
+			"%s at %s rejects berth's user (%d)", v.name, v.url, status)
 	case http.StatusNotFound:
 		next = "Does " + v.setting + " end in " + v.path + "?"
 	case http.StatusBadRequest:

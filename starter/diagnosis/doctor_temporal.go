@@ -104,12 +104,8 @@ func checkPollers(ctx context.Context, s *cli.Session) (string, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return "", cli.Errorf(
-			cli.ExitUnavailable,
-			"Start a worker with the role temporal.",
-			"no worker polls %s",
-			strings.Join(missing, ", "),
-		)
+		return "", cli.Errorf(cli.ExitUnavailable, "Start a worker with the role temporal.",
+			"no worker polls %s", strings.Join(missing, ", "))
 	}
 	return "poll " + strings.Join(queues, ", "), nil
 }

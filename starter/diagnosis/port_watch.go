@@ -97,12 +97,8 @@ func watchPort(f *pflag.FlagSet) cli.Action {
 					return err
 				}
 				if o["status"] == "ERROR" {
-					return cli.Errorf(
-						cli.ExitWait,
-						resource.Blockers(o),
-						"port %s is ERROR and will not become ACTIVE",
-						resource.Ports.DisplayName(o),
-					)
+					return cli.Errorf(cli.ExitWait, resource.Blockers(o),
+						"port %s is ERROR and will not become ACTIVE", resource.Ports.DisplayName(o))
 				}
 			}
 			reported = err != nil

@@ -41,19 +41,11 @@ func (a attempts) sentence(now time.Time) string {
 	case a.Running:
 		next = "the next one is running"
 	case a.Next != nil && a.Next.After(now):
-		next = fmt.Sprintf(
-			"the next one begins at %s (in %s)",
-			a.Next.Local().Format(time.RFC3339),
-			a.Next.Sub(now).Round(time.Second),
-		)
+		next = fmt.Sprintf("the next one begins at %s (in %s)",
+			a.Next.Local().Format(time.RFC3339), a.Next.Sub(now).Round(time.Second))
 	}
-	return fmt.Sprintf(
-		"%s: %d attempts have failed, %s; the last failure is: %s",
-		a.Activity,
-		a.Failed,
-		next,
-		a.LastError,
-	)
+	return fmt.Sprintf("%s: %d attempts have failed, %s; the last failure is: %s",
+		a.Activity, a.Failed, next, a.LastError)
 }
 
 // addAttempts adds the activities of the workflow that have failed and that Temporal retries. If Temporal

@@ -50,15 +50,8 @@ func whyFromObject(r *cli.Resource, id string, o cli.Object) contract.Why {
 		w.Sentence = fmt.Sprintf("%s %s is %s", r.Name, r.DisplayName(o), state)
 	}
 	if r == resource.JournalEntries {
-		w.Sentence = fmt.Sprintf(
-			"Entry %v (%v %v %v) is %s: %s.",
-			o["seq"],
-			o["operation"],
-			o["object_type"],
-			o["name"],
-			state,
-			w.Sentence,
-		)
+		w.Sentence = fmt.Sprintf("Entry %v (%v %v %v) is %s: %s.",
+			o["seq"], o["operation"], o["object_type"], o["name"], state, w.Sentence)
 	}
 	w.LastError, _ = o["last_error"].(string)
 	w.NextAttempt = parseTime(o["retry_at"])

@@ -37,11 +37,8 @@ func workflowWithoutObject(ctx context.Context, s *cli.Session, word string) (st
 		id, err := resource.Networks.Resolve(ctx, s, name)
 		return contract.AgentNotificationsID(id), err
 	case kind == "odl" && contract.RunWorkflows[name] == "":
-		return "", cli.UsageError(
-			"%q is none of odl/%s",
-			word,
-			strings.Join(slices.Sorted(maps.Keys(contract.RunWorkflows)), ", odl/"),
-		)
+		return "", cli.UsageError("%q is none of odl/%s", word,
+			strings.Join(slices.Sorted(maps.Keys(contract.RunWorkflows)), ", odl/"))
 	case kind == "odl":
 		return contract.RunID(name), nil
 	case kind == "maintenance" && word != sweepID && !strings.HasPrefix(word, sweepID+"-"):
@@ -99,12 +96,8 @@ func explainWorkflow(ctx context.Context, s *cli.Session, workflow string) error
 		}
 		return printWhy(s, explanation{Why: w, Source: "temporal"})
 	case errors.Is(err, cli.ErrNoWorkflow):
-		return cli.Errorf(
-			cli.ExitNotFound,
-			startsWhen(workflow),
-			"workflow %s is not found; nothing is running",
-			workflow,
-		)
+		return cli.Errorf(cli.ExitNotFound, startsWhen(workflow),
+			"workflow %s is not found; nothing is running", workflow)
 	case err != nil:
 		return err
 	}
@@ -126,12 +119,8 @@ func explainSweep(ctx context.Context, s *cli.Session) error {
 	var missing *serviceerror.NotFound
 	switch {
 	case errors.As(err, &missing):
-		return cli.Errorf(
-			cli.ExitNotFound,
-			"A process with the role `temporal` creates the schedule.",
-			"the schedule %s is not found; nothing is running",
-			sweepID,
-		)
+		return cli.Errorf(cli.ExitNotFound, "A process with the role `temporal` creates the schedule.",
+			"the schedule %s is not found; nothing is running", sweepID)
 	case err != nil:
 		return cli.TemporalError(s.Settings, sweepID, err)
 	}

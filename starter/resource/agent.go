@@ -52,11 +52,8 @@ the API's result on each. Agents that are not Temporal clients report in this wa
 
 func reportCommand(f *pflag.FlagSet) cli.Action {
 	agentType := f.String("type", "Open vSwitch agent", "agent_type, for example DHCP agent")
-	entity := f.String(
-		"entity",
-		"",
-		"provisioning entity for --port (default: DHCP for a DHCP agent, else L2)",
-	)
+	entity := f.String("entity", "",
+		"provisioning entity for --port (default: DHCP for a DHCP agent, else L2)")
 	provisioned := f.StringArray("port", nil, "provisioned port, by name or ID; may be repeated")
 	return func(ctx context.Context, s *cli.Session, args []string) error {
 		state, err := SendHeartbeat(ctx, s, *agentType, args[0])
@@ -114,11 +111,8 @@ func postReports(ctx context.Context, s *cli.Session, reports []cli.Object) erro
 	}
 	all, ok := cli.Objects(answer["verdicts"])
 	if !ok {
-		return cli.Errorf(
-			cli.ExitOther,
-			"Is --url a berth API?",
-			"the answer of the agent gateway has no list `verdicts`",
-		)
+		return cli.Errorf(cli.ExitOther, "Is --url a berth API?",
+			"the answer of the agent gateway has no list `verdicts`")
 	}
 	return s.Output.PrintList(all, []string{"port", "result", "status", "remaining"})
 }

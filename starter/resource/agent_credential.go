@@ -71,10 +71,7 @@ func addAgentKey(f *pflag.FlagSet) cli.Action {
 		}
 		if s.Output.Format == "table" {
 			// without a prefix or table, so that the output can be written to a file
-			_, err = fmt.Fprint(
-				s.Output.Writer,
-				private,
-			)
+			_, err = fmt.Fprint(s.Output.Writer, private)
 			return err
 		}
 		o["private_key"] = private
@@ -120,11 +117,8 @@ func signReport(
 	lifetime time.Duration,
 ) (contract.Report, error) {
 	if lifetime <= 0 || lifetime > contract.MaxReportLifetime {
-		return r, cli.UsageError(
-			"--expires-in %s must be more than 0 and at most %s",
-			lifetime,
-			contract.MaxReportLifetime,
-		)
+		return r, cli.UsageError("--expires-in %s must be more than 0 and at most %s",
+			lifetime, contract.MaxReportLifetime)
 	}
 	private, err := readPrivateKey(file)
 	if err != nil {

@@ -77,9 +77,7 @@ func showAllocations(f *pflag.FlagSet) cli.Action {
 	w := cli.WatchFlags(f)
 	return func(ctx context.Context, s *cli.Session, args []string) error {
 		return w.Show(
-			ctx,
-			s,
-			consumerAllocations,
+			ctx, s, consumerAllocations,
 			func(ctx context.Context) (cli.Object, error) { return ConsumerAllocations(ctx, s, args[0]) },
 		)
 	}
@@ -172,11 +170,8 @@ func unsetAllocations(f *pflag.FlagSet) cli.Action {
 		if err := s.API.Do(ctx, "PUT", AllocationsPath+args[0], body, nil); err != nil {
 			return err
 		}
-		return s.Output.PrintMessage(
-			cli.Object{"consumer": args[0], "released": true},
-			"the allocations of consumer %s are deleted",
-			args[0],
-		)
+		return s.Output.PrintMessage(cli.Object{"consumer": args[0], "released": true},
+			"the allocations of consumer %s are deleted", args[0])
 	})
 }
 

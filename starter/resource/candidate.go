@@ -99,19 +99,13 @@ func resourceList(v any) string {
 func candidatesSentence(o cli.Object) string {
 	examined, _ := o["examined"].(cli.Object)
 	candidates, _ := o["candidates"].(cli.Object)
-	sentence := fmt.Sprintf(
-		"%v providers in %v trees were examined",
-		examined["providers"],
-		examined["trees"],
-	)
+	sentence := fmt.Sprintf("%v providers in %v trees were examined",
+		examined["providers"], examined["trees"])
 	if examined["cut"] == true {
 		sentence += ", and there are more"
 	}
-	sentence += fmt.Sprintf(
-		"; %v of these trees have candidates; the query returns %v candidates",
-		candidates["trees"],
-		candidates["returned"],
-	)
+	sentence += fmt.Sprintf("; %v of these trees have candidates; the query returns %v candidates",
+		candidates["trees"], candidates["returned"])
 	if candidates["limit"] != nil {
 		sentence += fmt.Sprintf(" with limit %v", candidates["limit"])
 	}

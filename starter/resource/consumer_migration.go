@@ -31,11 +31,8 @@ func migrateConsumers(f *pflag.FlagSet) cli.Action {
 			migrated, remaining := cli.Integer(answer["migrated"]), cli.Integer(answer["remaining"])
 			done += migrated
 			if remaining == 0 {
-				return s.Output.PrintMessage(
-					cli.Object{"migrated": done, "remaining": 0},
-					"%d consumers were migrated; every consumer has a record",
-					done,
-				)
+				return s.Output.PrintMessage(cli.Object{"migrated": done, "remaining": 0},
+					"%d consumers were migrated; every consumer has a record", done)
 			}
 			fmt.Fprintf(s.Stderr, "%d migrated, %d remaining\n", done, remaining)
 			if migrated > 0 {
@@ -44,11 +41,9 @@ func migrateConsumers(f *pflag.FlagSet) cli.Action {
 			}
 			if time.Since(progressed) > *limit {
 				return cli.Errorf(
-					cli.ExitWait,
-					"Other transactions have locked them; run the command again.",
+					cli.ExitWait, "Other transactions have locked them; run the command again.",
 					"no consumer could be migrated for %s; %d remain",
-					*limit,
-					remaining,
+					*limit, remaining,
 				)
 			}
 			select {

@@ -50,12 +50,8 @@ func showCommand(r *cli.Resource) func(*pflag.FlagSet) cli.Action {
 			if err != nil {
 				return err
 			}
-			return w.Show(
-				ctx,
-				s,
-				r,
-				func(ctx context.Context) (cli.Object, error) { return r.Get(ctx, s, id) },
-			)
+			return w.Show(ctx, s, r,
+				func(ctx context.Context) (cli.Object, error) { return r.Get(ctx, s, id) })
 		}
 	}
 }

@@ -92,9 +92,7 @@ func parseInZone(local, zone string) (time.Time, error) {
 	if matches != 1 {
 		return at, cli.UsageError(
 			"the clocks of %s change then, and the local time %q exists %d times: use an offset such as +02:00",
-			zone,
-			local,
-			matches,
+			zone, local, matches,
 		)
 	}
 	return at, nil

@@ -76,12 +76,8 @@ func historyCommand(h historySource) func(*pflag.FlagSet) cli.Action {
 			}
 			changes, ok := cli.Objects(answer["changes"])
 			if !ok {
-				return cli.Errorf(
-					cli.ExitOther,
-					"Is --url a berth API?",
-					"GET %s answered without changes",
-					path,
-				)
+				return cli.Errorf(cli.ExitOther, "Is --url a berth API?",
+					"GET %s answered without changes", path)
 			}
 			return s.Output.PrintList(changes, h.columns)
 		}

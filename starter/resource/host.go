@@ -33,11 +33,8 @@ var Hosts = &cli.Resource{
 // host (PUT).
 func hostCommand(method string) func(*pflag.FlagSet) cli.Action {
 	return func(f *pflag.FlagSet) cli.Action {
-		extras := f.StringArray(
-			"property",
-			nil,
-			"NAME=VALUE that resource_properties of leases can match; may be repeated",
-		)
+		extras := f.StringArray("property", nil,
+			"NAME=VALUE that resource_properties of leases can match; may be repeated")
 		return func(ctx context.Context, s *cli.Session, args []string) error {
 			properties, err := cli.ParsePairs(*extras)
 			if err != nil {

@@ -71,11 +71,8 @@ func printPlan(ctx context.Context, s *cli.Session, body cli.Object) error {
 	}
 	o, ok := answer["plan"].(cli.Object)
 	if !ok {
-		return cli.Errorf(
-			cli.ExitOther,
-			"Is --url a berth API?",
-			"POST /reservation/v1/plans answered without a plan",
-		)
+		return cli.Errorf(cli.ExitOther, "Is --url a berth API?",
+			"POST /reservation/v1/plans answered without a plan")
 	}
 	if s.Output.Format == "table" {
 		reservations, _ := cli.Objects(o["reservations"])
@@ -97,16 +94,10 @@ func leaseFlags(f *pflag.FlagSet) func(ctx context.Context, s *cli.Session, name
 	length := f.String("for", "", "duration of the lease, for example 90m, 2h or 3d, instead of --end")
 	minimum := f.Int("min", 1, "minimum number of hosts")
 	maximum := f.Int("max", 0, "maximum number of hosts (default: the value of --min)")
-	hypervisor := f.String(
-		"hypervisor-properties",
-		"",
-		`filter for hosts, for example ["=", "$hypervisor_hostname", "cmp-1"]`,
-	)
-	resource := f.String(
-		"resource-properties",
-		"",
-		`filter for host properties, for example ["=", "$rack", "r1"]`,
-	)
+	hypervisor := f.String("hypervisor-properties", "",
+		`filter for hosts, for example ["=", "$hypervisor_hostname", "cmp-1"]`)
+	resource := f.String("resource-properties", "",
+		`filter for host properties, for example ["=", "$rack", "r1"]`)
 	return func(ctx context.Context, s *cli.Session, name string) (cli.Object, error) {
 		body, err := given(ctx, s)
 		if err != nil {

@@ -36,11 +36,8 @@ func listPolicy(f *pflag.FlagSet) cli.Action {
 			}
 		}
 		if *api != "" && !apis[*api] {
-			return cli.UsageError(
-				"no API is named %q; use one of %s",
-				*api,
-				strings.Join(slices.Sorted(maps.Keys(apis)), ", "),
-			)
+			return cli.UsageError("no API is named %q; use one of %s", *api,
+				strings.Join(slices.Sorted(maps.Keys(apis)), ", "))
 		}
 		return s.Output.PrintList(rules, []string{"api", "name", "check", "from_file"})
 	}
@@ -61,11 +58,8 @@ func checkPolicy(f *pflag.FlagSet) cli.Action {
 	project := f.String("project", "", "ID of the project of the caller's token")
 	roles := f.StringSlice("roles", nil, "roles of the caller, separated by commas")
 	system := f.Bool("system", false, "the caller's token has the scope system")
-	attributes := f.StringArray(
-		"target",
-		nil,
-		"NAME=VALUE: an attribute of the object that the operation changes or reads, repeatable",
-	)
+	attributes := f.StringArray("target", nil,
+		"NAME=VALUE: an attribute of the object that the operation changes or reads, repeatable")
 	return func(ctx context.Context, s *cli.Session, args []string) error {
 		target, err := cli.ParsePairs(*attributes)
 		if err != nil {

@@ -121,9 +121,7 @@ func parseFixedIPs(ctx context.Context, s *cli.Session, words []string) (any, er
 				ip["ip_address"] = value
 			default:
 				return nil, cli.UsageError(
-					"fixed IP %q has the unknown key %q; the keys are subnet and address",
-					word,
-					name,
+					"fixed IP %q has the unknown key %q; the keys are subnet and address", word, name,
 				)
 			}
 		}

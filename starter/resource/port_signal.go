@@ -58,12 +58,8 @@ type signalFlags struct {
 
 func signalCommand(f *pflag.FlagSet) cli.Action {
 	var c signalFlags
-	f.StringVar(
-		&c.report.Entity,
-		"entity",
-		"",
-		"provisioning entity: DHCP, L2, or another one that blocks the port",
-	)
+	f.StringVar(&c.report.Entity, "entity", "",
+		"provisioning entity: DHCP, L2, or another one that blocks the port")
 	f.StringVar(&c.report.Host, "host", "", "host of the agent")
 	f.StringVar(
 		&c.report.Event,
@@ -81,12 +77,8 @@ func signalCommand(f *pflag.FlagSet) cli.Action {
 		"with --event block: the seconds until the block's deadline; the port waits on "+
 			"after the deadline, or gets the status ERROR with --fatal (0: no deadline)",
 	)
-	f.BoolVar(
-		&c.report.Fatal,
-		"fatal",
-		false,
-		"with --event block: the port becomes ERROR after --timeout-seconds",
-	)
+	f.BoolVar(&c.report.Fatal, "fatal", false,
+		"with --event block: the port becomes ERROR after --timeout-seconds")
 	f.Int64Var(
 		&c.report.Revision,
 		"revision",
@@ -96,11 +88,8 @@ func signalCommand(f *pflag.FlagSet) cli.Action {
 	)
 	f.BoolVar(&c.ack, "ack", false, "send an update instead of a signal and wait for the answer")
 	f.StringVar(&c.key, "key", "", "PEM file with a private key of the host: sign the report")
-	c.lifetime = f.Duration(
-		"expires-in",
-		time.Hour,
-		"with --key: how long the signature is valid, at most 24h",
-	)
+	c.lifetime = f.Duration("expires-in", time.Hour,
+		"with --key: how long the signature is valid, at most 24h")
 	c.limit = cli.TimeoutFlag(f, 30*time.Second, "how long --ack waits for the answer")
 	return c.run
 }
@@ -158,13 +147,8 @@ func (c *signalFlags) update(ctx context.Context, s *cli.Session, id string, rep
 	if err != nil {
 		return err
 	}
-	return s.Output.PrintMessage(
-		result,
-		"%s: %s, %s",
-		contract.PortID(id),
-		result.Status,
-		remainingBlocks(result),
-	)
+	return s.Output.PrintMessage(result, "%s: %s, %s", contract.PortID(id), result.Status,
+		remainingBlocks(result))
 }
 
 // workflowStartTimeout is how long retryUntilStarted waits for the workflow of an existing port to start.
@@ -214,11 +198,8 @@ func SignalReport(ctx context.Context, s *cli.Session, workflow string, r contra
 	}
 	ctx, cancel := s.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	return cli.TemporalError(
-		s.Settings,
-		workflow,
-		c.SignalWorkflow(ctx, workflow, "", contract.SignalProvisioningComplete, r),
-	)
+	return cli.TemporalError(s.Settings, workflow,
+		c.SignalWorkflow(ctx, workflow, "", contract.SignalProvisioningComplete, r))
 }
 
 // updateReport sends a provisioning report as a Temporal update and waits for the port's result.
@@ -262,13 +243,8 @@ func updateReport(
 	case ctx.Err() != nil:
 		return v, ctx.Err()
 	case errors.As(err, &late) || limited.Err() != nil:
-		return v, cli.Errorf(
-			cli.ExitWait,
-			"Are workers running? `starter doctor` checks it.",
-			"%s did not answer within %s",
-			workflow,
-			limit,
-		)
+		return v, cli.Errorf(cli.ExitWait, "Are workers running? `starter doctor` checks it.",
+			"%s did not answer within %s", workflow, limit)
 	default:
 		return v, cli.TemporalError(s.Settings, workflow, err)
 	}

@@ -88,11 +88,8 @@ func showProvider(f *pflag.FlagSet) cli.Action {
 func createProvider(f *pflag.FlagSet) cli.Action {
 	given := cli.DeclareFields(f, Providers.Fields, "create")
 	parent := f.String("parent", "", "parent provider, by name or UUID")
-	resources := f.StringArray(
-		"resource",
-		nil,
-		"inventory as CLASS=TOTAL, for example VCPU=16; may be repeated",
-	)
+	resources := f.StringArray("resource", nil,
+		"inventory as CLASS=TOTAL, for example VCPU=16; may be repeated")
 	return func(ctx context.Context, s *cli.Session, args []string) error {
 		body, err := given(ctx, s)
 		if err != nil {
@@ -136,22 +133,14 @@ func SetInventories(
 	for class, total := range totals {
 		inventories[class] = cli.Object{"total": total}
 	}
-	return s.API.Do(
-		ctx,
-		"PUT",
-		Providers.ObjectPath(id)+"/inventories",
-		cli.Object{"resource_provider_generation": generation, "inventories": inventories},
-		nil,
-	)
+	return s.API.Do(ctx, "PUT", Providers.ObjectPath(id)+"/inventories",
+		cli.Object{"resource_provider_generation": generation, "inventories": inventories}, nil)
 }
 
 func setProvider(f *pflag.FlagSet) cli.Action {
 	name := f.String("name", "", "new name")
-	resources := f.StringArray(
-		"resource",
-		nil,
-		"inventory as CLASS=TOTAL; may be repeated; replaces all inventories",
-	)
+	resources := f.StringArray("resource", nil,
+		"inventory as CLASS=TOTAL; may be repeated; replaces all inventories")
 	generation := generationFlag(f, "the provider's generation")
 	return func(ctx context.Context, s *cli.Session, args []string) error {
 		totals, err := parseAmounts(*resources)

@@ -41,22 +41,14 @@ func waitCommand(r *cli.Resource, defaultStatus string) func(*pflag.FlagSet) cli
 		return func(ctx context.Context, s *cli.Session, args []string) error {
 			wanted := strings.ToUpper(*status)
 			if all := append(slices.Clone(statuses[r.Name]), deletedStatus); !slices.Contains(all, wanted) {
-				return cli.UsageError(
-					"a %s has no status %q; use one of %s",
-					r.Name,
-					*status,
-					strings.ToLower(strings.Join(all, ", ")),
-				)
+				return cli.UsageError("a %s has no status %q; use one of %s", r.Name, *status,
+					strings.ToLower(strings.Join(all, ", ")))
 			}
 			id, err := r.Resolve(ctx, s, args[0])
 			if err != nil {
 				if wanted == deletedStatus && cli.ExitCode(err) == cli.ExitNotFound {
-					return s.Output.PrintMessage(
-						cli.Object{r.IDKey: args[0], "deleted": true},
-						"%s %s does not exist",
-						r.Name,
-						args[0],
-					)
+					return s.Output.PrintMessage(cli.Object{r.IDKey: args[0], "deleted": true},
+						"%s %s does not exist", r.Name, args[0])
 				}
 				return err
 			}
@@ -65,12 +57,8 @@ func waitCommand(r *cli.Resource, defaultStatus string) func(*pflag.FlagSet) cli
 				return err
 			}
 			if o == nil {
-				return s.Output.PrintMessage(
-					cli.Object{r.IDKey: id, "deleted": true},
-					"%s %s is deleted",
-					r.Name,
-					id,
-				)
+				return s.Output.PrintMessage(cli.Object{r.IDKey: id, "deleted": true},
+					"%s %s is deleted", r.Name, id)
 			}
 			return s.Output.PrintObject(o, r.Columns)
 		}
@@ -101,37 +89,16 @@ func waitForStatus(
 		case err == nil && status == wanted:
 			return o, nil
 		case err == nil && slices.Contains(unreachableFrom[r.Name][wanted], status):
-			return nil, cli.Errorf(
-				cli.ExitWait,
-				Blockers(o),
-				"%s %s is %s and will not become %s",
-				r.Name,
-				r.DisplayName(o),
-				status,
-				wanted,
-			)
+			return nil, cli.Errorf(cli.ExitWait, Blockers(o), "%s %s is %s and will not become %s",
+				r.Name, r.DisplayName(o), status, wanted)
 		}
 		if time.Since(started)+pause > limit {
 			if err != nil {
-				return nil, cli.Errorf(
-					cli.ExitWait,
-					err.Error(),
-					"%s %s did not become %s within %s",
-					r.Name,
-					id,
-					wanted,
-					limit,
-				)
+				return nil, cli.Errorf(cli.ExitWait, err.Error(), "%s %s did not become %s within %s",
+					r.Name, id, wanted, limit)
 			}
-			return nil, cli.Errorf(
-				cli.ExitWait,
-				Blockers(o),
-				"%s %s is still %s after %s",
-				r.Name,
-				r.DisplayName(o),
-				status,
-				limit,
-			)
+			return nil, cli.Errorf(cli.ExitWait, Blockers(o), "%s %s is still %s after %s",
+				r.Name, r.DisplayName(o), status, limit)
 		}
 		select {
 		case <-ctx.Done():

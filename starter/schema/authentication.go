@@ -49,20 +49,13 @@ func setAuthentication(f *pflag.FlagSet) cli.Action {
 		if before.Mode != "" {
 			object["previous_mode"], text = before.Mode, fmt.Sprintf(", before %s", before.Mode)
 		}
-		return s.Output.PrintMessage(
-			object,
-			"the database expects BERTH_AUTH=%s%s; restart all processes with this value",
-			mode,
-			text,
-		)
+		return s.Output.PrintMessage(object,
+			"the database expects BERTH_AUTH=%s%s; restart all processes with this value", mode, text)
 	})
 }
 
 // databaseError returns the error of a command that could not read or write the database.
 func databaseError(err error) error {
-	return cli.Unavailable(
-		"the database",
-		"Is BERTH_DATABASE_URL correct? `starter migrate` creates the tables.",
-		err,
-	)
+	return cli.Unavailable("the database",
+		"Is BERTH_DATABASE_URL correct? `starter migrate` creates the tables.", err)
 }

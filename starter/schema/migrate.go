@@ -22,11 +22,8 @@ func requireDatabase(f *pflag.FlagSet, act cli.Action) cli.Action {
 			s.DatabaseURL = *database
 		}
 		if s.DatabaseURL == "" {
-			return cli.Errorf(
-				cli.ExitUsage,
-				"Set BERTH_DATABASE_URL or --database-url.",
-				"no database is set",
-			)
+			return cli.Errorf(cli.ExitUsage,
+				"Set BERTH_DATABASE_URL or --database-url.", "no database is set")
 		}
 		return act(ctx, s, args)
 	}
@@ -37,11 +34,8 @@ func migrateCommand(f *pflag.FlagSet) cli.Action {
 	return requireDatabase(f, func(ctx context.Context, s *cli.Session, _ []string) error {
 		migrations, err := db.Migrations(ctx, s.DatabaseURL)
 		if err != nil {
-			return cli.Unavailable(
-				"the database",
-				"Is PostgreSQL running, and is BERTH_DATABASE_URL correct?",
-				err,
-			)
+			return cli.Unavailable("the database",
+				"Is PostgreSQL running, and is BERTH_DATABASE_URL correct?", err)
 		}
 		if !*listOnly {
 			if migrations, err = db.Migrate(ctx, s.DatabaseURL); err != nil {
@@ -105,11 +99,8 @@ func bindAuthentication(ctx context.Context, s *cli.Session) error {
 func printNothingToMigrate(ctx context.Context, s *cli.Session) error {
 	schema, err := db.ReadSchema(ctx, s.DatabaseURL)
 	if err != nil {
-		return cli.Unavailable(
-			"the database",
-			"Is PostgreSQL running, and is BERTH_DATABASE_URL correct?",
-			err,
-		)
+		return cli.Unavailable("the database",
+			"Is PostgreSQL running, and is BERTH_DATABASE_URL correct?", err)
 	}
 	if known := db.Window().Newest; schema.Version > known {
 		return s.Output.PrintMessage(

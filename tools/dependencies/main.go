@@ -27,11 +27,8 @@ func main() {
 func run(args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("dependencies", flag.ContinueOnError)
 	folder := flags.String("C", ".", "folder of the module")
-	npm := flags.String(
-		"npm",
-		"",
-		"list of the npm packages whose files the programs contain, in the format of tools/vendor.txt",
-	)
+	npm := flags.String("npm", "",
+		"list of the npm packages whose files the programs contain, in the format of tools/vendor.txt")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -86,9 +83,7 @@ func checkLicenses(modules []module, allowed map[string]bool, w io.Writer) error
 					errs,
 					fmt.Errorf(
 						"module %s %s has the licence %s, which allowed_licenses.txt does not contain",
-						m.Path,
-						m.Version,
-						license,
+						m.Path, m.Version, license,
 					),
 				)
 			}

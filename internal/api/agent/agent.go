@@ -297,11 +297,8 @@ func (g gateway) admit(ctx context.Context, reports int) (share *hostShare, rele
 
 func tooManyReports(what string, limit int) error {
 	return osapi.Fault(
-		http.StatusTooManyRequests,
-		"",
-		"More than %d %s are being processed. Send the request again.",
-		limit,
-		what,
+		http.StatusTooManyRequests, "", "More than %d %s are being processed. Send the request again.",
+		limit, what,
 	).RetryIn(1)
 }
 

@@ -29,11 +29,8 @@ func (a tokenAuthenticator) Authenticate(r *http.Request) (identity.Caller, erro
 	if !strings.HasPrefix(token, agentstore.TokenPrefix) {
 		return a.others.Authenticate(r)
 	}
-	return a.limit.Check(
-		r.Context(),
-		token,
-		func() (identity.Caller, error) { return a.lookUp(r.Context(), token) },
-	)
+	return a.limit.Check(r.Context(), token,
+		func() (identity.Caller, error) { return a.lookUp(r.Context(), token) })
 }
 
 // lookUp returns the caller to whom an agent token belongs.
@@ -63,11 +60,9 @@ func (a tokenAuthenticator) Challenge() string {
 func checkHost(ctx context.Context, host string) error {
 	if agent := identity.From(ctx).AgentHost; agent != "" && agent != host {
 		return osapi.Fault(
-			http.StatusForbidden,
-			"",
+			http.StatusForbidden, "",
 			"The token belongs to the host '%s', so its agents may not report for the host '%s'.",
-			agent,
-			host,
+			agent, host,
 		)
 	}
 	return nil
@@ -86,12 +81,8 @@ func checkReport(ctx context.Context, r report) error {
 	}
 	if identity.From(ctx).AgentHost != "" &&
 		(r.Event == network.ReportBlock || r.Event == network.ReportUnblock) {
-		return osapi.Fault(
-			http.StatusForbidden,
-			"",
-			"An agent with a token of its host may not send the event '%s'.",
-			r.Event,
-		)
+		return osapi.Fault(http.StatusForbidden, "",
+			"An agent with a token of its host may not send the event '%s'.", r.Event)
 	}
 	return nil
 }

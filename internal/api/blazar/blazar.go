@@ -267,12 +267,8 @@ func negotiate(h http.Header) error {
 				version,
 			)
 		default:
-			return osapi.Fault(
-				http.StatusNotAcceptable,
-				framework,
-				"Version %s is not supported by the API. Minimum is 1.0 and maximum is 1.0.",
-				version,
-			)
+			return osapi.Fault(http.StatusNotAcceptable, framework,
+				"Version %s is not supported by the API. Minimum is 1.0 and maximum is 1.0.", version)
 		}
 	}
 	return nil
@@ -285,12 +281,8 @@ func checkMedia(r *http.Request) error {
 		return nil
 	}
 	if media, _, err := mime.ParseMediaType(header); err != nil || media != "application/json" {
-		return osapi.Fault(
-			http.StatusBadRequest,
-			framework,
-			"Content type '%s' isn't supported; use application/json.",
-			header,
-		)
+		return osapi.Fault(http.StatusBadRequest, framework,
+			"Content type '%s' isn't supported; use application/json.", header)
 	}
 	return nil
 }

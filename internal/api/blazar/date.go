@@ -43,11 +43,8 @@ func moment(value string) (lease.RequestedDate, error) {
 }
 
 func invalidDate(value string) error {
-	return lease.Faultf(
-		lease.InvalidInput,
-		"%s is an invalid date. Required format: %%Y-%%m-%%d %%H:%%M",
-		excerpt(value),
-	)
+	return lease.Faultf(lease.InvalidInput,
+		"%s is an invalid date. Required format: %%Y-%%m-%%d %%H:%%M", excerpt(value))
 }
 
 func date(t time.Time) string { return t.UTC().Format(dateOut) }

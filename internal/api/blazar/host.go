@@ -88,11 +88,8 @@ func (b *handler) createHost(r *http.Request) (int, any, error) {
 		key = "id"
 	}
 	if !o.has(key) {
-		return 0, nil, osapi.Fault(
-			http.StatusForbidden,
-			"",
-			"A host is registered by its name: the parameter name is missing.",
-		)
+		return 0, nil, osapi.Fault(http.StatusForbidden, "",
+			"A host is registered by its name: the parameter name is missing.")
 	}
 	name, err := o.text(key)
 	if err != nil {
@@ -124,12 +121,8 @@ func (b *handler) hypervisor(ctx context.Context, name string) (lease.Hypervisor
 	all, err := b.Hypervisors(ctx)
 	if err != nil {
 		slog.ErrorContext(ctx, "Listing Nova's hypervisors failed", "host", name, "error", err)
-		return lease.Hypervisor{}, osapi.Fault(
-			http.StatusServiceUnavailable,
-			"",
-			"Nova cannot be asked about host %s now. Try again later.",
-			excerpt(name),
-		)
+		return lease.Hypervisor{}, osapi.Fault(http.StatusServiceUnavailable, "",
+			"Nova cannot be asked about host %s now. Try again later.", excerpt(name))
 	}
 	h, unknown := lease.FindHypervisor(all, excerpt(name))
 	id, isUUID := osapi.UUID(name)

@@ -36,12 +36,8 @@ func body(r *http.Request) (object, error) {
 		return nil, lease.Faultf(lease.InvalidInput, "The request body must be a JSON object.")
 	}
 	if len(o) > maxParameters {
-		return nil, lease.Faultf(
-			lease.InvalidInput,
-			"The request body has %d parameters, more than %d.",
-			len(o),
-			maxParameters,
-		)
+		return nil, lease.Faultf(lease.InvalidInput,
+			"The request body has %d parameters, more than %d.", len(o), maxParameters)
 	}
 	return o, nil
 }
@@ -80,11 +76,8 @@ func (o object) has(name string) bool {
 func (o object) text(name string) (string, error) {
 	var s *string
 	if json.Unmarshal(o[name], &s) != nil || s == nil {
-		return "", lease.Faultf(
-			lease.MalformedParameter,
-			"Malformed parameter %s: it must be a string.",
-			name,
-		)
+		return "", lease.Faultf(lease.MalformedParameter,
+			"Malformed parameter %s: it must be a string.", name)
 	}
 	return *s, nil
 }
@@ -98,11 +91,8 @@ func (o object) number(name string) (int, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n > math.MaxInt32 || n < math.MinInt32 {
-		return 0, lease.Faultf(
-			lease.MalformedParameter,
-			"Malformed parameter %s: it must be an integer.",
-			name,
-		)
+		return 0, lease.Faultf(lease.MalformedParameter,
+			"Malformed parameter %s: it must be an integer.", name)
 	}
 	return int(n), nil
 }
@@ -127,13 +117,8 @@ const (
 // checkLength refuses a list that has more items than `limit`.
 func checkLength(name string, items, limit int) error {
 	if items > limit {
-		return lease.Faultf(
-			lease.MalformedParameter,
-			"Malformed parameter %s: it has %d items, more than %d.",
-			name,
-			items,
-			limit,
-		)
+		return lease.Faultf(lease.MalformedParameter,
+			"Malformed parameter %s: it has %d items, more than %d.", name, items, limit)
 	}
 	return nil
 }
@@ -153,11 +138,8 @@ func (o object) list(name string) ([]object, error) {
 	var all []object
 	if err := json.Unmarshal(o[name], &all); err != nil ||
 		slices.ContainsFunc(all, func(o object) bool { return o == nil }) {
-		return nil, lease.Faultf(
-			lease.MalformedParameter,
-			"Malformed parameter %s: it must be a list of objects.",
-			name,
-		)
+		return nil, lease.Faultf(lease.MalformedParameter,
+			"Malformed parameter %s: it must be a list of objects.", name)
 	}
 	return all, nil
 }
@@ -309,11 +291,8 @@ func capabilities(o object) (map[string]string, error) {
 		case 'f':
 			all[key] = "False"
 		case '{', '[', 'n':
-			return nil, lease.Faultf(
-				lease.MalformedParameter,
-				"Malformed parameter %s: it must be a string.",
-				excerpt(key),
-			)
+			return nil, lease.Faultf(lease.MalformedParameter,
+				"Malformed parameter %s: it must be a string.", excerpt(key))
 		default:
 			all[key] = string(raw)
 		}

@@ -238,10 +238,7 @@ func (b *handler) deleteLease(r *http.Request) (int, any, error) {
 		}
 		over := ctx.Err() != nil
 		// also at the end of the wait, because the lease in the answer must be the current one
-		l, err = b.Store.Lease(
-			r.Context(),
-			l.ID,
-		)
+		l, err = b.Store.Lease(r.Context(), l.ID)
 		switch {
 		case errors.Is(err, db.ErrNotFound):
 			return noContent(r)

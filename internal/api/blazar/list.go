@@ -85,11 +85,8 @@ func limitOf(r *http.Request) (int, error) {
 	}
 	limit, err := strconv.Atoi(text)
 	if err != nil || limit < 1 {
-		return 0, lease.Faultf(
-			lease.InvalidInput,
-			"The limit must be a positive integer, not %s.",
-			excerpt(text),
-		)
+		return 0, lease.Faultf(lease.InvalidInput, "The limit must be a positive integer, not %s.",
+			excerpt(text))
 	}
 	return limit, nil
 }

@@ -94,9 +94,7 @@ func (a access) mayCall(e endpoint) bool {
 // allows decides a rule for a lease.
 func (a access) allows(rule string, l lease.Lease) bool {
 	return a.rules.Decide(
-		ruleName(rule),
-		a.caller,
-		policy.Target{"project_id": l.Project, "user_id": l.User},
+		ruleName(rule), a.caller, policy.Target{"project_id": l.Project, "user_id": l.User},
 	) == policy.Allowed
 }
 

@@ -137,12 +137,8 @@ func (o object) uuid(name string) (uuid.UUID, error) {
 	}
 	id, ok := osapi.UUID(text)
 	if !ok {
-		return id, lease.Faultf(
-			lease.MalformedParameter,
-			"Malformed parameter %s: %s is not a UUID.",
-			name,
-			excerpt(text),
-		)
+		return id, lease.Faultf(lease.MalformedParameter, "Malformed parameter %s: %s is not a UUID.",
+			name, excerpt(text))
 	}
 	return id, nil
 }
@@ -159,11 +155,8 @@ func address(text string) (netip.Addr, error) {
 func readRequired(o object, name string, c *lease.ReservationChange) error {
 	var texts []string
 	if err := json.Unmarshal(o[name], &texts); err != nil {
-		return lease.Faultf(
-			lease.MalformedParameter,
-			"Malformed parameter %s: it must be a list of addresses.",
-			name,
-		)
+		return lease.Faultf(lease.MalformedParameter,
+			"Malformed parameter %s: it must be a list of addresses.", name)
 	}
 	if err := checkLength(name, len(texts), maxAddresses); err != nil {
 		return err
@@ -209,11 +202,8 @@ func (b *handler) reservationDraft(ctx context.Context, o object) (d lease.Reser
 	}
 	f, ok := forms[d.Type]
 	if !ok {
-		return d, lease.Faultf(
-			lease.UnsupportedType,
-			"The resource type %s is not supported.",
-			excerpt(d.Type),
-		)
+		return d, lease.Faultf(lease.UnsupportedType, "The resource type %s is not supported.",
+			excerpt(d.Type))
 	}
 	if err := o.only(slices.Concat([]string{"resource_type"}, f.must, f.may)...); err != nil {
 		return d, err
@@ -250,11 +240,8 @@ func (b *handler) flavor(ctx context.Context, o object, d lease.ReservationDraft
 		return nil, err
 	}
 	if b.Flavor == nil {
-		return nil, lease.Faultf(
-			lease.UnsupportedType,
-			"The resource type %s is not supported without Nova.",
-			d.Type,
-		)
+		return nil, lease.Faultf(lease.UnsupportedType,
+			"The resource type %s is not supported without Nova.", d.Type)
 	}
 	project := identity.From(ctx).Project
 	switch {
@@ -267,12 +254,8 @@ func (b *handler) flavor(ctx context.Context, o object, d lease.ReservationDraft
 	var fault *lease.Fault
 	if err != nil && !errors.As(err, &fault) {
 		slog.ErrorContext(ctx, "Reading a flavor from Nova failed", "flavor", id, "error", err)
-		return nil, osapi.Fault(
-			http.StatusServiceUnavailable,
-			"",
-			"Nova cannot be asked about flavor %s now. Try again later.",
-			excerpt(id),
-		)
+		return nil, osapi.Fault(http.StatusServiceUnavailable, "",
+			"Nova cannot be asked about flavor %s now. Try again later.", excerpt(id))
 	}
 	return &f, err
 }

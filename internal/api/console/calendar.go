@@ -124,20 +124,14 @@ func calendarWindow(values url.Values, now time.Time) (zoom int, from time.Time,
 			}
 		}
 		if zoom < 0 {
-			return 0, from, 0, osapi.Fault(
-				http.StatusBadRequest,
-				"",
-				"'zoom' must be '6 hours', 'day', 'week' or '4 weeks'.",
-			)
+			return 0, from, 0, osapi.Fault(http.StatusBadRequest, "",
+				"'zoom' must be '6 hours', 'day', 'week' or '4 weeks'.")
 		}
 	}
 	if s := values.Get("from"); s != "" {
 		if from, err = time.Parse(dateForm, s); err != nil || from.Year() < 1970 || from.Year() > 9000 {
-			return 0, from, 0, osapi.Fault(
-				http.StatusBadRequest,
-				"",
-				"'from' must be a time in the form 2030-01-31T10:00.",
-			)
+			return 0, from, 0, osapi.Fault(http.StatusBadRequest, "",
+				"'from' must be a time in the form 2030-01-31T10:00.")
 		}
 	} else if zoom == 0 {
 		from = now.Truncate(time.Hour).Add(-time.Hour)

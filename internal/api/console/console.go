@@ -183,11 +183,8 @@ var crossOrigin = http.NewCrossOriginProtection()
 // the browser send.
 func refuseForeignWrites(r *http.Request) (*http.Request, error) {
 	if crossOrigin.Check(r) != nil {
-		return r, osapi.Fault(
-			http.StatusForbidden,
-			"",
-			"The console refuses requests from the pages of other sites.",
-		)
+		return r, osapi.Fault(http.StatusForbidden, "",
+			"The console refuses requests from the pages of other sites.")
 	}
 	return r, nil
 }

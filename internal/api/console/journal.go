@@ -68,11 +68,8 @@ func (c *handler) journal(ctx context.Context, q query) (any, error) {
 	if s := q.values.Get("after"); s != "" {
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || n < 0 {
-			return nil, osapi.Fault(
-				http.StatusBadRequest,
-				"",
-				"'after' is not the number of a journal entry.",
-			)
+			return nil, osapi.Fault(http.StatusBadRequest, "",
+				"'after' is not the number of a journal entry.")
 		}
 		after = n
 	}
@@ -137,14 +134,7 @@ func (v *journalView) draw(entries []journalstore.OpenEntry, now time.Time) {
 					edge{
 						fmt.Sprintf(
 							"M%d %dC%d %d %d %d %d %d",
-							x1,
-							y1,
-							x1+columnGap/2,
-							y1,
-							x2-columnGap/2,
-							y2,
-							x2,
-							y2,
+							x1, y1, x1+columnGap/2, y1, x2-columnGap/2, y2, x2, y2,
 						),
 						w,
 						e.Seq,

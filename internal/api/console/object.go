@@ -69,10 +69,7 @@ const maxMoments = 50
 // newestFirst sorts the timeline of an object, and marks the moments that lie in the future.
 func (v *objectView) newestFirst(now time.Time) {
 	// the page shows the status beside the sentence
-	v.Why = strings.TrimPrefix(
-		strings.TrimPrefix(v.Why, v.Status),
-		": ",
-	)
+	v.Why = strings.TrimPrefix(strings.TrimPrefix(v.Why, v.Status), ": ")
 	for i := range v.Timeline {
 		v.Timeline[i].Due = v.Timeline[i].At.After(now)
 	}

@@ -85,10 +85,8 @@ func portFacts(p network.Port) []fact {
 		addresses = append(addresses, a.IP.String())
 	}
 	return append(
-		facts,
-		fact{Name: "Addresses", Value: strings.Join(addresses, ", ")},
-		fact{Name: "Device owner", Value: p.DeviceOwner},
-		fact{Name: "Device", Value: p.DeviceID},
+		facts, fact{Name: "Addresses", Value: strings.Join(addresses, ", ")},
+		fact{Name: "Device owner", Value: p.DeviceOwner}, fact{Name: "Device", Value: p.DeviceID},
 	)
 }
 

@@ -82,9 +82,7 @@ func (c *handler) controllerProjection(ctx context.Context) (projection, error) 
 	for _, t := range audit.Progress {
 		rows, missing, different, extra = rows+int64(t.Total), missing+int64(
 			t.Missing,
-		), different+int64(t.Different), extra+int64(
-			t.Extra,
-		)
+		), different+int64(t.Different), extra+int64(t.Extra)
 	}
 	p := projection{
 		Name:       "Objects at the controller",

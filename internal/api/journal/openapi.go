@@ -40,9 +40,7 @@ func entryOperations() []openapi.Operation {
 		"minItems": 1,
 		"maxItems": maxChanges,
 		"items": openapi.InputOf[change](
-			"operation",
-			"object_type",
-			"object_id",
+			"operation", "object_type", "object_id",
 		).With("operation", operationSchema).
 			With("object_id", openapi.UUID()).
 			With("data", openapi.Map(openapi.Any())),

@@ -61,22 +61,13 @@ func readQuery(query, parameters string, set func(name, value string) (known, va
 		case len(given) > 1:
 			return osapi.Fault(http.StatusBadRequest, "", "The query names '%s' more than once.", name)
 		case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
-			return osapi.Fault(
-				http.StatusBadRequest,
-				"",
-				"The value of '%s' is not UTF-8 text without NUL characters.",
-				name,
-			)
+			return osapi.Fault(http.StatusBadRequest, "",
+				"The value of '%s' is not UTF-8 text without NUL characters.", name)
 		}
 		switch known, valid := set(name, value); {
 		case !known:
-			return osapi.Fault(
-				http.StatusBadRequest,
-				"",
-				"Unknown query parameter '%s'. The parameters are %s.",
-				name,
-				parameters,
-			)
+			return osapi.Fault(http.StatusBadRequest, "",
+				"Unknown query parameter '%s'. The parameters are %s.", name, parameters)
 		case !valid:
 			return osapi.Fault(http.StatusBadRequest, "", "'%s' is not a valid value of '%s'.", value, name)
 		}

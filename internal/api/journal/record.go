@@ -38,12 +38,8 @@ func (h handlers) record(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if len(body.Entries) == 0 || len(body.Entries) > maxChanges {
-		return 0, nil, osapi.Fault(
-			http.StatusBadRequest,
-			"",
-			"'entries' must hold 1 to %d changes.",
-			maxChanges,
-		)
+		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'entries' must hold 1 to %d changes.",
+			maxChanges)
 	}
 	changes := make([]journal.Change, len(body.Entries))
 	for i, c := range body.Entries {
@@ -55,11 +51,8 @@ func (h handlers) record(r *http.Request) (int, any, error) {
 	entries, err := h.entries.RecordChanges(r.Context(), changes)
 	switch {
 	case errors.Is(err, db.ErrConflict):
-		return 0, nil, osapi.Fault(
-			http.StatusConflict,
-			"",
-			"An object to create already exists; no change was recorded.",
-		)
+		return 0, nil, osapi.Fault(http.StatusConflict, "",
+			"An object to create already exists; no change was recorded.")
 	case errors.Is(err, db.ErrNotFound):
 		return 0, nil, osapi.Fault(
 			http.StatusNotFound,

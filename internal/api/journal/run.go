@@ -32,17 +32,15 @@ type run struct {
 
 func runOf(r journal.Run) run {
 	return run{
-		ID:       r.ID,
-		Kind:     r.Kind,
-		Plan:     r.Plan,
-		State:    r.State,
-		Actor:    r.Actor,
-		Reason:   r.Reason,
-		Sentence: r.Sentence(),
-		Note:     r.Note,
-		Progress: append(
-			[]journal.TypeProgress{},
-			r.Progress...),
+		ID:         r.ID,
+		Kind:       r.Kind,
+		Plan:       r.Plan,
+		State:      r.State,
+		Actor:      r.Actor,
+		Reason:     r.Reason,
+		Sentence:   r.Sentence(),
+		Note:       r.Note,
+		Progress:   append([]journal.TypeProgress{}, r.Progress...),
 		CreatedAt:  r.CreatedAt,
 		UpdatedAt:  r.UpdatedAt,
 		FinishedAt: r.FinishedAt,
@@ -77,37 +75,22 @@ func (h handlers) startRun(r *http.Request) (int, any, error) {
 	}
 	switch {
 	case !slices.Contains(journal.RunKinds, body.Kind):
-		return 0, nil, osapi.Fault(
-			http.StatusBadRequest,
-			"",
-			"'kind' must be one of %s.",
-			strings.Join(journal.RunKinds, ", "),
-		)
+		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'kind' must be one of %s.",
+			strings.Join(journal.RunKinds, ", "))
 	case (body.Kind == journal.RepairKind) != (body.Plan != 0):
-		return 0, nil, osapi.Fault(
-			http.StatusBadRequest,
-			"",
-			"'plan' is required for a repair and not allowed otherwise: it is the number of an audit.",
-		)
+		return 0, nil, osapi.Fault(http.StatusBadRequest, "",
+			"'plan' is required for a repair and not allowed otherwise: it is the number of an audit.")
 	case len(body.Reason) > maxReason:
-		return 0, nil, osapi.Fault(
-			http.StatusBadRequest,
-			"",
-			"The reason is longer than %d bytes.",
-			maxReason,
-		)
+		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The reason is longer than %d bytes.",
+			maxReason)
 	}
 	p, err := h.entries.Paused(r.Context())
 	if err != nil {
 		return 0, nil, err
 	}
 	if p != nil {
-		return 0, nil, osapi.Fault(
-			http.StatusConflict,
-			"",
-			"The run does not start, because %s.",
-			p.Sentence(),
-		)
+		return 0, nil, osapi.Fault(http.StatusConflict, "", "The run does not start, because %s.",
+			p.Sentence())
 	}
 	started, err := h.runs.StartRun(
 		r.Context(),
@@ -122,12 +105,8 @@ func (h handlers) startRun(r *http.Request) (int, any, error) {
 	case errors.Is(err, db.ErrNotFound):
 		return 0, nil, osapi.Fault(http.StatusNotFound, "", "Audit %d does not exist.", body.Plan)
 	case errors.Is(err, db.ErrConflict):
-		return 0, nil, osapi.Fault(
-			http.StatusConflict,
-			"",
-			"Run %d is not a finished audit, or the repair of another audit is running.",
-			body.Plan,
-		)
+		return 0, nil, osapi.Fault(http.StatusConflict, "",
+			"Run %d is not a finished audit, or the repair of another audit is running.", body.Plan)
 	case err != nil:
 		return 0, nil, err
 	}
@@ -204,11 +183,8 @@ func (h handlers) findings(r *http.Request) (int, any, error) {
 			after.Type, after.ID, ok = strings.Cut(given[0], "/")
 		}
 		if !ok {
-			return 0, nil, osapi.Fault(
-				http.StatusBadRequest,
-				"",
-				"The only query parameter is 'after': TYPE/ID of the previous page's last finding.",
-			)
+			return 0, nil, osapi.Fault(http.StatusBadRequest, "",
+				"The only query parameter is 'after': TYPE/ID of the previous page's last finding.")
 		}
 	}
 	findings, err := h.runs.Findings(r.Context(), found.ID, after, maxLimit)
@@ -236,12 +212,8 @@ func (h handlers) analysis(r *http.Request) (int, any, error) {
 			slowest, ok = positive(given[0])
 		}
 		if !ok || len(given) != 1 || last > 1_000_000 || slowest > maxLimit {
-			return 0, nil, osapi.Fault(
-				http.StatusBadRequest,
-				"",
-				"The query parameters are last, 1 to 1000000, and slowest, 1 to %d.",
-				maxLimit,
-			)
+			return 0, nil, osapi.Fault(http.StatusBadRequest, "",
+				"The query parameters are last, 1 to 1000000, and slowest, 1 to %d.", maxLimit)
 		}
 	}
 	a, err := h.entries.Analyze(r.Context(), int(last), int(slowest))

@@ -176,12 +176,8 @@ func (a agents) unscheduleNetwork(r *http.Request) (int, any, error) {
 	}
 	n, ok := osapi.UUID(strings.ToLower(pathValue(r, "network")))
 	if !ok {
-		return 0, nil, osapi.Fault(
-			http.StatusNotFound,
-			string(network.NetworkNotFound),
-			"Network %s could not be found.",
-			excerpt(pathValue(r, "network")),
-		)
+		return 0, nil, osapi.Fault(http.StatusNotFound, string(network.NetworkNotFound),
+			"Network %s could not be found.", excerpt(pathValue(r, "network")))
 	}
 	return http.StatusNoContent, nil, a.store.UnscheduleNetwork(r.Context(), agent, n)
 }

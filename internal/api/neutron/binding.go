@@ -34,10 +34,7 @@ var bindingResource = resource[network.Binding, bindingChange]{
 		{
 			Name:       "vnic_type",
 			SettableOn: attribute.OnWrite,
-			Set: attribute.Into(
-				func(c *bindingChange) **string { return &c.VNIC },
-				attribute.VNICType,
-			),
+			Set:        attribute.Into(func(c *bindingChange) **string { return &c.VNIC }, attribute.VNICType),
 		},
 		{
 			Name:       "profile",
@@ -83,12 +80,8 @@ func bindingOn(p network.Port, host string) (network.Binding, error) {
 	all := p.AllBindings()
 	at := slices.IndexFunc(all, func(b network.Binding) bool { return b.Host == host })
 	if at < 0 {
-		return network.Binding{}, network.Faultf(
-			network.BindingNotFound,
-			"Binding for port %s for host %s could not be found.",
-			p.ID,
-			excerpt(host),
-		)
+		return network.Binding{}, network.Faultf(network.BindingNotFound,
+			"Binding for port %s for host %s could not be found.", p.ID, excerpt(host))
 	}
 	return all[at], nil
 }

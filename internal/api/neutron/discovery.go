@@ -195,10 +195,6 @@ func showExtension(r *http.Request) (int, any, error) {
 			return http.StatusOK, object{"extension": extension(i)}, nil
 		}
 	}
-	return 0, nil, osapi.Fault(
-		http.StatusNotFound,
-		"ExtensionNotFound",
-		"Extension with alias %s does not exist",
-		pathValue(r, "alias"),
-	)
+	return 0, nil, osapi.Fault(http.StatusNotFound, "ExtensionNotFound",
+		"Extension with alias %s does not exist", pathValue(r, "alias"))
 }

@@ -57,11 +57,8 @@ var providerAttributes = []attribute.Definition[network.Network, networkChange]{
 		SettableOn:     attribute.OnCreate,
 		AdminOnlyWrite: true,
 		AdminOnlyRead:  true,
-		Set: attribute.Into(
-			func(c *networkChange) **string { return &c.Type },
-			attribute.Line(32),
-		),
-		FilterField: "type",
+		Set:            attribute.Into(func(c *networkChange) **string { return &c.Type }, attribute.Line(32)),
+		FilterField:    "type",
 	},
 	{
 		Name:           "provider:physical_network",
@@ -196,12 +193,8 @@ var networkAttributes = []attribute.Definition[network.Network, networkChange]{
 // segments, because a network in berth has exactly one segment.
 func oneSegment(c *networkChange, raw json.RawMessage) error {
 	list, err := attribute.List(func(raw json.RawMessage) (map[string]json.RawMessage, error) {
-		return attribute.Dict(
-			raw,
-			"provider:network_type",
-			"provider:physical_network",
-			"provider:segmentation_id",
-		)
+		return attribute.Dict(raw, "provider:network_type",
+			"provider:physical_network", "provider:segmentation_id")
 	})(raw)
 	switch {
 	case err != nil:

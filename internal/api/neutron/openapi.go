@@ -236,14 +236,11 @@ func (res resource[N, C]) operations(s attributeSchemas) []openapi.Operation {
 			Responses: openapi.Returns(http.StatusOK, of(noun, view)),
 		},
 		{
-			Method:  http.MethodPut,
-			Path:    member,
-			Summary: "Change one " + noun + ".",
-			Headers: ifMatch,
-			Body: openapi.Input(
-				openapi.Fields{noun: res.inputSchema(s, attribute.OnUpdate)},
-				noun,
-			),
+			Method:    http.MethodPut,
+			Path:      member,
+			Summary:   "Change one " + noun + ".",
+			Headers:   ifMatch,
+			Body:      openapi.Input(openapi.Fields{noun: res.inputSchema(s, attribute.OnUpdate)}, noun),
 			Responses: openapi.Returns(http.StatusOK, of(noun, view)),
 		},
 		{

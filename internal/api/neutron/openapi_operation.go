@@ -229,13 +229,10 @@ func agentOperations() []openapi.Operation {
 			Responses: openapi.Returns(http.StatusOK, of("networks", openapi.Array(hosted))),
 		},
 		{
-			Method:  http.MethodPost,
-			Path:    member + "/dhcp-networks",
-			Summary: "Schedule a network to a DHCP agent.",
-			Body: openapi.Input(
-				openapi.Fields{"network_id": openapi.UUID()},
-				"network_id",
-			),
+			Method:    http.MethodPost,
+			Path:      member + "/dhcp-networks",
+			Summary:   "Schedule a network to a DHCP agent.",
+			Body:      openapi.Input(openapi.Fields{"network_id": openapi.UUID()}, "network_id"),
 			Responses: openapi.Returns(http.StatusCreated, openapi.Null()),
 		},
 		{

@@ -231,13 +231,10 @@ func securityRuleSchemas() attributeSchemas {
 			openapi.Fields{
 				"security_group_id": openapi.UUID(),
 				"direction":         openapi.Enum(network.Ingress, network.Egress),
-				"ethertype": openapi.Enum(
-					network.IPv4,
-					network.IPv6,
-				),
-				"protocol":       openapi.String().Nullable(),
-				"port_range_min": port,
-				"port_range_max": port,
+				"ethertype":         openapi.Enum(network.IPv4, network.IPv6),
+				"protocol":          openapi.String().Nullable(),
+				"port_range_min":    port,
+				"port_range_max":    port,
 				"remote_ip_prefix": openapi.String().
 					Nullable(),
 				"remote_group_id":         openapi.UUID().Nullable(),

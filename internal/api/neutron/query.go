@@ -43,11 +43,8 @@ func (res resource[N, C]) listRequest(r *http.Request) (db.Listing, error) {
 	}
 	if text := q.Get("limit"); text != "" {
 		if l.Limit, err = strconv.Atoi(text); err != nil || l.Limit < 0 {
-			return l, network.Faultf(
-				network.BadRequest,
-				"Bad limit request: Limit must be an integer 0 or greater and not '%s'.",
-				excerpt(text),
-			)
+			return l, network.Faultf(network.BadRequest,
+				"Bad limit request: Limit must be an integer 0 or greater and not '%s'.", excerpt(text))
 		}
 	}
 	l.Marker, err = res.marker(r, q.Get("marker"))
@@ -142,13 +139,8 @@ func (res resource[N, C]) marker(r *http.Request, text string) (uuid.UUID, error
 	}
 	_, id, err := res.find(r, text)
 	if err != nil {
-		return uuid.Nil, osapi.Fault(
-			http.StatusNotFound,
-			res.notFoundType,
-			"%s %s could not be found.",
-			res.label(),
-			excerpt(text),
-		)
+		return uuid.Nil, osapi.Fault(http.StatusNotFound, res.notFoundType, "%s %s could not be found.",
+			res.label(), excerpt(text))
 	}
 	return id, nil
 }

@@ -36,11 +36,8 @@ func currentProject(word string) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		project := caller(r).Project
 		if project == "" {
-			return 0, nil, osapi.Fault(
-				http.StatusBadRequest,
-				"QuotaMissingTenant",
-				"Tenant-id was missing from quota request.",
-			)
+			return 0, nil, osapi.Fault(http.StatusBadRequest, "QuotaMissingTenant",
+				"Tenant-id was missing from quota request.")
 		}
 		return http.StatusOK, object{word: object{word + "_id": project}}, nil
 	}

@@ -87,11 +87,8 @@ func (res resource[N, C]) decodeItem(
 ) (c C, err error) {
 	var given map[string]json.RawMessage
 	if attribute.IsNull(raw) || json.Unmarshal(raw, &given) != nil {
-		return c, badRequest(
-			"Invalid input for %s. Reason: '%s' is not a dictionary.",
-			res.singular,
-			attribute.Excerpt(raw),
-		)
+		return c, badRequest("Invalid input for %s. Reason: '%s' is not a dictionary.",
+			res.singular, attribute.Excerpt(raw))
 	}
 	var pending []string
 	defer func() { requester.pending = append(requester.pending, pending) }()

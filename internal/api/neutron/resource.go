@@ -112,14 +112,8 @@ func (res resource[N, C]) find(r *http.Request, text string) (found N, id uuid.U
 
 // notFound returns the error for an ID of which the caller sees no object.
 func (res resource[N, C]) notFound(id string) error {
-	return osapi.Fault(
-		http.StatusNotFound,
-		res.notFoundType,
-		"%s %s %s",
-		res.label(),
-		excerpt(id),
-		cmp.Or(res.notFoundText, "could not be found."),
-	)
+	return osapi.Fault(http.StatusNotFound, res.notFoundType, "%s %s %s",
+		res.label(), excerpt(id), cmp.Or(res.notFoundText, "could not be found."))
 }
 
 // findAll reads the objects with the given IDs with one call of the store. findAll returns an error unless

@@ -111,12 +111,9 @@ var securityGroupAttributes = []attribute.Definition[network.SecurityGroup, secu
 		Sortable:    true,
 	},
 	{
-		Name:       "stateful",
-		SettableOn: attribute.OnWrite,
-		Set: attribute.Into(
-			func(c *securityGroupChange) **bool { return &c.Stateful },
-			attribute.Bool,
-		),
+		Name:        "stateful",
+		SettableOn:  attribute.OnWrite,
+		Set:         attribute.Into(func(c *securityGroupChange) **bool { return &c.Stateful }, attribute.Bool),
 		FilterField: "stateful",
 		FilterValue: attribute.FilterBool,
 	},
@@ -329,11 +326,8 @@ func groupID(raw json.RawMessage) (uuid.UUID, error) {
 	}
 	id, err := attribute.UUID(raw)
 	if err != nil {
-		err = network.Faultf(
-			network.SecurityGroupNotFound,
-			"Security group %s does not exist",
-			attribute.Excerpt(raw),
-		)
+		err = network.Faultf(network.SecurityGroupNotFound, "Security group %s does not exist",
+			attribute.Excerpt(raw))
 	}
 	return id, err
 }
@@ -348,9 +342,7 @@ func etherType(raw json.RawMessage) (string, error) {
 	return "", network.Faultf(
 		network.RuleNoEtherType,
 		"Security group rule for ethertype '%s' not supported. Allowed values are ['%s', '%s'].",
-		attribute.Excerpt(raw),
-		network.IPv4,
-		network.IPv6,
+		attribute.Excerpt(raw), network.IPv4, network.IPv6,
 	)
 }
 

@@ -262,11 +262,8 @@ func hostRoute(raw json.RawMessage) (r network.Route, err error) {
 	case err != nil || r.Destination.Addr().Is4In6():
 		return r, fmt.Errorf("'%s' is not a valid IP subnet", attribute.Excerpt(m["destination"]))
 	case r.Destination != r.Destination.Masked(): // the hosts' kernels refuse such a route
-		return r, fmt.Errorf(
-			"'%s' isn't a recognized IP subnet cidr, '%s' is recommended",
-			r.Destination,
-			r.Destination.Masked(),
-		)
+		return r, fmt.Errorf("'%s' isn't a recognized IP subnet cidr, '%s' is recommended",
+			r.Destination, r.Destination.Masked())
 	case r.Destination.Addr().IsLoopback():
 		return r, fmt.Errorf("'%s' is a loopback subnet, to which no route leads", r.Destination)
 	}
@@ -285,11 +282,8 @@ func serviceType(raw json.RawMessage) (string, error) {
 	s, err := attribute.Text(255)(raw)
 	switch {
 	case err != nil:
-		err = network.Faultf(
-			network.ServiceTypeNoText,
-			"Subnet service type %s is not a string.",
-			attribute.Excerpt(raw),
-		)
+		err = network.Faultf(network.ServiceTypeNoText, "Subnet service type %s is not a string.",
+			attribute.Excerpt(raw))
 	case !network.IsSingleLine(s),
 		!slices.ContainsFunc(ownerPrefixes, func(prefix string) bool { return strings.HasPrefix(s, prefix) }):
 		err = network.Faultf(

@@ -49,13 +49,8 @@ func (res resource[N, C]) findTagged(r *http.Request) (N, uuid.UUID, error) {
 	n, id, err := res.find(r, pathValue(r, "id"))
 	var refused *osapi.Error
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
-		err = osapi.Fault(
-			http.StatusNotFound,
-			"TagResourceNotFound",
-			"Resource %s %s could not be found.",
-			res.singular,
-			excerpt(pathValue(r, "id")),
-		)
+		err = osapi.Fault(http.StatusNotFound, "TagResourceNotFound",
+			"Resource %s %s could not be found.", res.singular, excerpt(pathValue(r, "id")))
 	}
 	return n, id, err
 }
@@ -118,12 +113,8 @@ func (res resource[N, C]) hasTag(r *http.Request) (int, any, error) {
 }
 
 func tagNotFound(r *http.Request) error {
-	return osapi.Fault(
-		http.StatusNotFound,
-		"TagNotFound",
-		"Tag %s could not be found.",
-		excerpt(r.PathValue("tag")),
-	)
+	return osapi.Fault(http.StatusNotFound, "TagNotFound", "Tag %s could not be found.",
+		excerpt(r.PathValue("tag")))
 }
 
 func (res resource[N, C]) addTag(r *http.Request) (int, any, error) {

@@ -28,11 +28,8 @@ const maxHost = 255
 func adminRoleOnly(next osapi.Handler) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		if !identity.From(r.Context()).Has("admin") {
-			return 0, nil, osapi.Fault(
-				http.StatusForbidden,
-				"",
-				"Only callers with the role admin may handle the credentials of agents.",
-			)
+			return 0, nil, osapi.Fault(http.StatusForbidden, "",
+				"Only callers with the role admin may handle the credentials of agents.")
 		}
 		return next(r)
 	}
@@ -149,11 +146,8 @@ func (a agentCredentials) addKey(r *http.Request) (int, any, error) {
 	}
 	key, ok := parsePublicKey(body.PublicKey)
 	if !ok {
-		return 0, nil, osapi.Fault(
-			http.StatusBadRequest,
-			"",
-			"'public_key' must be an Ed25519 public key in the PEM format (BEGIN PUBLIC KEY).",
-		)
+		return 0, nil, osapi.Fault(http.StatusBadRequest, "",
+			"'public_key' must be an Ed25519 public key in the PEM format (BEGIN PUBLIC KEY).")
 	}
 	if contract.IsLowOrder(key) {
 		return 0, nil, osapi.Fault(
@@ -186,13 +180,8 @@ func checkHost(host string) error { return checkName("host", host) }
 // checkName returns a 400 for a text that is no name of a host, of a virtual host or of a type of agents.
 func checkName(field, text string) error {
 	if text == "" || len(text) > maxHost || strings.ContainsFunc(text, unicode.IsControl) {
-		return osapi.Fault(
-			http.StatusBadRequest,
-			"",
-			"'%s' must have 1 to %d bytes and no control characters.",
-			field,
-			maxHost,
-		)
+		return osapi.Fault(http.StatusBadRequest, "",
+			"'%s' must have 1 to %d bytes and no control characters.", field, maxHost)
 	}
 	return nil
 }
@@ -201,13 +190,8 @@ func checkName(field, text string) error {
 func (a agentCredentials) revoke(r *http.Request) (int, any, error) {
 	id, ok := osapi.UUID(r.PathValue("id"))
 	if !ok {
-		return 0, nil, osapi.Fault(
-			http.StatusNotFound,
-			"",
-			"'%s' is not the ID of a %s of agents.",
-			r.PathValue("id"),
-			a.kind,
-		)
+		return 0, nil, osapi.Fault(http.StatusNotFound, "", "'%s' is not the ID of a %s of agents.",
+			r.PathValue("id"), a.kind)
 	}
 	host, err := a.store.Revoke(r.Context(), a.kind, id)
 	if err != nil {

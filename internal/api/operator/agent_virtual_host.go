@@ -86,12 +86,8 @@ func (a agentVirtualHosts) add(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if len(body.AgentTypes) > maxAgentTypes {
-		return 0, nil, osapi.Fault(
-			http.StatusBadRequest,
-			"",
-			"'agent_types' must have at most %d items.",
-			maxAgentTypes,
-		)
+		return 0, nil, osapi.Fault(http.StatusBadRequest, "",
+			"'agent_types' must have at most %d items.", maxAgentTypes)
 	}
 	for _, t := range body.AgentTypes {
 		if err := checkName("agent_types", t); err != nil {
@@ -110,12 +106,8 @@ func (a agentVirtualHosts) add(r *http.Request) (int, any, error) {
 func (a agentVirtualHosts) remove(r *http.Request) (int, any, error) {
 	id, ok := osapi.UUID(r.PathValue("id"))
 	if !ok {
-		return 0, nil, osapi.Fault(
-			http.StatusNotFound,
-			"",
-			"'%s' is not the ID of a virtual host of agents.",
-			r.PathValue("id"),
-		)
+		return 0, nil, osapi.Fault(http.StatusNotFound, "",
+			"'%s' is not the ID of a virtual host of agents.", r.PathValue("id"))
 	}
 	host, err := a.store.RemoveVirtualHost(r.Context(), id)
 	if err != nil {

@@ -93,13 +93,8 @@ func auditQuery(query string, paged bool) (auditstore.Query, error) {
 		case len(given) > 1:
 			return q, osapi.Fault(http.StatusBadRequest, "", "The query names '%s' more than once.", name)
 		case !ok:
-			return q, osapi.Fault(
-				http.StatusBadRequest,
-				"",
-				"'%s' is not a valid value of '%s'.",
-				given[0],
-				name,
-			)
+			return q, osapi.Fault(http.StatusBadRequest, "", "'%s' is not a valid value of '%s'.",
+				given[0], name)
 		}
 	}
 	return q, nil

@@ -92,14 +92,8 @@ func (b blocks) add(r *http.Request) (int, any, error) {
 	case added:
 		return http.StatusCreated, a, nil
 	case !slices.ContainsFunc(a.Blocks, func(b block) bool { return b.Entity == entity }):
-		return 0, nil, osapi.Fault(
-			http.StatusConflict,
-			"",
-			"The %s %s already has %d blocks.",
-			o.Type,
-			o.ID,
-			len(a.Blocks),
-		)
+		return 0, nil, osapi.Fault(http.StatusConflict, "", "The %s %s already has %d blocks.",
+			o.Type, o.ID, len(a.Blocks))
 	default:
 		return http.StatusOK, a, nil
 	}
@@ -131,14 +125,8 @@ func (b blocks) remove(r *http.Request) (int, any, error) {
 	}
 	removed, err := b.store.RemoveBlock(r.Context(), o, entity)
 	if err == nil && !removed {
-		err = osapi.Fault(
-			http.StatusNotFound,
-			"",
-			"The %s %s has no block of the entity %s.",
-			o.Type,
-			o.ID,
-			entity,
-		)
+		err = osapi.Fault(http.StatusNotFound, "", "The %s %s has no block of the entity %s.",
+			o.Type, o.ID, entity)
 	}
 	return http.StatusNoContent, nil, err
 }

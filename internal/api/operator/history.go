@@ -55,12 +55,8 @@ func history(
 		if err != nil {
 			return 0, nil, err
 		}
-		found, err := read(
-			r.Context(),
-			r.PathValue("uuid"),
-			query["before"],
-			int(min(query["limit"], maxLimit)),
-		)
+		found, err := read(r.Context(), r.PathValue("uuid"), query["before"],
+			int(min(query["limit"], maxLimit)))
 		if err != nil {
 			return 0, nil, err
 		}

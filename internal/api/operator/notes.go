@@ -43,13 +43,8 @@ func (n notes) list(r *http.Request) (int, any, error) {
 	if states, ok := query["state"]; ok {
 		only := states[0] == stateSetAside
 		if len(states) > 1 || !only && states[0] != stateWaiting {
-			return 0, nil, osapi.Fault(
-				http.StatusBadRequest,
-				"",
-				"'state' must be '%s' or '%s'.",
-				stateSetAside,
-				stateWaiting,
-			)
+			return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'state' must be '%s' or '%s'.",
+				stateSetAside, stateWaiting)
 		}
 		setAside = &only
 		delete(query, "state")
@@ -102,12 +97,8 @@ func (n notes) retry(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if len(body.WorkflowIDs) > maxRetried {
-		return 0, nil, osapi.Fault(
-			http.StatusBadRequest,
-			"",
-			"'workflow_ids' must have at most %s elements.",
-			strconv.Itoa(maxRetried),
-		)
+		return 0, nil, osapi.Fault(http.StatusBadRequest, "",
+			"'workflow_ids' must have at most %s elements.", strconv.Itoa(maxRetried))
 	}
 	retried, err := n.store.RetrySetAside(r.Context(), body.WorkflowIDs)
 	if err != nil {

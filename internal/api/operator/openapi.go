@@ -16,10 +16,7 @@ func Description(more ...openapi.Operation) openapi.API {
 	operations = append(
 		operations,
 		credentialOperations(
-			"/agent-keys",
-			"agent_keys",
-			"public key",
-			openapi.InputOf[keyBody]("host", "public_key"),
+			"/agent-keys", "agent_keys", "public key", openapi.InputOf[keyBody]("host", "public_key"),
 		)...)
 	operations = append(operations, virtualHostOperations()...)
 	operations = append(operations, auditOperations()...)
@@ -223,13 +220,10 @@ func credentialOperations(path, plural, noun string, body openapi.Schema) []open
 			Responses: openapi.Returns(http.StatusOK, of(plural, openapi.Array(one))),
 		},
 		{
-			Method:  http.MethodPost,
-			Path:    path,
-			Summary: "Create a " + noun + " of the agents of a host.",
-			Body: body.With(
-				"host",
-				openapi.Name(maxHost),
-			),
+			Method:    http.MethodPost,
+			Path:      path,
+			Summary:   "Create a " + noun + " of the agents of a host.",
+			Body:      body.With("host", openapi.Name(maxHost)),
 			Responses: map[int]openapi.Response{http.StatusCreated: created},
 		},
 		{

@@ -131,13 +131,8 @@ func positiveNumbers(query string, defaults map[string]int64) (map[string]int64,
 		case len(given) > 1:
 			return nil, osapi.Fault(http.StatusBadRequest, "", "The query names '%s' more than once.", name)
 		case err != nil || n == 0:
-			return nil, osapi.Fault(
-				http.StatusBadRequest,
-				"",
-				"'%s' is not a valid value of '%s'.",
-				given[0],
-				name,
-			)
+			return nil, osapi.Fault(http.StatusBadRequest, "", "'%s' is not a valid value of '%s'.",
+				given[0], name)
 		}
 		defaults[name] = int64(n)
 	}

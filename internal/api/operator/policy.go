@@ -90,23 +90,14 @@ func (p policies) check(r *http.Request) (int, any, error) {
 	}
 	for name, length := range map[string]int{"roles": len(q.Roles), "target": len(q.Target)} {
 		if length > maxPolicyItems {
-			return 0, nil, osapi.Fault(
-				http.StatusBadRequest,
-				"",
-				"'%s' must have at most %d items.",
-				name,
-				maxPolicyItems,
-			)
+			return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'%s' must have at most %d items.",
+				name, maxPolicyItems)
 		}
 	}
 	rules, known := p.byAPI[q.API]
 	if !known {
-		return 0, nil, osapi.Fault(
-			http.StatusBadRequest,
-			"",
-			"No API with the name '%s' has policy rules.",
-			q.API,
-		)
+		return 0, nil, osapi.Fault(http.StatusBadRequest, "",
+			"No API with the name '%s' has policy rules.", q.API)
 	}
 	for name, value := range q.Target {
 		switch value.(type) {
@@ -121,13 +112,8 @@ func (p policies) check(r *http.Request) (int, any, error) {
 	}
 	e, known := rules.Explain(q.Rule, caller, withTenants(q.Target))
 	if !known {
-		return 0, nil, osapi.Fault(
-			http.StatusNotFound,
-			"",
-			"The API %s has no policy rule '%s'.",
-			q.API,
-			q.Rule,
-		)
+		return 0, nil, osapi.Fault(http.StatusNotFound, "", "The API %s has no policy rule '%s'.",
+			q.API, q.Rule)
 	}
 	return http.StatusOK, policyAnswer{q.API, q.Rule, e.Allowed,
 		policyCaller{caller.User, caller.Project, append([]string{}, caller.Roles...), caller.System}, e}, nil
@@ -159,11 +145,8 @@ func (p policies) caller(r *http.Request, q policyQuestion) (identity.Caller, er
 		}, nil
 	}
 	if q.User != "" || q.Project != "" || q.System || len(q.Roles) > 0 {
-		return identity.Caller{}, osapi.Fault(
-			http.StatusBadRequest,
-			"",
-			"A token has its own user, project, roles and scope; leave them out.",
-		)
+		return identity.Caller{}, osapi.Fault(http.StatusBadRequest, "",
+			"A token has its own user, project, roles and scope; leave them out.")
 	}
 	subject := r.Clone(r.Context())
 	subject.Header = http.Header{"X-Auth-Token": {q.Token}}

@@ -99,9 +99,7 @@ func controllerProjection(ctx context.Context, m *mirrorstore.Store) (projection
 	for _, t := range audit.Progress {
 		rows, missing, different, extra = rows+int64(t.Total), missing+int64(
 			t.Missing,
-		), different+int64(t.Different), extra+int64(
-			t.Extra,
-		)
+		), different+int64(t.Different), extra+int64(t.Extra)
 	}
 	p := projection{
 		Name:       "controller",

@@ -47,12 +47,8 @@ func BodyError(err error, message string) *Error {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return Fault(
-			http.StatusRequestEntityTooLarge,
-			"",
-			"The request body is larger than %d bytes.",
-			tooLarge.Limit,
-		)
+		return Fault(http.StatusRequestEntityTooLarge, "", "The request body is larger than %d bytes.",
+			tooLarge.Limit)
 	case errors.Is(err, errBodiesFull):
 		return Fault(
 			http.StatusServiceUnavailable,
@@ -97,13 +93,8 @@ func DecodeStrict(raw []byte, v any) error {
 	case errors.As(err, &fault):
 		return fault
 	case errors.As(err, &typ):
-		return Fault(
-			http.StatusBadRequest,
-			"",
-			"Invalid input: %s is not of type %s.",
-			fieldOr(typ.Field, "the body"),
-			typ.Type,
-		)
+		return Fault(http.StatusBadRequest, "", "Invalid input: %s is not of type %s.",
+			fieldOr(typ.Field, "the body"), typ.Type)
 	default:
 		return Fault(http.StatusBadRequest, "", "Invalid input: %s.", trimJSONPrefix(err))
 	}

@@ -80,11 +80,8 @@ func statusOf(r *http.Request, repeatable bool, err error) *Error {
 		return e
 	case errors.Is(err, identity.ErrUnavailable):
 		slog.WarnContext(ctx, "Identity service is unavailable", "error", err)
-		e := Fault(
-			http.StatusServiceUnavailable,
-			"",
-			"The identity service cannot be reached. Try again later.",
-		)
+		e := Fault(http.StatusServiceUnavailable, "",
+			"The identity service cannot be reached. Try again later.")
 		if e.RetryAfter = retryAfter; identity.RetryAfter(err) > 0 {
 			e.RetryAfter = int(math.Ceil(identity.RetryAfter(err).Seconds()))
 		}
@@ -101,12 +98,8 @@ func statusOf(r *http.Request, repeatable bool, err error) *Error {
 		return Fault(http.StatusConflict, "", "%s", err)
 	default:
 		slog.ErrorContext(ctx, "Request failed", "error", err)
-		return Fault(
-			http.StatusInternalServerError,
-			"",
-			"The server failed to perform the requested operation (%s).",
-			RequestID(ctx),
-		)
+		return Fault(http.StatusInternalServerError, "",
+			"The server failed to perform the requested operation (%s).", RequestID(ctx))
 	}
 }
 

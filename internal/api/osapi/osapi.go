@@ -280,14 +280,8 @@ func checkQuery(r *http.Request) error {
 			count += strings.Count(v, ",")
 		}
 		if count > maxQueryValues {
-			return Fault(
-				http.StatusBadRequest,
-				"",
-				"Invalid query string: '%s' has %d values, more than %d.",
-				name,
-				count,
-				maxQueryValues,
-			)
+			return Fault(http.StatusBadRequest, "",
+				"Invalid query string: '%s' has %d values, more than %d.", name, count, maxQueryValues)
 		}
 		for _, v := range append(values, name) {
 			if !ValidText(v) {

@@ -60,14 +60,8 @@ func StreamList(
 			}
 			l.page.Reset()
 			if last, err = l.encodePage(next(ctx)); err != nil {
-				slog.WarnContext(
-					ctx,
-					"a list could not be read to its end; the connection is broken",
-					"list",
-					name,
-					"error",
-					err,
-				)
+				slog.WarnContext(ctx, "a list could not be read to its end; the connection is broken",
+					"list", name, "error", err)
 				BreakConnection(w)
 				return
 			}

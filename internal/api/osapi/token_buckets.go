@@ -58,10 +58,7 @@ func (b *tokenBuckets) forgetIdle(perSecond float64, burst int, now time.Time) {
 // tooFast returns a 429 with the time to wait until the next token.
 func tooFast(who string, perSecond float64, wait time.Duration) *Error {
 	return Fault(
-		http.StatusTooManyRequests,
-		"",
-		"%s more than %g requests per second. Try again later.",
-		who,
-		perSecond,
+		http.StatusTooManyRequests, "", "%s more than %g requests per second. Try again later.",
+		who, perSecond,
 	).RetryIn(int(math.Ceil(wait.Seconds())))
 }

@@ -149,11 +149,8 @@ func (h *handler) putAllocations(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	if err := h.store.PutAllocations(c.Context(), h.consumerWrite(c.v, consumer, in, c.raw)); err != nil {
-		return 0, nil, prefixMessage(
-			err,
-			"Unable to allocate inventory for consumer "+consumer+": ",
-			inventory.UnknownClass,
-		)
+		return 0, nil, prefixMessage(err,
+			"Unable to allocate inventory for consumer "+consumer+": ", inventory.UnknownClass)
 	}
 	return http.StatusNoContent, nil, nil
 }

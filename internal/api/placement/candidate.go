@@ -42,11 +42,8 @@ func (h *handler) listCandidates(c *call) (int, any, error) {
 	query.Limits = h.candidates.searchBounds(query.Limits.Candidates)
 	found, err := h.store.Candidates(c.Context(), query)
 	if err != nil {
-		return 0, nil, prefixMessage(
-			err,
-			"Invalid resource class in resources parameter: ",
-			inventory.UnknownClass,
-		)
+		return 0, nil, prefixMessage(err,
+			"Invalid resource class in resources parameter: ", inventory.UnknownClass)
 	}
 	c.setLastModified(time.Time{})
 	return http.StatusOK, c.candidates(found), nil

@@ -171,11 +171,8 @@ func (c *call) readGlobalParameters(values url.Values) (q inventory.CandidateQue
 		}
 	}
 	if roots := values["root_required"]; len(roots) > 1 {
-		return q, osapi.Fault(
-			http.StatusBadRequest,
-			queryDuplicateKey,
-			"Query parameter 'root_required' may be specified only once.",
-		)
+		return q, osapi.Fault(http.StatusBadRequest, queryDuplicateKey,
+			"Query parameter 'root_required' may be specified only once.")
 	} else if len(roots) == 1 {
 		if q.RootTraits, err = parseTraits(roots[0], true, false); err != nil {
 			return q, err
@@ -327,11 +324,8 @@ func checkSubtrees(q inventory.CandidateQuery) error {
 	}
 	switch {
 	case !some:
-		return osapi.Fault(
-			http.StatusBadRequest,
-			queryMissingValue,
-			"There must be at least one resources or resources[$S] parameter.",
-		)
+		return osapi.Fault(http.StatusBadRequest, queryMissingValue,
+			"There must be at least one resources or resources[$S] parameter.")
 	case len(empty) > 0:
 		return osapi.Fault(
 			http.StatusBadRequest,
@@ -341,12 +335,8 @@ func checkSubtrees(q inventory.CandidateQuery) error {
 			repr(empty),
 		)
 	case len(unknown) > 0:
-		return osapi.Fault(
-			http.StatusBadRequest,
-			queryBadValue,
-			"Real suffixes should be specified in `same_subtree`: %s",
-			repr(unknown),
-		)
+		return osapi.Fault(http.StatusBadRequest, queryBadValue,
+			"Real suffixes should be specified in `same_subtree`: %s", repr(unknown))
 	}
 	return nil
 }

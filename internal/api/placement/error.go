@@ -129,11 +129,8 @@ func fail(w http.ResponseWriter, r *http.Request, e *osapi.Error) {
 	}
 	switch {
 	case accepts(r, "application", "json"):
-		osapi.WriteJSON(
-			w,
-			e.Status,
-			map[string]any{"errors": []any{errorObject(r, e, title, explanation, message)}},
-		)
+		osapi.WriteJSON(w, e.Status,
+			map[string]any{"errors": []any{errorObject(r, e, title, explanation, message)}})
 	case accepts(r, "text", "html"):
 		w.Header().Set("Content-Type", "text/html; charset=UTF-8")
 		osapi.WriteJSON(w, e.Status, fmt.Appendf(
@@ -148,11 +145,8 @@ func fail(w http.ResponseWriter, r *http.Request, e *osapi.Error) {
 		))
 	default:
 		w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
-		osapi.WriteJSON(
-			w,
-			e.Status,
-			fmt.Appendf(nil, "%d %s\n\n%s\n\n%s", e.Status, title, explanation, message),
-		)
+		osapi.WriteJSON(w, e.Status,
+			fmt.Appendf(nil, "%d %s\n\n%s\n\n%s", e.Status, title, explanation, message))
 	}
 }
 

@@ -97,11 +97,7 @@ func (c *call) checkInventory(operation, class string, i inventory.Inventory) er
 		return fault(
 			http.StatusBadRequest,
 			"Unable to %s inventory for resource provider %s: Invalid inventory for '%s' on resource provider '%s'. %s",
-			operation,
-			provider,
-			class,
-			provider,
-			why,
+			operation, provider, class, provider, why,
 		)
 	}
 	return nil
@@ -147,11 +143,8 @@ func (h *handler) createInventory(c *call) (int, any, error) {
 	}
 	s, err := h.store.CreateInventory(c.Context(), provider, class, i)
 	if err != nil {
-		err = prefixMessage(
-			err,
-			"Unable to create inventory for resource provider "+provider+": ",
-			inventory.UnknownClass,
-		)
+		err = prefixMessage(err,
+			"Unable to create inventory for resource provider "+provider+": ", inventory.UnknownClass)
 		return 0, nil, notFound(err, noProvider, provider)
 	}
 	c.setLocation("/resource_providers/" + provider + "/inventories/" + class)

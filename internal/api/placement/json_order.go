@@ -95,10 +95,7 @@ func allocationOrder(allocations json.RawMessage) (order []inventory.InventoryKe
 	for _, share := range list {
 		var provider string
 		// the schema has checked the type
-		_ = json.Unmarshal(
-			memberOf(memberOf(share, "resource_provider"), "uuid"),
-			&provider,
-		)
+		_ = json.Unmarshal(memberOf(memberOf(share, "resource_provider"), "uuid"), &provider)
 		add(provider, share)
 	}
 	return order

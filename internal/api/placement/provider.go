@@ -159,11 +159,8 @@ func (h *handler) updateProvider(c *call) (int, any, error) {
 
 func (h *handler) deleteProvider(c *call) (int, any, error) {
 	if err := h.store.DeleteProvider(c.Context(), c.PathValue("uuid")); err != nil {
-		return 0, nil, notFound(
-			err,
-			"No resource provider with uuid %s found for delete",
-			c.PathValue("uuid"),
-		)
+		return 0, nil, notFound(err,
+			"No resource provider with uuid %s found for delete", c.PathValue("uuid"))
 	}
 	return http.StatusNoContent, nil, nil
 }

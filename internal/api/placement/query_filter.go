@@ -44,11 +44,8 @@ func parseResources(value string) (map[string]int64, error) {
 		amount, ok := parseAmount(number)
 		switch {
 		case !ok:
-			return nil, badQuery(
-				"Requested resource %s expected positive integer amount. Got: %s.",
-				class,
-				number,
-			)
+			return nil, badQuery("Requested resource %s expected positive integer amount. Got: %s.",
+				class, number)
 		case amount < 1:
 			return nil, badQuery("Requested resource %s requires amount >= 1. Got: %s.", class, number)
 		}

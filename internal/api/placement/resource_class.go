@@ -59,11 +59,8 @@ func (h *handler) createClass(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	if !created {
-		return 0, nil, inventory.Faultf(
-			inventory.Conflict,
-			"Conflicting resource class already exists: %s",
-			name,
-		)
+		return 0, nil, inventory.Faultf(inventory.Conflict,
+			"Conflicting resource class already exists: %s", name)
 	}
 	c.setLocation("/resource_classes/" + name)
 	return http.StatusCreated, nil, nil

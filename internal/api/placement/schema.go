@@ -106,12 +106,8 @@ func (s *schema) checkObject(object map[string]any) *mismatch {
 		return mismatchf("minProperties", "%s does not have enough properties", repr(object))
 	}
 	if s.each != nil && len(object) > maxElements {
-		return mismatchf(
-			"maxProperties",
-			"an object with %d properties, more than %d.",
-			len(object),
-			maxElements,
-		)
+		return mismatchf("maxProperties", "an object with %d properties, more than %d.",
+			len(object), maxElements)
 	}
 	if m := s.unexpected(object); m != nil {
 		return m
@@ -154,31 +150,17 @@ func (s *schema) unexpected(object map[string]any) *mismatch {
 	case len(names) == 0:
 		return nil
 	case s.keys != nil && len(names) == 1:
-		return mismatchf(
-			"additionalProperties",
-			"%s does not match any of the regexes: %s",
-			list,
-			repr(s.keys.String()),
-		)
+		return mismatchf("additionalProperties", "%s does not match any of the regexes: %s",
+			list, repr(s.keys.String()))
 	case s.keys != nil:
-		return mismatchf(
-			"additionalProperties",
-			"%s do not match any of the regexes: %s",
-			list,
-			repr(s.keys.String()),
-		)
+		return mismatchf("additionalProperties", "%s do not match any of the regexes: %s",
+			list, repr(s.keys.String()))
 	case len(names) == 1:
-		return mismatchf(
-			"additionalProperties",
-			"Additional properties are not allowed (%s was unexpected)",
-			list,
-		)
+		return mismatchf("additionalProperties",
+			"Additional properties are not allowed (%s was unexpected)", list)
 	default:
-		return mismatchf(
-			"additionalProperties",
-			"Additional properties are not allowed (%s were unexpected)",
-			list,
-		)
+		return mismatchf("additionalProperties",
+			"Additional properties are not allowed (%s were unexpected)", list)
 	}
 }
 

@@ -32,21 +32,13 @@ func negotiate(r *http.Request) (int, error) {
 	}
 	parts := versionForm.FindStringSubmatch(requested)
 	if parts == nil {
-		return 0, osapi.Fault(
-			http.StatusBadRequest,
-			"",
-			"Invalid microversion: invalid version string: %s",
-			requested,
-		)
+		return 0, osapi.Fault(http.StatusBadRequest, "",
+			"Invalid microversion: invalid version string: %s", requested)
 	}
 	minor, err := strconv.Atoi(parts[2])
 	if parts[1] != "1" || err != nil || minor > newest {
-		return 0, osapi.Fault(
-			http.StatusNotAcceptable,
-			unacceptableVersion,
-			"Unacceptable version header: %s",
-			requested,
-		)
+		return 0, osapi.Fault(http.StatusNotAcceptable, unacceptableVersion,
+			"Unacceptable version header: %s", requested)
 	}
 	return minor, nil
 }

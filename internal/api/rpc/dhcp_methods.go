@@ -61,14 +61,8 @@ type networkInfoArgs struct {
 // getNetworkInfo returns one network. If the network does not exist, getNetworkInfo returns null.
 func (h *handlers) getNetworkInfo(ctx context.Context, a networkInfoArgs) (any, error) {
 	byID := []db.Condition{{Field: "id", In: []string{parseUUID(a.Network).String()}}}
-	found, err := requireReadable(
-		ctx,
-		h.sender,
-		h.Store.Networks,
-		networkID,
-		byID,
-		networkstore.ServedByDHCPOf,
-	)
+	found, err := requireReadable(ctx, h.sender, h.Store.Networks, networkID, byID,
+		networkstore.ServedByDHCPOf)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -287,12 +281,8 @@ func (h *handlers) updateDHCPPort(ctx context.Context, a dhcpPortArgs) (any, err
 	case before.DeviceOwner != network.DeviceOwnerDHCP,
 		h.sender != nil && before.Host != "" && before.Host != host && before.DeviceID != reservedDeviceID,
 		c.DeviceID != nil && before.DeviceID != *c.DeviceID && before.DeviceID != reservedDeviceID:
-		return nil, oslomsg.NewFailure(
-			"neutron.common.exceptions",
-			"DhcpPortInUse",
-			"Port %s is already acquired by another DHCP agent",
-			before.ID,
-		)
+		return nil, oslomsg.NewFailure("neutron.common.exceptions", "DhcpPortInUse",
+			"Port %s is already acquired by another DHCP agent", before.ID)
 	}
 	after, err := h.Store.UpdatePort(ctx, before.ID, c, nil)
 	if isOutdated(err) {
@@ -325,12 +315,8 @@ func (h *handlers) releaseDHCPPort(ctx context.Context, a releaseArgs) (any, err
 	}
 	for _, p := range ports {
 		if h.sender != nil && p.Host != h.sender.Host {
-			return nil, h.sender.refuse(
-				ctx,
-				refusedOwner,
-				"release_dhcp_port names the port %s, which belongs to another host",
-				p.ID,
-			)
+			return nil, h.sender.refuse(ctx, refusedOwner,
+				"release_dhcp_port names the port %s, which belongs to another host", p.ID)
 		}
 		if err := h.Store.DeletePort(ctx, p.ID, nil); err != nil && !errors.Is(err, db.ErrNotFound) {
 			return nil, err

@@ -31,11 +31,8 @@ func failureOf(err error) (*oslomsg.Failure, oslomsg.Repetition) {
 	case errors.Is(err, db.ErrConflict):
 		return oslomsg.NewFailure(neutronExceptions, "Conflict", "%s", err), oslomsg.NoRepetition
 	}
-	unavailable := oslomsg.NewFailure(
-		neutronExceptions,
-		"ServiceUnavailable",
-		"berth cannot answer at the moment.",
-	)
+	unavailable := oslomsg.NewFailure(neutronExceptions, "ServiceUnavailable",
+		"berth cannot answer at the moment.")
 	if errors.Is(err, db.ErrUnavailable) {
 		return unavailable, oslomsg.UntilSuccess
 	}

@@ -37,11 +37,8 @@ const maxName = oslomsg.MaxName
 func checkNames(texts ...string) error {
 	for _, text := range texts {
 		if len(text) > maxName || !network.IsSingleLine(text) {
-			return oslomsg.NewTypeError(
-				"%q is longer than %d bytes or contains a control character",
-				oslomsg.Excerpt(text),
-				maxName,
-			)
+			return oslomsg.NewTypeError("%q is longer than %d bytes or contains a control character",
+				oslomsg.Excerpt(text), maxName)
 		}
 	}
 	return nil

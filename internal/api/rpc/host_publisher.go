@@ -64,16 +64,8 @@ func (p *hostPublisher) miss(ctx context.Context, err error) {
 	if p.missingSince.IsZero() {
 		p.missingSince = time.Now()
 		p.pause = nextPause(p.pause, time.Since(p.reconnectedAt))
-		slog.WarnContext(
-			ctx,
-			"virtual host of agents is unreachable: its agents get no notifications",
-			"virtual_host",
-			p.Name,
-			"host",
-			p.Host,
-			"error",
-			err,
-		)
+		slog.WarnContext(ctx, "virtual host of agents is unreachable: its agents get no notifications",
+			"virtual_host", p.Name, "host", p.Host, "error", err)
 	}
 }
 
@@ -199,12 +191,8 @@ func (p *Publisher) keepHostsConnected(ctx context.Context) {
 			return
 		}
 		if err := p.replay(ctx, lostAt); err != nil {
-			slog.WarnContext(
-				ctx,
-				"notifications that agents may have missed cannot be replayed yet",
-				"error",
-				err,
-			)
+			slog.WarnContext(ctx, "notifications that agents may have missed cannot be replayed yet",
+				"error", err)
 			return
 		}
 		due, again = again, time.Time{}

@@ -286,11 +286,8 @@ func (h *handlers) tunnelSync(ctx context.Context, a tunnelArgs) (any, error) {
 			oslomsg.Excerpt(a.Type),
 		)
 	}
-	endpoints, err := h.Store.SyncTunnel(
-		ctx,
-		network.TunnelEndpoint{Type: a.Type, Host: h.sender.host(a.Host), IP: ip},
-		h.sender != nil,
-	)
+	endpoints, err := h.Store.SyncTunnel(ctx,
+		network.TunnelEndpoint{Type: a.Type, Host: h.sender.host(a.Host), IP: ip}, h.sender != nil)
 	if h.sender != nil && errors.Is(err, db.ErrConflict) {
 		return nil, h.sender.refuse(ctx, refusedOwner, "tunnel_sync: %s", err)
 	}

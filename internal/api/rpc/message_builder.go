@@ -68,23 +68,15 @@ func (b *messageBuilder) addL2(subject, method, version string, args object) {
 // addMemberUpdate adds a message that tells L2 agents that the members of security groups changed.
 func (b *messageBuilder) addMemberUpdate(groups []uuid.UUID) {
 	if len(groups) > 0 {
-		b.addL2(
-			"security_group-update",
-			"security_groups_member_updated",
-			"1.1",
-			object{"security_groups": groups},
-		)
+		b.addL2("security_group-update", "security_groups_member_updated", "1.1",
+			object{"security_groups": groups})
 	}
 }
 
 // addRuleUpdate adds a message that tells L2 agents that the rules of a security group changed.
 func (b *messageBuilder) addRuleUpdate(group uuid.UUID) {
-	b.addL2(
-		"security_group-update",
-		"security_groups_rule_updated",
-		"1.1",
-		object{"security_groups": []uuid.UUID{group}},
-	)
+	b.addL2("security_group-update", "security_groups_rule_updated", "1.1",
+		object{"security_groups": []uuid.UUID{group}})
 }
 
 // addPush adds push messages with a versioned object: one message for each version of the object that agents
@@ -95,14 +87,8 @@ func (b *messageBuilder) addPush(
 	encode func(version string) object,
 ) {
 	for _, v := range versions {
-		b.add(
-			b.to,
-			"neutron-vo-"+objectType+"-"+v,
-			true,
-			"push",
-			pushVersion,
-			object{"resource_list": []object{encode(v)}, "event_type": event},
-		)
+		b.add(b.to, "neutron-vo-"+objectType+"-"+v, true, "push", pushVersion,
+			object{"resource_list": []object{encode(v)}, "event_type": event})
 	}
 }
 
@@ -136,9 +122,7 @@ func (h *handlers) buildMessages(
 		err = h.buildAgentMessages(ctx, b, n)
 	case n.Event == network.EventDeleted:
 		b.addPush(
-			objectType,
-			"deleted",
-			versions[objectType],
+			objectType, "deleted", versions[objectType],
 			func(v string) object { return attribute.Versioned(objectType, v, object{"id": n.ResourceID}) },
 		)
 		err = b.addDeleted(n, dhcpHosts)
@@ -173,22 +157,14 @@ func (h *handlers) buildAgentMessages(
 	case network.ResourceTunnel:
 		return h.buildTunnelMessage(ctx, b, endpoint)
 	case network.ResourceDHCPAgent:
-		b.addDHCP(
-			hosting.Host,
-			"agent_updated",
-			priorityNetworkCreate,
-			object{"admin_state_up": hosting.AdminUp},
-		)
+		b.addDHCP(hosting.Host, "agent_updated", priorityNetworkCreate,
+			object{"admin_state_up": hosting.AdminUp})
 		return nil
 	}
 	hosted, err := h.Store.DHCPAgentHosts(ctx, hosting.Host, n.Network)
 	if hosted {
-		b.addDHCP(
-			hosting.Host,
-			"network_create_end",
-			priorityNetworkCreate,
-			object{"network": object{"id": n.Network}},
-		)
+		b.addDHCP(hosting.Host, "network_create_end", priorityNetworkCreate,
+			object{"network": object{"id": n.Network}})
 	} else {
 		b.addDHCP(hosting.Host, "network_delete_end", priorityNetworkDelete, object{"network_id": n.Network})
 	}
@@ -238,12 +214,8 @@ func (b *messageBuilder) addDeleted(n network.AgentNotification, dhcpHosts []str
 	for _, host := range dhcpHosts {
 		switch n.Resource {
 		case network.ResourceSubnet:
-			b.addDHCP(
-				host,
-				"subnet_delete_end",
-				prioritySubnetDelete,
-				object{"subnet_id": n.ResourceID, "network_id": n.Network},
-			)
+			b.addDHCP(host, "subnet_delete_end", prioritySubnetDelete,
+				object{"subnet_id": n.ResourceID, "network_id": n.Network})
 		case network.ResourcePort:
 			b.addDHCP(
 				host,
@@ -281,19 +253,11 @@ func (h *handlers) buildPortMessages(
 	}
 	wiring := hostsOf(port)
 	b.to = exceptHosts(wiring...)
-	b.addPush(
-		typePort,
-		"updated",
-		versions,
-		func(v string) object { return attribute.PortVersioned(reducedPort(port), net, v) },
-	)
+	b.addPush(typePort, "updated", versions,
+		func(v string) object { return attribute.PortVersioned(reducedPort(port), net, v) })
 	b.to = onlyHosts(wiring...)
-	b.addPush(
-		typePort,
-		"updated",
-		versions,
-		func(v string) object { return attribute.PortVersioned(port, net, v) },
-	)
+	b.addPush(typePort, "updated", versions,
+		func(v string) object { return attribute.PortVersioned(port, net, v) })
 	b.to = onlyHosts(append(wiring, change.PreviousHost)...) // the previous host must disconnect the port
 	b.addL2(
 		"port-update",
@@ -307,12 +271,8 @@ func (h *handlers) buildPortMessages(
 		},
 	)
 	if change.PreviousHost != "" && change.PreviousHost != port.Host && port.Host != "" {
-		b.addL2(
-			"binding-deactivate",
-			"binding_deactivate",
-			"1.5",
-			object{"port_id": port.ID, "host": change.PreviousHost, "network_id": port.Network},
-		)
+		b.addL2("binding-deactivate", "binding_deactivate", "1.5",
+			object{"port_id": port.ID, "host": change.PreviousHost, "network_id": port.Network})
 		b.addL2("binding-activate", "binding_activate", "1.5", object{"port_id": port.ID, "host": port.Host})
 	}
 	b.to = everyone
@@ -362,12 +322,8 @@ func (h *handlers) buildObjectMessages(
 		return err
 	}
 	data := found.(object)["versioned_object.data"].(object)
-	b.addPush(
-		objectType,
-		"updated",
-		versions,
-		func(v string) object { return attribute.Versioned(objectType, v, data) },
-	)
+	b.addPush(objectType, "updated", versions,
+		func(v string) object { return attribute.Versioned(objectType, v, data) })
 	switch n.Resource {
 	case network.ResourceSecurityGroupRule:
 		b.addRuleUpdate(data["security_group_id"].(uuid.UUID))

@@ -63,12 +63,8 @@ type pullArgs struct {
 func (h *handlers) bulkPull(ctx context.Context, a pullArgs) (any, error) {
 	fieldOf, ok := objectFilters[a.Type]
 	if !ok && !emptyTypes[a.Type] {
-		return nil, oslomsg.NewFailure(
-			"neutron.api.rpc.callbacks.exceptions",
-			"CallbackNotFound",
-			"Callback for %s not found",
-			oslomsg.Excerpt(a.Type),
-		)
+		return nil, oslomsg.NewFailure("neutron.api.rpc.callbacks.exceptions",
+			"CallbackNotFound", "Callback for %s not found", oslomsg.Excerpt(a.Type))
 	}
 	if !ok {
 		return []object{}, nil
@@ -102,12 +98,7 @@ func (h *handlers) bulkPull(ctx context.Context, a pullArgs) (any, error) {
 		), err
 	case typeSecurityGroup:
 		found, err := requireReadable(
-			ctx,
-			h.sender,
-			h.Store.SecurityGroups,
-			groupID,
-			where,
-			networkstore.OnHost,
+			ctx, h.sender, h.Store.SecurityGroups, groupID, where, networkstore.OnHost,
 			networkstore.RemoteGroupsOf,
 		)
 		return versionedObjects(
@@ -115,14 +106,8 @@ func (h *handlers) bulkPull(ctx context.Context, a pullArgs) (any, error) {
 			func(g network.SecurityGroup) object { return securityGroupObject(g, a.Version) },
 		), err
 	default:
-		found, err := requireReadable(
-			ctx,
-			h.sender,
-			h.Store.SecurityRules,
-			ruleID,
-			where,
-			networkstore.OnHost,
-		)
+		found, err := requireReadable(ctx, h.sender,
+			h.Store.SecurityRules, ruleID, where, networkstore.OnHost)
 		return versionedObjects(
 			found,
 			func(r network.SecurityRule) object { return securityGroupRuleObject(r, a.Version) },

@@ -22,11 +22,7 @@ func securityGroupObject(g network.SecurityGroup, version string) object {
 		typeSecurityGroup,
 		version,
 		withStandardAttributes(
-			data,
-			g.Description,
-			g.Revision,
-			formatTime(g.CreatedAt),
-			formatTime(g.UpdatedAt),
+			data, g.Description, g.Revision, formatTime(g.CreatedAt), formatTime(g.UpdatedAt),
 		),
 	)
 }
@@ -57,11 +53,7 @@ func securityGroupRuleObject(r network.SecurityRule, version string) object {
 		typeSecurityGroupRule,
 		version,
 		withStandardAttributes(
-			data,
-			r.Description,
-			r.Revision,
-			formatTime(r.CreatedAt),
-			formatTime(r.UpdatedAt),
+			data, r.Description, r.Revision, formatTime(r.CreatedAt), formatTime(r.UpdatedAt),
 		),
 	)
 }

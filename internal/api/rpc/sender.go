@@ -47,13 +47,8 @@ func (s *sender) recordRefusal(ctx context.Context, reason, message string) {
 func (s *sender) refuse(ctx context.Context, reason, format string, args ...any) error {
 	message := fmt.Sprintf(format, args...)
 	s.recordRefusal(ctx, reason, message)
-	return oslomsg.NewFailure(
-		neutronExceptions,
-		"NotAuthorized",
-		"The agents of the host %s may not do this: %s",
-		s.Host,
-		message,
-	)
+	return oslomsg.NewFailure(neutronExceptions, "NotAuthorized",
+		"The agents of the host %s may not do this: %s", s.Host, message)
 }
 
 // senderArgs are the arguments in which an agent names itself.
@@ -98,13 +93,8 @@ func (s *sender) check(ctx context.Context, method string, a senderArgs) error {
 		}
 	}
 	if state.Type != "" && len(s.AgentTypes) > 0 && !slices.Contains(s.AgentTypes, state.Type) {
-		return s.refuse(
-			ctx,
-			refusedAgentType,
-			"%s names the agent type %s",
-			method,
-			oslomsg.Excerpt(state.Type),
-		)
+		return s.refuse(ctx, refusedAgentType,
+			"%s names the agent type %s", method, oslomsg.Excerpt(state.Type))
 	}
 	return nil
 }

@@ -26,11 +26,7 @@ func requireReadable[T any](
 ) ([]T, error) {
 	if s != nil && !slices.ContainsFunc(where, func(c db.Condition) bool { return idFields[c.Field] }) {
 		// without reading all objects of the cloud
-		return nil, s.refuse(
-			ctx,
-			refusedRead,
-			"the query names no IDs of objects",
-		)
+		return nil, s.refuse(ctx, refusedRead, "the query names no IDs of objects")
 	}
 	all, err := list(ctx, db.Listing{Where: where})
 	if err != nil || s == nil || len(all) == 0 {
@@ -142,10 +138,7 @@ func (h *handlers) requireDHCPService(ctx context.Context, id uuid.UUID) error {
 	if err != nil || slices.Contains(hosts, h.sender.Host) {
 		return err
 	}
-	h.sender.recordRefusal(
-		ctx,
-		refusedOwner,
-		"the DHCP agent of this host does not serve the network "+id.String(),
-	)
+	h.sender.recordRefusal(ctx, refusedOwner,
+		"the DHCP agent of this host does not serve the network "+id.String())
 	return network.NotFound(network.NetworkNotFound, "Network", id)
 }

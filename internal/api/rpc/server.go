@@ -103,11 +103,8 @@ func (s *Server) Run(ctx context.Context) {
 	if !s.options.Identities {
 		running.Go(func() { s.main.Run(ctx) })
 	}
-	pollVirtualHosts(
-		ctx,
-		s.options,
-		func(registered []agentstore.VirtualHost) { s.follow(ctx, &running, registered) },
-	)
+	pollVirtualHosts(ctx, s.options,
+		func(registered []agentstore.VirtualHost) { s.follow(ctx, &running, registered) })
 }
 
 // follow starts a server for each registered virtual host that has none, and stops the servers for removed

@@ -40,14 +40,8 @@ func registeredVirtualHosts(ctx context.Context, o Options) ([]agentstore.Virtua
 	return slices.DeleteFunc(all, func(v agentstore.VirtualHost) bool {
 		shared := o.broker().HasVirtualHost(v.Name)
 		if shared {
-			slog.WarnContext(
-				ctx,
-				"registered virtual host ignored: BERTH_RABBITMQ_URL names it",
-				"virtual_host",
-				v.Name,
-				"host",
-				v.Host,
-			)
+			slog.WarnContext(ctx, "registered virtual host ignored: BERTH_RABBITMQ_URL names it",
+				"virtual_host", v.Name, "host", v.Host)
 		}
 		return shared
 	}), err

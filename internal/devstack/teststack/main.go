@@ -68,11 +68,8 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer temporal.Close()
-	fmt.Fprintf(
-		os.Stderr,
-		"teststack: PostgreSQL and Temporal are ready after %.1f s\n",
-		time.Since(begin).Seconds(),
-	)
+	fmt.Fprintf(os.Stderr, "teststack: PostgreSQL and Temporal are ready after %.1f s\n",
+		time.Since(begin).Seconds())
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(),

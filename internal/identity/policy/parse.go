@@ -63,12 +63,8 @@ func (p *parser) accept(word string) bool {
 
 func (p *parser) either(depth int) (Check, error) {
 	return joined(p, "or", func() (Check, error) {
-		return joined(
-			p,
-			"and",
-			func() (Check, error) { return p.one(depth) },
-			func(parts []Check) Check { return all(parts) },
-		)
+		return joined(p, "and", func() (Check, error) { return p.one(depth) },
+			func(parts []Check) Check { return all(parts) })
 	}, func(parts []Check) Check { return oneOf(parts) })
 }
 
@@ -151,9 +147,7 @@ func condition(text string) (Check, error) {
 	}
 	return nil, fmt.Errorf(
 		"%q refers to the unknown kind %q; the kinds are rule, role, field, literals in quotes and %s",
-		text,
-		kind,
-		strings.Join(slices.Sorted(maps.Keys(claims)), ", "),
+		text, kind, strings.Join(slices.Sorted(maps.Keys(claims)), ", "),
 	)
 }
 

@@ -32,13 +32,8 @@ func (c *cloud) createProjects() error {
 		if err := c.call("POST", c.keystone+"/v3/users", object{"user": object{"name": name, "password": password}}, &user); err != nil {
 			return err
 		}
-		role := fmt.Sprintf(
-			"%s/v3/projects/%s/users/%s/roles/%s",
-			c.keystone,
-			project.Project.ID,
-			user.User.ID,
-			found.Roles[0].ID,
-		)
+		role := fmt.Sprintf("%s/v3/projects/%s/users/%s/roles/%s",
+			c.keystone, project.Project.ID, user.User.ID, found.Roles[0].ID)
 		if err := c.call("PUT", role, nil, nil); err != nil {
 			return err
 		}
@@ -92,11 +87,7 @@ func (c *cloud) cloudsYAML() string {
 	} {
 		text += fmt.Sprintf(
 			"  %s:\n    region_name: RegionOne\n    has_compute: false\n    auth: {auth_url: %s/v3, username: %s, password: %s, user_domain_id: default, %s}\n",
-			one.cloud,
-			c.keystone,
-			one.user,
-			password,
-			one.scope,
+			one.cloud, c.keystone, one.user, password, one.scope,
 		)
 	}
 	return text

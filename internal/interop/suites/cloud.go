@@ -189,10 +189,7 @@ func (c *cloud) startBerth() error {
 	return errors.Join(
 		c.registerService("network", c.proxy+"/networking"),
 		c.registerService("compute", c.proxy+"/compute"),
-		c.registerService(
-			"placement",
-			c.proxy+"/placement",
-		),
+		c.registerService("placement", c.proxy+"/placement"),
 		c.registerService("reservation", c.proxy+"/reservation/v1"),
 		c.call("POST", c.berth+"/placement/resource_providers", object{"name": "cmp-1"}, nil),
 	)

@@ -54,10 +54,8 @@ func (c *cloud) startKeystone() error {
 	}
 	server := exec.Command(string(c.pythons["suites"]), "-c", keystoneServer)
 	server.Env = append(
-		os.Environ(),
-		"OS_KEYSTONE_CONFIG_DIR="+dir,
-		"OS_KEYSTONE_CONFIG_FILES=keystone.conf",
-		fmt.Sprintf("PORT=%d", port),
+		os.Environ(), "OS_KEYSTONE_CONFIG_DIR="+dir,
+		"OS_KEYSTONE_CONFIG_FILES=keystone.conf", fmt.Sprintf("PORT=%d", port),
 	)
 	if err := c.startServer("keystone", server); err != nil {
 		return err

@@ -28,9 +28,7 @@ func (r testRun) command(program string, arguments ...string) *exec.Cmd {
 	// PATH begins with the folder bin, because the functional tests must run the program openstack of this
 	// folder.
 	cmd.Env = append(
-		cmd.Env,
-		"HOME="+r.cloud.dir,
-		"PATH="+filepath.Join(r.cloud.dir, "bin")+":"+os.Getenv("PATH"),
+		cmd.Env, "HOME="+r.cloud.dir, "PATH="+filepath.Join(r.cloud.dir, "bin")+":"+os.Getenv("PATH"),
 		"OS_CLIENT_CONFIG_FILE="+filepath.Join(r.cloud.dir, "clouds.yaml"),
 	)
 	if r.env != nil {
@@ -65,11 +63,8 @@ func (r testRun) prepare() error {
 	if folder == r.cloud.dir {
 		top = filepath.Join(folder, r.folder)
 	}
-	conf := fmt.Sprintf(
-		"[DEFAULT]\ntest_path=%s\ntop_dir=%s\ngroup_regex=([^\\.]+\\.)+\n",
-		filepath.Join(folder, r.folder),
-		top,
-	)
+	conf := fmt.Sprintf("[DEFAULT]\ntest_path=%s\ntop_dir=%s\ngroup_regex=([^\\.]+\\.)+\n",
+		filepath.Join(folder, r.folder), top)
 	if err := os.WriteFile(filepath.Join(dir, ".stestr.conf"), []byte(conf), 0o600); err != nil {
 		return err
 	}

@@ -60,11 +60,8 @@ func FilterBool(s string) (string, error) {
 func FilterInt(s string) (string, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		err = network.Faultf(
-			network.InvalidInput,
-			"Invalid input for operation: '%s' is not an integer.",
-			Excerpt(json.RawMessage(s)),
-		)
+		err = network.Faultf(network.InvalidInput,
+			"Invalid input for operation: '%s' is not an integer.", Excerpt(json.RawMessage(s)))
 	}
 	return strconv.FormatInt(n, 10), err
 }

@@ -67,11 +67,8 @@ var Booleans = map[string]bool{
 func Bool(raw json.RawMessage) (bool, error) {
 	v, ok := Booleans[strings.ToLower(strings.Trim(string(raw), `"`))]
 	if !ok {
-		return false, network.Faultf(
-			network.InvalidInput,
-			"Invalid input for operation: '%s' cannot be converted to boolean.",
-			Excerpt(raw),
-		)
+		return false, network.Faultf(network.InvalidInput,
+			"Invalid input for operation: '%s' cannot be converted to boolean.", Excerpt(raw))
 	}
 	return v, nil
 }
@@ -165,11 +162,8 @@ func CIDR(raw json.RawMessage) (netip.Prefix, error) {
 	}
 	p, err := netip.ParsePrefix(s)
 	if err != nil || p.Addr().Is4In6() || p.Bits() == 0 {
-		return netip.Prefix{}, network.Faultf(
-			network.InvalidInput,
-			"Invalid input for cidr. Reason: '%s' is not a valid IP subnet.",
-			Excerpt(raw),
-		)
+		return netip.Prefix{}, network.Faultf(network.InvalidInput,
+			"Invalid input for cidr. Reason: '%s' is not a valid IP subnet.", Excerpt(raw))
 	}
 	return p.Masked(), nil
 }

@@ -226,11 +226,8 @@ func PortView(p network.Port, visible func(name string) bool) map[string]any {
 
 // PortRPC returns the port as the dictionary that agents read.
 func PortRPC(p network.Port) map[string]any {
-	return view(
-		Ports,
-		p,
-		func(d Definition[port, portChange]) (string, func(port) any) { return d.Name, d.Views.RPC },
-	)
+	return view(Ports, p,
+		func(d Definition[port, portChange]) (string, func(port) any) { return d.Name, d.Views.RPC })
 }
 
 // PortController returns the representation of the port in OpenDaylight's northbound API.

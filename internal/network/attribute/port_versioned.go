@@ -82,11 +82,8 @@ func versionedFixedIPs(p port) any {
 func versionedAddressPairs(p port) any {
 	list := make([]object, len(p.AddressPairs))
 	for i, a := range p.AddressPairs {
-		list[i] = Versioned(
-			"AllowedAddressPair",
-			"1.0",
-			object{"port_id": p.ID, "mac_address": a.MAC, "ip_address": a.CIDR()},
-		)
+		list[i] = Versioned("AllowedAddressPair", "1.0",
+			object{"port_id": p.ID, "mac_address": a.MAC, "ip_address": a.CIDR()})
 	}
 	return list
 }

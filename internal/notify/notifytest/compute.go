@@ -226,9 +226,7 @@ func (n *compute) serveAggregateAction(a *Aggregate, c computeCall) (int, any) {
 				slices.Contains(other.Hosts, host.Host) {
 				return conflict(
 					"Cannot add host to aggregate %d. Reason: host %s is in availability zone %s.",
-					a.ID,
-					host.Host,
-					other.Zone,
+					a.ID, host.Host, other.Zone,
 				)
 			}
 		}
@@ -313,11 +311,8 @@ func (f *Flavor) serveAction(c computeCall) (int, any) {
 	switch {
 	case json.Unmarshal(c.body["addTenantAccess"], &access) == nil:
 		if slices.Contains(f.Access, access.Tenant) || f.Public {
-			return conflict(
-				"Flavor access already exists for flavor %s and project %s combination.",
-				f.ID,
-				access.Tenant,
-			)
+			return conflict("Flavor access already exists for flavor %s and project %s combination.",
+				f.ID, access.Tenant)
 		}
 		f.Access = append(f.Access, access.Tenant)
 	case json.Unmarshal(c.body["removeTenantAccess"], &access) == nil:

@@ -63,11 +63,8 @@ func (n *Nova) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		w.WriteHeader(http.StatusBadRequest)
 	case r.Method == http.MethodGet && r.URL.Path == "/":
-		writeJSON(
-			w,
-			http.StatusOK,
-			map[string]any{"version": map[string]any{"id": "v2.1", "status": "CURRENT"}},
-		)
+		writeJSON(w, http.StatusOK,
+			map[string]any{"version": map[string]any{"id": "v2.1", "status": "CURRENT"}})
 	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/os-server-external-events"):
 		n.serveEvents(w, r, raw)
 	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/os-hypervisors/detail"):

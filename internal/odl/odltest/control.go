@@ -135,11 +135,8 @@ func (c *Controller) addFaults(r *http.Request) reply {
 	}
 	for _, f := range faults {
 		if f.Status != 0 && (f.Status < 200 || f.Status > 599) {
-			return errorReply(
-				http.StatusBadRequest,
-				"invalid fault: status %d is not between 200 and 599",
-				f.Status,
-			)
+			return errorReply(http.StatusBadRequest,
+				"invalid fault: status %d is not between 200 and 599", f.Status)
 		}
 		switch f.Break {
 		case "", BreakReset, BreakHang, BreakCut:

@@ -202,12 +202,8 @@ func (c *Controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.serve(w, r, seen, c.apply)
 	case strings.HasPrefix(r.URL.Path, "/restconf/"):
 		seen.Type, seen.ID = parseRestconfPath(r.Method, r.URL.Path)
-		c.serve(
-			w,
-			r,
-			seen,
-			func(seen Request, body []byte) reply { return c.serveRestconf(seen, body, r.Host) },
-		)
+		c.serve(w, r, seen,
+			func(seen Request, body []byte) reply { return c.serveRestconf(seen, body, r.Host) })
 	case strings.HasPrefix(r.URL.Path, socketsPath):
 		c.serveStream(w, r)
 	default:

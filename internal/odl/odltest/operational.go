@@ -79,10 +79,8 @@ func (c *Controller) setStatus(port, status string) {
 		c.data.portStatuses[port] = status
 	}
 	c.sendEvent(
-		portsPath,
-		fmt.Sprintf("%s/neutron:port[neutron:uuid='%s']/neutron:status", portsPath, port),
-		operation,
-		status,
+		portsPath, fmt.Sprintf("%s/neutron:port[neutron:uuid='%s']/neutron:status", portsPath, port),
+		operation, status,
 	)
 }
 
@@ -196,10 +194,6 @@ func portStatus(id, status string) any { return map[string]string{"uuid": id, "s
 
 func hostPath(h HostConfig) string {
 	id, _ := json.Marshal(h.ID)
-	return fmt.Sprintf(
-		"%s/neutron:hostconfig[neutron:host-type='%s'][neutron:host-id='%s']",
-		hostsPath,
-		h.Type,
-		strings.Trim(string(id), `"`),
-	)
+	return fmt.Sprintf("%s/neutron:hostconfig[neutron:host-type='%s'][neutron:host-id='%s']",
+		hostsPath, h.Type, strings.Trim(string(id), `"`))
 }

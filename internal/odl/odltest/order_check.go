@@ -17,13 +17,8 @@ func (c *Controller) checkWriteOrder(r resource, id string, o map[string]any) {
 	}
 	if rec, ok := c.records[key(r.objectType, id)]; ok && revisionOf(o) != 0 &&
 		revisionOf(o) < rec.HighestRevision {
-		c.addViolation(
-			"%s %s was written with revision %d after revision %d",
-			r.objectType,
-			id,
-			revisionOf(o),
-			rec.HighestRevision,
-		)
+		c.addViolation("%s %s was written with revision %d after revision %d",
+			r.objectType, id, revisionOf(o), rec.HighestRevision)
 	}
 }
 

@@ -42,10 +42,9 @@ func (r *Process) Output() string {
 func StartDev(t *testing.T, settings ...string) *Process {
 	t.Helper()
 	return StartProgram(
-		t,
-		os.Args[0],
-		[]string{"--dev"},
-		append([]string{answersUnwatched}, append(settings, "BERTH_DEMO=off", mainVariable+"=yes")...)...)
+		t, os.Args[0], []string{"--dev"},
+		append([]string{answersUnwatched}, append(settings, "BERTH_DEMO=off", mainVariable+"=yes")...)...,
+	)
 }
 
 // answersUnwatched is a setting for tests on machines that may be so slow that the database seems to hang.

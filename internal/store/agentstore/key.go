@@ -36,12 +36,8 @@ func (s *Store) AddKey(ctx context.Context, host string, key ed25519.PublicKey) 
 	})
 	switch {
 	case errors.Is(err, db.ErrConflict):
-		return Credential{}, fmt.Errorf(
-			"%w: the key is already registered, or the host %s has %d keys",
-			err,
-			host,
-			maxKeys,
-		)
+		return Credential{}, fmt.Errorf("%w: the key is already registered, or the host %s has %d keys",
+			err, host, maxKeys)
 	case err != nil:
 		return Credential{}, fmt.Errorf("register a key of the host %s: %w", host, err)
 	}
@@ -57,13 +53,8 @@ func (s *Store) PublicKeys(ctx context.Context, hosts []string) (map[string][]ed
 		Host  string
 		Value []byte
 	}
-	all, err := db.QueryAll(
-		ctx,
-		s.db,
-		pgx.RowToStructByPos[row],
-		`select host, value from agent_credential where kind = 'key' and host = any($1)`,
-		hosts,
-	)
+	all, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[row],
+		`select host, value from agent_credential where kind = 'key' and host = any($1)`, hosts)
 	if err != nil {
 		return nil, fmt.Errorf("read the keys of agents: %w", err)
 	}

@@ -46,9 +46,7 @@ func (s *Store) AddVirtualHost(
 	if err != nil {
 		return VirtualHost{}, fmt.Errorf(
 			"%w: the host %s already has a virtual host, or the virtual host %s belongs to another host",
-			err,
-			host,
-			name,
+			err, host, name,
 		)
 	}
 	return v, nil

@@ -88,9 +88,7 @@ func (s *Store) tryFlush(ctx context.Context) {
 		s.denials.wake()
 		slog.WarnContext(
 			ctx,
-			"writing refused requests to the audit log failed; they are written later",
-			"error",
-			err,
+			"writing refused requests to the audit log failed; they are written later", "error", err,
 		)
 	}
 }

@@ -155,14 +155,8 @@ func (w *answerWatch) record(ctx context.Context, begun time.Time, answers bool)
 		}
 		w.hung = false
 	case !w.hung && w.answered.Before(begun):
-		slog.WarnContext(
-			ctx,
-			"the database hangs; operations fail until it answers",
-			"operations",
-			w.running.Len(),
-			"probe_timeout",
-			w.limits.ProbeTimeout,
-		)
+		slog.WarnContext(ctx, "the database hangs; operations fail until it answers",
+			"operations", w.running.Len(), "probe_timeout", w.limits.ProbeTimeout)
 		w.hung = true
 		for e := w.running.Front(); e != nil; e = e.Next() {
 			e.Value.(*operation).interrupt(errHung)

@@ -58,9 +58,7 @@ func BindAuthentication(ctx context.Context, url, mode string) error {
 		if found.Mode != mode {
 			return fmt.Errorf(
 				"%w: BERTH_AUTH=%s, but the database is for BERTH_AUTH=%s: set BERTH_AUTH=%[3]s, or change the database with `starter authentication set %[2]s` and restart all processes",
-				ErrOtherAuthentication,
-				mode,
-				found.Mode,
+				ErrOtherAuthentication, mode, found.Mode,
 			)
 		}
 		return nil

@@ -94,12 +94,8 @@ func dialer(timeout time.Duration) *net.Dialer {
 			}
 			var failed error
 			err := c.Control(func(fd uintptr) {
-				failed = unix.SetsockoptInt(
-					int(fd),
-					unix.IPPROTO_TCP,
-					unix.TCP_USER_TIMEOUT,
-					int(stallTimeout.Milliseconds()),
-				)
+				failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT,
+					int(stallTimeout.Milliseconds()))
 			})
 			if err != nil {
 				return err

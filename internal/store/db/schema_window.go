@@ -40,11 +40,8 @@ func Window() SchemaWindow {
 }
 
 func (w SchemaWindow) String() string {
-	return fmt.Sprintf(
-		"schema %d, or newer if the database supports programs of schema %d",
-		w.Minimum,
-		w.Newest,
-	)
+	return fmt.Sprintf("schema %d, or newer if the database supports programs of schema %d",
+		w.Minimum, w.Newest)
 }
 
 // Schema describes the schema of a database.
@@ -67,20 +64,13 @@ func (s Schema) check() error {
 	case s.OldestProgram > w.Newest:
 		return fmt.Errorf(
 			"%w: it has version %d, which supports programs of schema %d and later, but the newest schema of this program is %d; use a newer version of berth",
-			ErrSchemaTooNew,
-			s.Version,
-			s.OldestProgram,
-			w.Newest,
+			ErrSchemaTooNew, s.Version, s.OldestProgram, w.Newest,
 		)
 	case s.missing > 0:
 		versions, _ := programVersions()
 		return fmt.Errorf(
 			"%w: it has version %d, and this program works with version %d and later: it lacks %d of %d migrations; run `starter migrate` first",
-			ErrSchemaTooOld,
-			s.Version,
-			w.Minimum,
-			s.missing,
-			len(versions),
+			ErrSchemaTooOld, s.Version, w.Minimum, s.missing, len(versions),
 		)
 	}
 	return nil
@@ -93,10 +83,7 @@ func (s Schema) checkMigration() error {
 	if newest := Window().Newest; errors.Is(err, ErrSchemaTooOld) && s.Version > newest {
 		return fmt.Errorf(
 			"%w: it has version %d, but lacks %d migrations of this program, whose newest schema is %d; migrate with the version of berth that has made this schema",
-			ErrSchemaTooNew,
-			s.Version,
-			s.missing,
-			newest,
+			ErrSchemaTooNew, s.Version, s.missing, newest,
 		)
 	}
 	if errors.Is(err, ErrSchemaTooOld) {

@@ -32,12 +32,8 @@ func (sqlTracer) TraceQueryStart(
 	if !parent.IsRecording() {
 		return ctx
 	}
-	return startSQLSpan(
-		ctx,
-		parent,
-		firstWord(data.SQL),
-		attribute.String("db.query.text", shortSQL(data.SQL)),
-	)
+	return startSQLSpan(ctx, parent, firstWord(data.SQL),
+		attribute.String("db.query.text", shortSQL(data.SQL)))
 }
 
 // TraceQueryEnd implements pgx.QueryTracer.
@@ -55,12 +51,8 @@ func (sqlTracer) TraceBatchStart(
 	if !parent.IsRecording() {
 		return ctx
 	}
-	return startSQLSpan(
-		ctx,
-		parent,
-		"batch",
-		attribute.Int("db.operation.batch.size", len(data.Batch.QueuedQueries)),
-	)
+	return startSQLSpan(ctx, parent, "batch",
+		attribute.Int("db.operation.batch.size", len(data.Batch.QueuedQueries)))
 }
 
 // TraceBatchQuery implements pgx.BatchTracer. Each statement of a batch is an event of the span of the batch,

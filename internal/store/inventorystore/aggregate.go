@@ -53,11 +53,8 @@ func (s *Store) SetAggregates(
 			}
 			p.QueueGeneration(ctx, batch, inventory.CauseAggregates)
 		}
-		batch.Queue(
-			`delete from provider_aggregate where provider_id = $1 and aggregate <> all($2)`,
-			p.id,
-			aggregates,
-		)
+		batch.Queue(`delete from provider_aggregate where provider_id = $1 and aggregate <> all($2)`,
+			p.id, aggregates)
 		batch.Queue(`
 			insert into provider_aggregate (provider_id, aggregate)
 			select $1, unnest($2::text[])

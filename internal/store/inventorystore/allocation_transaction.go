@@ -124,11 +124,8 @@ func (t *allocationTx) check(ctx context.Context, q db.Querier, w *AllocationWri
 	}
 	for _, provider := range w.providers() {
 		if _, ok := t.providers[provider]; !ok {
-			return inventory.Faultf(
-				inventory.Invalid,
-				"Allocation for resource provider '%s' that does not exist.",
-				provider,
-			)
+			return inventory.Faultf(inventory.Invalid,
+				"Allocation for resource provider '%s' that does not exist.", provider)
 		}
 	}
 	capacities, missing := t.capacities(w)

@@ -83,11 +83,8 @@ func (s *Store) Allocations(ctx context.Context, consumer string) (inventory.Con
 		where k.uuid = $1
 		order by a.position, p.id, c.id`, consumer)
 	if err != nil {
-		return inventory.ConsumerAllocations{}, fmt.Errorf(
-			"read allocations of consumer %s: %w",
-			consumer,
-			err,
-		)
+		return inventory.ConsumerAllocations{}, fmt.Errorf("read allocations of consumer %s: %w",
+			consumer, err)
 	}
 	all := inventory.ConsumerAllocations{
 		Allocations:         inventory.Allocations{},

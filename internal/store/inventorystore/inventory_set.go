@@ -45,11 +45,8 @@ func providerInventories(
 		left join (inventory i join resource_class c on c.id = i.class_id) on i.provider_id = p.id
 		where p.uuid = $1`, provider)
 	if err != nil {
-		return inventory.ProviderInventories{}, fmt.Errorf(
-			"read inventories of provider %s: %w",
-			provider,
-			err,
-		)
+		return inventory.ProviderInventories{}, fmt.Errorf("read inventories of provider %s: %w",
+			provider, err)
 	}
 	if len(rows) == 0 {
 		return inventory.ProviderInventories{}, fmt.Errorf("%w: no provider %s", db.ErrNotFound, provider)
@@ -263,12 +260,8 @@ func (p LockedInventories) QueueDelete(
 		return fmt.Errorf("check whether inventories are in use: %w", err)
 	}
 	if len(used) > 0 {
-		return inventory.Faultf(
-			inventory.InventoryInUse,
-			"Inventory for '%s' on resource provider '%s' in use.",
-			strings.Join(used, ", "),
-			p.uuid,
-		)
+		return inventory.Faultf(inventory.InventoryInUse,
+			"Inventory for '%s' on resource provider '%s' in use.", strings.Join(used, ", "), p.uuid)
 	}
 	batch.Queue(`
 		delete from inventory i

@@ -63,25 +63,17 @@ func AddProvider(ctx context.Context, tx db.Tx, p inventory.ProviderDraft) error
 			return nil
 		})
 	queueHistory(
-		ctx,
-		batch,
-		inventory.CauseCreated,
+		ctx, batch, inventory.CauseCreated,
 		inventory.GenerationChange{Provider: &inventory.GenerationShift{UUID: p.UUID, To: new(int64(0))}},
 	)
 	err := tx.SendBatch(ctx, batch).Close()
 	switch {
 	case db.Violates(err, "provider_name"):
-		return inventory.Faultf(
-			inventory.DuplicateName,
-			"Conflicting resource provider name: %s already exists.",
-			p.Name,
-		)
+		return inventory.Faultf(inventory.DuplicateName,
+			"Conflicting resource provider name: %s already exists.", p.Name)
 	case db.Violates(err, "provider_uuid"):
-		return inventory.Faultf(
-			inventory.DuplicateName,
-			"Conflicting resource provider uuid: %s already exists.",
-			p.UUID,
-		)
+		return inventory.Faultf(inventory.DuplicateName,
+			"Conflicting resource provider uuid: %s already exists.", p.UUID)
 	case db.Violates(err, "provider_parent"),
 		db.Violates(err, "provider_root"): // another writer has deleted the parent
 		return inventory.Faultf(inventory.Invalid, "parent provider UUID does not exist.")
@@ -129,12 +121,8 @@ func removeProvider(ctx context.Context, tx db.Tx, uuid string) error {
 	tx.Changed(db.Change{Type: providerType, ID: uuid, Before: &generation})
 	batch = &pgx.Batch{}
 	batch.Queue(`delete from provider where id = $1`, id)
-	queueHistory(
-		ctx,
-		batch,
-		inventory.CauseDeleted,
-		inventory.GenerationChange{Provider: &inventory.GenerationShift{UUID: uuid, From: &generation}},
-	)
+	queueHistory(ctx, batch, inventory.CauseDeleted,
+		inventory.GenerationChange{Provider: &inventory.GenerationShift{UUID: uuid, From: &generation}})
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("delete provider %s: %w", uuid, err)
 	}

@@ -20,18 +20,11 @@ func (s *Store) UpdateProvider(ctx context.Context, c inventory.ProviderChange) 
 		if err := moveProvider(ctx, tx, c); err != nil {
 			return err
 		}
-		_, err := tx.Exec(
-			ctx,
-			`update provider set name = $2, updated_at = now() where uuid = $1`,
-			c.UUID,
-			c.Name,
-		)
+		_, err := tx.Exec(ctx,
+			`update provider set name = $2, updated_at = now() where uuid = $1`, c.UUID, c.Name)
 		if db.Violates(err, "provider_name") {
-			return inventory.Faultf(
-				inventory.DuplicateName,
-				"Conflicting resource provider %s already exists.",
-				c.Name,
-			)
+			return inventory.Faultf(inventory.DuplicateName,
+				"Conflicting resource provider %s already exists.", c.Name)
 		}
 		if err != nil {
 			return fmt.Errorf("rename provider %s: %w", c.UUID, err)

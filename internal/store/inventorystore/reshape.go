@@ -66,11 +66,8 @@ func recordReshapedProviders(ctx context.Context, tx db.Tx, shape inventory.Resh
 // reshapeConflict returns the fault of a reshape that failed because another writer has changed the same
 // rows.
 func reshapeConflict(what string) error {
-	return inventory.Faultf(
-		inventory.ConcurrentUpdate,
-		"update conflict: Another thread concurrently updated the %s. Please retry your update",
-		what,
-	)
+	return inventory.Faultf(inventory.ConcurrentUpdate,
+		"update conflict: Another thread concurrently updated the %s. Please retry your update", what)
 }
 
 // checkInventoryProviders returns a fault if a provider of the new inventories does not exist or does not
@@ -95,9 +92,7 @@ func checkInventoryProviders(ctx context.Context, tx db.Tx, shape inventory.Resh
 			return inventory.Faultf(
 				inventory.ConcurrentUpdate,
 				"resource provider generation conflict for provider %s: actual: %d, given: %d",
-				name,
-				p.generation,
-				given,
+				name, p.generation, given,
 			)
 		}
 	}
@@ -158,11 +153,8 @@ func lockReshape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*resha
 	}
 	for _, name := range shape.AllocationProviders() {
 		if _, ok := locked[name]; !ok {
-			return nil, inventory.Faultf(
-				inventory.Invalid,
-				"Allocation for resource provider '%s' that does not exist.",
-				name,
-			)
+			return nil, inventory.Faultf(inventory.Invalid,
+				"Allocation for resource provider '%s' that does not exist.", name)
 		}
 	}
 	return &reshapeTx{shape, tx, locked}, checkClasses(ctx, tx, shape.Classes())
@@ -281,10 +273,8 @@ func (r *reshapeTx) leftOver(ctx context.Context) (providers []int64, classes []
 	}
 	if len(used) > 0 {
 		return nil, nil, inventory.Faultf(
-			inventory.InventoryInUse,
-			"Inventory for '%s' on resource provider '%s' in use.",
-			strings.Join(used, ", "),
-			usedProvider,
+			inventory.InventoryInUse, "Inventory for '%s' on resource provider '%s' in use.",
+			strings.Join(used, ", "), usedProvider,
 		)
 	}
 	return providers, classes, nil

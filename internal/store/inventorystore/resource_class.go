@@ -57,12 +57,8 @@ func (s *Store) RenameClass(ctx context.Context, name, newName string) error {
 		if id < firstCustom {
 			return inventory.Faultf(inventory.Invalid, "Cannot update standard resource class %s", name)
 		}
-		_, err = tx.Exec(
-			ctx,
-			`update resource_class set name = $2, updated_at = now() where id = $1`,
-			id,
-			newName,
-		)
+		_, err = tx.Exec(ctx,
+			`update resource_class set name = $2, updated_at = now() where id = $1`, id, newName)
 		if db.Violates(err, "resource_class_name") {
 			return inventory.Faultf(inventory.Conflict, "Resource class already exists: %s", newName)
 		}
@@ -118,11 +114,8 @@ func addClass(ctx context.Context, tx db.Tx, name string) (created bool, err err
 func DropClass(ctx context.Context, tx db.Tx, name string) error {
 	_, err := tx.Exec(ctx, `delete from resource_class where name = $1 and id >= $2`, name, firstCustom)
 	if db.Violates(err, "inventory_class") {
-		return inventory.Faultf(
-			inventory.Conflict,
-			"Cannot delete resource class %s. Class is in use in inventory.",
-			name,
-		)
+		return inventory.Faultf(inventory.Conflict,
+			"Cannot delete resource class %s. Class is in use in inventory.", name)
 	}
 	if err != nil {
 		return fmt.Errorf("drop resource class %s: %w", name, err)

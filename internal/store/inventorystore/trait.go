@@ -83,11 +83,8 @@ func (s *Store) DeleteTrait(ctx context.Context, name string) error {
 		}
 		_, err = tx.Exec(ctx, `delete from trait where id = $1`, id)
 		if db.Violates(err, "provider_trait_trait") {
-			return inventory.Faultf(
-				inventory.Conflict,
-				"The trait %s is in use by a resource provider.",
-				name,
-			)
+			return inventory.Faultf(inventory.Conflict,
+				"The trait %s is in use by a resource provider.", name)
 		}
 		if err != nil {
 			return fmt.Errorf("delete trait %s: %w", name, err)
@@ -221,11 +218,8 @@ func checkTraits(ctx context.Context, tx db.Tx, names []string) error {
 		return slices.Contains(known, name)
 	})
 	if len(unknown) > 0 {
-		return inventory.Faultf(
-			inventory.Invalid,
-			"No such trait %s",
-			strings.Join(slices.Compact(unknown), ", "),
-		)
+		return inventory.Faultf(inventory.Invalid, "No such trait %s",
+			strings.Join(slices.Compact(unknown), ", "))
 	}
 	return nil
 }

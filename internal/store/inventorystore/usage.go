@@ -52,11 +52,8 @@ func (s *Store) ProviderAllocations(
 			join resource_class c on c.id = a.class_id) on a.provider_id = p.id
 		where p.uuid = $1`, provider)
 	if err != nil {
-		return inventory.ProviderAllocations{}, fmt.Errorf(
-			"read allocations of provider %s: %w",
-			provider,
-			err,
-		)
+		return inventory.ProviderAllocations{}, fmt.Errorf("read allocations of provider %s: %w",
+			provider, err)
 	}
 	h := inventory.ProviderAllocations{Consumers: map[string]inventory.ConsumerResources{}}
 	var consumer, class *string
@@ -80,11 +77,8 @@ func (s *Store) ProviderAllocations(
 		},
 	)
 	if err != nil {
-		return inventory.ProviderAllocations{}, fmt.Errorf(
-			"read allocations of provider %s: %w",
-			provider,
-			err,
-		)
+		return inventory.ProviderAllocations{}, fmt.Errorf("read allocations of provider %s: %w",
+			provider, err)
 	}
 	if tag.RowsAffected() == 0 {
 		return inventory.ProviderAllocations{}, fmt.Errorf("%w: no provider %s", db.ErrNotFound, provider)

@@ -49,12 +49,8 @@ func saveAssociation(
 		return nil, err
 	}
 	if c.Operation == journal.Delete {
-		_, err = tx.Exec(
-			ctx,
-			`delete from mirror_object where object_type = $1 and object_id = $2`,
-			c.Object.Type,
-			c.Object.ID,
-		)
+		_, err = tx.Exec(ctx, `delete from mirror_object where object_type = $1 and object_id = $2`,
+			c.Object.Type, c.Object.ID)
 	} else {
 		_, err = tx.Exec(ctx, `
 			insert into mirror_object (object_type, object_id, data, parents, project, name)
@@ -75,10 +71,8 @@ func deleteAssociations(ctx context.Context, tx db.Tx, r journal.Ref) error {
 		return nil
 	}
 	_, err := tx.Exec(
-		ctx,
-		`delete from mirror_object where object_type = any($1) and parents @> array[$2::text]`,
-		types,
-		parentKey(r),
+		ctx, `delete from mirror_object where object_type = any($1) and parents @> array[$2::text]`,
+		types, parentKey(r),
 	)
 	return err
 }

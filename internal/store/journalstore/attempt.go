@@ -102,9 +102,7 @@ func (s *Store) unclaimedEntry(ctx context.Context, seq int64) (t journal.ClaimR
 		queuePause(batch, &t.Pause)
 		batch.Queue(
 			outbox.DeleteDelivered(
-				"journal_entry e",
-				"$2",
-				"true",
+				"journal_entry e", "$2", "true",
 			)+` and e.seq = $1 and e.finished_at is not null`,
 			seq,
 			entryID(seq),
@@ -297,14 +295,8 @@ func (s *Store) savedBefore(
 		return e, err
 	}
 	if e.Attempt != attempt || e.State != to {
-		return e, fmt.Errorf(
-			"%w: journal entry %d is %s at attempt %d, not attempt %d",
-			db.ErrConflict,
-			seq,
-			e.State,
-			e.Attempt,
-			attempt,
-		)
+		return e, fmt.Errorf("%w: journal entry %d is %s at attempt %d, not attempt %d",
+			db.ErrConflict, seq, e.State, e.Attempt, attempt)
 	}
 	return e, nil
 }
@@ -365,12 +357,8 @@ func queueWakeDependents(batch *pgx.Batch, seq int64, woken *int64) {
 // unblockDependents runs queueUnblock for an entry that an operator or a recovery completed in this
 // transaction.
 func unblockDependents(ctx context.Context, tx db.Tx, seq int64) error {
-	return wakeDependents(
-		ctx,
-		tx,
-		seq,
-		func(batch *pgx.Batch, woken *int64) { queueUnblock(batch, seq, wake{}, nil, woken) },
-	)
+	return wakeDependents(ctx, tx, seq,
+		func(batch *pgx.Batch, woken *int64) { queueUnblock(batch, seq, wake{}, nil, woken) })
 }
 
 // wakeDependents runs queued statements in the caller's transaction and notifies the relays if they enqueued

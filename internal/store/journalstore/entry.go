@@ -72,11 +72,8 @@ func (s *Store) JournalEntry(
 		if b, err = queryBlockers(ctx, tx, seq); err != nil {
 			return err
 		}
-		rows, err := tx.Query(
-			ctx,
-			`select at, actor, action, reason from journal_audit where seq = $1 order by id`,
-			seq,
-		)
+		rows, err := tx.Query(ctx,
+			`select at, actor, action, reason from journal_audit where seq = $1 order by id`, seq)
 		if err != nil {
 			return err
 		}

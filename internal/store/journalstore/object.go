@@ -30,11 +30,8 @@ func (s *Store) RecordChanges(ctx context.Context, changes []journal.Change) ([]
 		if err != nil {
 			return err
 		}
-		rows, err := tx.Query(
-			ctx,
-			`select `+EntryColumns+` from journal_entry where seq = any($1) order by seq`,
-			seqs,
-		)
+		rows, err := tx.Query(ctx,
+			`select `+EntryColumns+` from journal_entry where seq = any($1) order by seq`, seqs)
 		if err != nil {
 			return err
 		}

@@ -21,12 +21,8 @@ type Source struct {
 
 // ByIDs reads the objects with these IDs. ByIDs skips IDs that do not exist.
 func (s Source) ByIDs(ctx context.Context, q db.Querier, ids ...string) ([]journal.Change, error) {
-	return s.Query(
-		ctx,
-		q,
-		` and `+s.IDColumn+` = any($1::text[]::`+s.IDType+`[]) order by `+s.IDColumn,
-		s.validIDs(ids),
-	)
+	return s.Query(ctx, q,
+		` and `+s.IDColumn+` = any($1::text[]::`+s.IDType+`[]) order by `+s.IDColumn, s.validIDs(ids))
 }
 
 func (s Source) validIDs(ids []string) []string {
@@ -54,13 +50,8 @@ func (s Source) Lock(ctx context.Context, tx db.Tx, typ string, ids ...string) e
 
 // After reads up to `limit` objects whose ID is greater than `id`, sorted by ID.
 func (s Source) After(ctx context.Context, q db.Querier, id string, limit int) ([]journal.Change, error) {
-	return s.Query(
-		ctx,
-		q,
-		` and `+s.IDColumn+` > $1::text::`+s.IDType+` order by `+s.IDColumn+` limit $2`,
-		id,
-		limit,
-	)
+	return s.Query(ctx, q,
+		` and `+s.IDColumn+` > $1::text::`+s.IDType+` order by `+s.IDColumn+` limit $2`, id, limit)
 }
 
 // Count counts the objects.
@@ -101,12 +92,8 @@ func ObjectSource(typ string) Source {
 		IDType:    "text",
 		IsValidID: func(string) bool { return true },
 		Query: func(ctx context.Context, q db.Querier, clause string, args ...any) ([]journal.Change, error) {
-			changes, err := db.QueryAll(
-				ctx,
-				q,
-				scanObject,
-				`select `+objectColumns+` from `+from+clause,
-				args...)
+			changes, err := db.QueryAll(ctx, q, scanObject,
+				`select `+objectColumns+` from `+from+clause, args...)
 			for i := range changes {
 				if err == nil {
 					changes[i], err = changes[i].WithReferences(nil)

@@ -37,12 +37,8 @@ func (s *Store) RetryEntry(ctx context.Context, seq int64, actor string) (journa
 			returning `+EntryColumns, seq); err != nil || !failed {
 			return e, err
 		}
-		return e, wakeDependents(
-			ctx,
-			tx,
-			seq,
-			func(batch *pgx.Batch, woken *int64) { queueWakeDependents(batch, seq, woken) },
-		)
+		return e, wakeDependents(ctx, tx, seq,
+			func(batch *pgx.Batch, woken *int64) { queueWakeDependents(batch, seq, woken) })
 	})
 	if err != nil {
 		return journal.Entry{}, fmt.Errorf("retry journal entry: %w", err)
@@ -134,12 +130,8 @@ func relinkDependents(ctx context.Context, tx db.Tx, seq int64) error {
 // LockEntry reads an entry and locks it until the transaction ends. LockEntry returns pgx.ErrNoRows if the
 // entry does not exist.
 func LockEntry(ctx context.Context, tx db.Tx, seq int64) (journal.Entry, error) {
-	return queryEntry(
-		ctx,
-		tx,
-		`select `+EntryColumns+` from journal_entry where seq = $1 for no key update`,
-		seq,
-	)
+	return queryEntry(ctx, tx,
+		`select `+EntryColumns+` from journal_entry where seq = $1 for no key update`, seq)
 }
 
 // HasLaterEntry reports whether a later entry of the same object is open.
@@ -181,12 +173,8 @@ func ReopenEntry(ctx context.Context, tx db.Tx, seq int64, op journal.Operation,
 	if err := wakeEntries(ctx, tx, e); err != nil {
 		return err
 	}
-	return wakeDependents(
-		ctx,
-		tx,
-		seq,
-		func(batch *pgx.Batch, woken *int64) { queueWakeDependents(batch, seq, woken) },
-	)
+	return wakeDependents(ctx, tx, seq,
+		func(batch *pgx.Batch, woken *int64) { queueWakeDependents(batch, seq, woken) })
 }
 
 // RecordDecision records the decision of an operator or a recovery about an entry.

@@ -137,20 +137,13 @@ func findSubnet(
 	i := slices.IndexFunc(all, func(f found) bool { return f.holds != nil && *f.holds })
 	switch {
 	case i < 0:
-		return id, lease.Faultf(
-			lease.UnknownNetwork,
-			"No subnet of network %s holds the floating IP %s.",
-			network,
-			ip,
-		)
+		return id, lease.Faultf(lease.UnknownNetwork,
+			"No subnet of network %s holds the floating IP %s.", network, ip)
 	case all[i].gateway != nil && *all[i].gateway:
 		return id, lease.Faultf(lease.InvalidInput, "The floating IP %s is the gateway of its subnet.", ip)
 	case *all[i].edge:
-		return id, lease.Faultf(
-			lease.InvalidInput,
-			"The floating IP %s is the network address or the broadcast address of its subnet.",
-			ip,
-		)
+		return id, lease.Faultf(lease.InvalidInput,
+			"The floating IP %s is the network address or the broadcast address of its subnet.", ip)
 	case all[i].pooled:
 		return id, lease.Faultf(
 			lease.InvalidInput,
@@ -196,12 +189,8 @@ func (floatingIPResource) allocate(ctx context.Context, tx *transaction, b alloc
 // reallocate keeps those floating IPs of the reservation that are free at the new dates, up to the requested
 // number. If reallocate keeps fewer floating IPs than requested, it allocates further floating IPs.
 func (floatingIPResource) reallocate(ctx context.Context, tx *transaction, b allocationRequest) error {
-	held, err := readFloatingIPs(
-		ctx,
-		tx,
-		`f.id in (select floatingip_id from floatingip_allocation where reservation_id = $1)`,
-		b.ID,
-	)
+	held, err := readFloatingIPs(ctx, tx,
+		`f.id in (select floatingip_id from floatingip_allocation where reservation_id = $1)`, b.ID)
 	if err != nil {
 		return err
 	}
@@ -219,11 +208,8 @@ func (floatingIPResource) reallocate(ctx context.Context, tx *transaction, b all
 		case free && len(keep) < b.Amount && !slices.Contains(keep, a.IP):
 			keep = append(keep, a.IP)
 		case !free && b.active:
-			return lease.Faultf(
-				lease.NotEnoughAddresses,
-				"Not enough floating IPs available: %s is not free.",
-				a.IP,
-			)
+			return lease.Faultf(lease.NotEnoughAddresses,
+				"Not enough floating IPs available: %s is not free.", a.IP)
 		}
 	}
 	picked, err := lease.PickFloatingIPs(candidates, b.Amount, keep)
@@ -270,17 +256,8 @@ func readFloatingIPCandidates(
 		return nil, fmt.Errorf("read free floating IPs: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c lease.FloatingIPCandidate, err error) {
-		return c, row.Scan(
-			&c.ID,
-			&c.Network,
-			&c.Subnet,
-			&c.IP,
-			&c.Reservable,
-			&c.CreatedAt,
-			&c.UpdatedAt,
-			&c.Booked,
-			&c.Free,
-		)
+		return c, row.Scan(&c.ID, &c.Network, &c.Subnet, &c.IP,
+			&c.Reservable, &c.CreatedAt, &c.UpdatedAt, &c.Booked, &c.Free)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read free floating IPs: %w", err)

@@ -37,12 +37,8 @@ func (s *Store) Hosts(ctx context.Context) ([]lease.Host, error) {
 
 // HostPage returns at most `limit` reservable hosts whose ID is greater than `after`, sorted by ID.
 func (s *Store) HostPage(ctx context.Context, after int64, limit int) ([]lease.Host, error) {
-	return s.hostsWithQuarantine(
-		ctx,
-		`h.id in (select id from host where id > $1 order by id limit $2)`,
-		after,
-		limit,
-	)
+	return s.hostsWithQuarantine(ctx,
+		`h.id in (select id from host where id > $1 order by id limit $2)`, after, limit)
 }
 
 // hostsWithQuarantine reads hosts. For each host that a lease keeps because the end of the lease has failed,
@@ -127,12 +123,8 @@ func (s *Store) UpdateHost(
 		}
 		for key, value := range capabilities {
 			if old, has := was.Capabilities[key]; has && old != value && slices.Contains(needed, key) {
-				return lease.Faultf(
-					lease.HostInUse,
-					"Capability %s of host %d cannot change: a reservation requires it.",
-					key,
-					id,
-				)
+				return lease.Faultf(lease.HostInUse,
+					"Capability %s of host %d cannot change: a reservation requires it.", key, id)
 			}
 		}
 		if err := setCapabilities(ctx, tx, id, capabilities); err != nil {

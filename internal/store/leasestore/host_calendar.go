@@ -121,14 +121,8 @@ func (s *Store) HostNames(ctx context.Context, ids []int64) (map[int64]string, e
 // HostByName returns the ID of the reservable host with the given host name, or 0 if no reservable host has
 // the name.
 func (s *Store) HostByName(ctx context.Context, hostname string) (int64, error) {
-	id, err := db.QueryOne(
-		ctx,
-		s.db,
-		pgx.RowTo[int64],
-		nil,
-		`select id from host where hostname = $1`,
-		hostname,
-	)
+	id, err := db.QueryOne(ctx, s.db, pgx.RowTo[int64], nil,
+		`select id from host where hostname = $1`, hostname)
 	if err != nil {
 		return 0, fmt.Errorf("read the host %s: %w", hostname, err)
 	}

@@ -23,16 +23,8 @@ func (s *Store) RefreshHosts(ctx context.Context, all []lease.Hypervisor) error 
 		versions[i] = h.Version
 	}
 	return s.inTx(ctx, func(tx *transaction) error {
-		rows, err := tx.Query(
-			ctx,
-			refreshHostsSQL,
-			columns[0],
-			columns[1],
-			columns[2],
-			columns[3],
-			columns[4],
-			versions,
-		)
+		rows, err := tx.Query(ctx,
+			refreshHostsSQL, columns[0], columns[1], columns[2], columns[3], columns[4], versions)
 		if err != nil {
 			return fmt.Errorf("refresh hosts: %w", err)
 		}

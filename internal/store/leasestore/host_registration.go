@@ -91,11 +91,8 @@ func readHypervisor(ctx context.Context, tx *transaction, name string) (lease.Ho
 		Scan(&h.Provider, &h.Hostname, &h.VCPUs, &h.MemoryMB, &h.LocalGB, &registered, &used)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return h, lease.Faultf(
-			lease.UnknownHost,
-			"Host '%s' not found! Placement has no root provider with this name or UUID.",
-			name,
-		)
+		return h, lease.Faultf(lease.UnknownHost,
+			"Host '%s' not found! Placement has no root provider with this name or UUID.", name)
 	case err != nil:
 		return h, fmt.Errorf("read hypervisor %s: %w", name, err)
 	case registered:
@@ -129,12 +126,8 @@ func createNestedProvider(ctx context.Context, tx *transaction, h lease.Host) (u
 	}
 	var problem *inventory.Fault
 	if errors.As(err, &problem) {
-		return uuid.Nil, lease.Faultf(
-			lease.HostInUse,
-			"Host %s cannot be registered: %s",
-			h.Hostname,
-			problem.Message,
-		)
+		return uuid.Nil, lease.Faultf(lease.HostInUse, "Host %s cannot be registered: %s",
+			h.Hostname, problem.Message)
 	}
 	return uuid.MustParse(p.UUID), err
 }

@@ -176,12 +176,8 @@ func (hostResource) reallocate(ctx context.Context, tx *transaction, request all
 // those of its hosts that meet the requirements and have no other reservation at the new dates, up to the
 // maximum number of hosts.
 func (b *hostRequest) chooseKept(ctx context.Context, tx *transaction) error {
-	held, err := readHosts(
-		ctx,
-		tx,
-		`h.id in (select host_id from host_allocation where reservation_id = $1)`,
-		b.ID,
-	)
+	held, err := readHosts(ctx, tx,
+		`h.id in (select host_id from host_allocation where reservation_id = $1)`, b.ID)
 	if err != nil {
 		return err
 	}

@@ -113,12 +113,8 @@ func writeAllocations(ctx context.Context, tx *transaction, changes []*inventory
 				c.Fault,
 			)
 		}
-		return lease.Faultf(
-			lease.HostInUse,
-			"reservation %s cannot allocate its hosts in Placement: %s",
-			reservation,
-			problem.Message,
-		)
+		return lease.Faultf(lease.HostInUse,
+			"reservation %s cannot allocate its hosts in Placement: %s", reservation, problem.Message)
 	}
 	return err
 }

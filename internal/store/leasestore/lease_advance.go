@@ -145,9 +145,7 @@ func bisect[T any](
 	case len(items) == 1:
 		slog.DebugContext(
 			ctx,
-			"lease step failed in the sweep; the lease's own workflow retries the step",
-			"error",
-			err,
+			"lease step failed in the sweep; the lease's own workflow retries the step", "error", err,
 		)
 		return nil, nil
 	}

@@ -110,20 +110,14 @@ func (s *Store) updateLease(
 	}
 	if !c.OnlyRenames() {
 		// the update fails unless every reservation gets all its resources
-		is = lease.WithUpdatedHealth(
-			was,
-			is,
-		)
+		is = lease.WithUpdatedHealth(was, is)
 	}
 	if err := saveLease(ctx, tx, was, is); err != nil {
 		return l, err
 	}
 	if !c.OnlyRenames() {
-		err = retryTaken(
-			ctx,
-			tx,
-			func(tx *transaction) error { return s.reallocateAll(ctx, tx, was, is, now) },
-		)
+		err = retryTaken(ctx, tx,
+			func(tx *transaction) error { return s.reallocateAll(ctx, tx, was, is, now) })
 	}
 	if err != nil {
 		return l, err

@@ -62,11 +62,8 @@ func (s *Store) findEarliestStart(
 		return d, err
 	}
 	if latest.Before(dates.Start) {
-		return d, lease.Faultf(
-			lease.InvalidInput,
-			"The latest start %s is before the start date.",
-			latest.UTC().Format(time.RFC3339),
-		)
+		return d, lease.Faultf(lease.InvalidInput, "The latest start %s is before the start date.",
+			latest.UTC().Format(time.RFC3339))
 	}
 	if slices.ContainsFunc(
 		d.Reservations,
@@ -114,9 +111,7 @@ func (s *Store) tryStarts(
 			return d, lease.Faultf(
 				fault.Kind,
 				"None of the first %d possible starts, until %s, has enough resources; search from a later start: %s",
-				i,
-				start.UTC().Format(time.RFC3339),
-				fault.Message,
+				i, start.UTC().Format(time.RFC3339), fault.Message,
 			)
 		}
 		later := d
@@ -139,12 +134,8 @@ func (s *Store) tryStarts(
 			return d, err
 		}
 	}
-	return d, lease.Faultf(
-		fault.Kind,
-		"No start until %s has enough resources: %s",
-		latest.UTC().Format(time.RFC3339),
-		fault.Message,
-	)
+	return d, lease.Faultf(fault.Kind, "No start until %s has enough resources: %s",
+		latest.UTC().Format(time.RFC3339), fault.Message)
 }
 
 // releaseTimes returns the ends of the allocations that are later than `from` and not later than `until`.

@@ -86,10 +86,8 @@ func setBatchTimes(ctx context.Context, tx *transaction, steps []StartedStep) er
 		ids[i] = step.ID
 	}
 	_, err := tx.Exec(
-		ctx,
-		`update lease set batch_until = clock_timestamp() + $2::interval where id = any($1)`,
-		ids,
-		cmp.Or(tx.config.BatchTime, defaultBatchTime),
+		ctx, `update lease set batch_until = clock_timestamp() + $2::interval where id = any($1)`,
+		ids, cmp.Or(tx.config.BatchTime, defaultBatchTime),
 	)
 	if err != nil {
 		return fmt.Errorf("store the time until which a batch must be finished: %w", err)

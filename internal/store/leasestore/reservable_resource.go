@@ -225,12 +225,8 @@ func checkResourceChange(ctx context.Context, tx *transaction, was, is lease.Res
 // DeleteResource makes a network segment or device no longer reservable. DeleteResource returns a
 // *lease.Fault if a current or future reservation has the resource.
 func (s *Store) DeleteResource(ctx context.Context, typ string, id uuid.UUID) error {
-	tag, err := s.db.ExecInTx(
-		ctx,
-		`delete from reservable_resource where resource_type = $1 and id = $2`,
-		typ,
-		id,
-	)
+	tag, err := s.db.ExecInTx(ctx,
+		`delete from reservable_resource where resource_type = $1 and id = $2`, typ, id)
 	switch {
 	case db.Violates(err, "resource_allocation_resource"):
 		return lease.ReservableResource{ID: id, Type: typ}.ReservedFault()

@@ -26,13 +26,8 @@ func (s *Store) AddToInventory(ctx context.Context, id uuid.UUID) error {
 			return err
 		}
 		if l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active {
-			return fmt.Errorf(
-				"%w: lease %s is %s: reservation %s cannot be added to Placement",
-				db.ErrConflict,
-				l.ID,
-				l.Status,
-				id,
-			)
+			return fmt.Errorf("%w: lease %s is %s: reservation %s cannot be added to Placement",
+				db.ErrConflict, l.ID, l.Status, id)
 		}
 		return addToInventory(ctx, tx, leaseReservation{r, l})
 	})
@@ -54,13 +49,8 @@ func (s *Store) RemoveFromInventory(ctx context.Context, id uuid.UUID) error {
 		case lease.Terminating, lease.Terminated, lease.Deleting, lease.Error:
 			return removeFromInventory(ctx, tx, leaseReservation{r, l})
 		default:
-			return fmt.Errorf(
-				"%w: lease %s is %s: reservation %s cannot be removed from Placement",
-				db.ErrConflict,
-				l.ID,
-				l.Status,
-				id,
-			)
+			return fmt.Errorf("%w: lease %s is %s: reservation %s cannot be removed from Placement",
+				db.ErrConflict, l.ID, l.Status, id)
 		}
 	})
 }
@@ -94,10 +84,7 @@ func (s *Store) readCloudReservation(
 	if !slices.Contains(statuses, l.Status) || l.DeleteRequested && l.Status != lease.Deleting {
 		return c, fmt.Errorf(
 			"%w: lease %s is %s: its reservation %s cannot be changed in Nova and Neutron",
-			db.ErrConflict,
-			l.ID,
-			l.Status,
-			id,
+			db.ErrConflict, l.ID, l.Status, id,
 		)
 	}
 	i := slices.IndexFunc(l.Reservations, func(r lease.Reservation) bool { return r.ID == id })
@@ -200,19 +187,14 @@ func (s *Store) SaveCloudIDs(ctx context.Context, id uuid.UUID, m lease.CloudIDs
 		case l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active:
 			return fmt.Errorf(
 				"%w: lease %s is %s: the IDs of the objects that reservation %s has in Nova and Neutron can no longer be saved",
-				db.ErrConflict,
-				l.ID,
-				l.Status,
-				id,
+				db.ErrConflict, l.ID, l.Status, id,
 			)
 		}
 		batch := &pgx.Batch{}
 		queueCloudIDs(batch, r.ID, m)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return fmt.Errorf(
-				"save the IDs of the objects that reservation %s has in Nova and Neutron: %w",
-				id,
-				err,
+				"save the IDs of the objects that reservation %s has in Nova and Neutron: %w", id, err,
 			)
 		}
 		return nil

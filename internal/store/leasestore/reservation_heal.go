@@ -178,12 +178,8 @@ func (s *Store) restoreResources(
 	}
 	whole := false
 	err := retryTaken(ctx, tx, func(tx *transaction) (err error) {
-		whole, err = resources[r.Type].replaceHost(
-			ctx,
-			tx,
-			s.newAllocationRequest(was, r, withOwnSlots(r), now),
-			host,
-		)
+		whole, err = resources[r.Type].replaceHost(ctx, tx,
+			s.newAllocationRequest(was, r, withOwnSlots(r), now), host)
 		return err
 	})
 	is := lease.WithHostReplaced(was, i, whole)

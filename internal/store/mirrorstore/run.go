@@ -83,14 +83,8 @@ func runNudge(kind string) contract.Nudge {
 
 // OpenRun returns the open run of a kind, or a run with the ID 0 if none is open.
 func (s *Store) OpenRun(ctx context.Context, kind string) (journal.Run, error) {
-	r, err := db.QueryOne(
-		ctx,
-		s.db,
-		scanRun,
-		nil,
-		`select `+runColumns+` from mirror_run where kind = $1 and finished_at is null`,
-		kind,
-	)
+	r, err := db.QueryOne(ctx, s.db, scanRun, nil,
+		`select `+runColumns+` from mirror_run where kind = $1 and finished_at is null`, kind)
 	if err != nil || r.ID == 0 {
 		return r, err
 	}
@@ -125,14 +119,8 @@ func (s *Store) LastDone(ctx context.Context, kind string) (journal.Run, error) 
 
 // Run returns the run with the given number, or db.ErrNotFound if the run does not exist.
 func (s *Store) Run(ctx context.Context, id int64) (journal.Run, error) {
-	r, err := db.QueryOne(
-		ctx,
-		s.db,
-		scanRun,
-		db.ErrNotFound,
-		`select `+runColumns+` from mirror_run where id = $1`,
-		id,
-	)
+	r, err := db.QueryOne(ctx, s.db, scanRun, db.ErrNotFound,
+		`select `+runColumns+` from mirror_run where id = $1`, id)
 	if err != nil {
 		return r, fmt.Errorf("read run %d: %w", id, err)
 	}

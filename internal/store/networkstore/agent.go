@@ -90,15 +90,8 @@ func (s *Store) Agent(ctx context.Context, id uuid.UUID) (network.Agent, error) 
 }
 
 func agentByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Agent, error) {
-	return db.QueryOne(
-		ctx,
-		q,
-		scanAgent,
-		agentNotFound(id),
-		agentSelect+` where id = $2`,
-		network.AgentDownTime,
-		id,
-	)
+	return db.QueryOne(ctx, q, scanAgent, agentNotFound(id),
+		agentSelect+` where id = $2`, network.AgentDownTime, id)
 }
 
 func agentNotFound(id uuid.UUID) error {

@@ -47,10 +47,7 @@ func checkZones(ctx context.Context, tx *transaction, zones []string) error {
 // either, the agent may be in any zone. The parameters are the SQL aliases of the agent and of the network,
 // and the SQL parameter with the default zones.
 func mayHost(agent, net, defaults string) string {
-	zones := fmt.Sprintf(
-		`coalesce(nullif(%s.availability_zone_hints, '{}'), %s::text[], '{}')`,
-		net,
-		defaults,
-	)
+	zones := fmt.Sprintf(`coalesce(nullif(%s.availability_zone_hints, '{}'), %s::text[], '{}')`,
+		net, defaults)
 	return fmt.Sprintf(`(%[2]s = '{}' or %[1]s.availability_zone = any(%[2]s))`, agent, zones)
 }

@@ -37,13 +37,8 @@ var blockableTypes = map[string]blockableType{
 	"port": {
 		table: "port",
 		onChange: func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, blocked bool) error {
-			_, _, _, err := updatePortStatus(
-				ctx,
-				tx,
-				id,
-				nil,
-				network.PortCause{Entity: entity, BlocksChanged: true},
-			)
+			_, _, _, err := updatePortStatus(ctx, tx, id, nil,
+				network.PortCause{Entity: entity, BlocksChanged: true})
 			return err
 		},
 	},
@@ -99,14 +94,9 @@ func (s *Store) Blocks(ctx context.Context, o Object) ([]network.Block, error) {
 func (s *Store) RemoveBlock(ctx context.Context, o Object, entity string) (removed bool, err error) {
 	err = s.inTx(ctx, func(tx *transaction) (err error) {
 		removed, _, err = changeBlocks(
-			ctx,
-			tx,
-			o,
-			"",
+			ctx, tx, o, "",
 			`delete from block where object_id = $1 and object_type = $2 and entity = $3`,
-			o.ID,
-			o.Type,
-			entity,
+			o.ID, o.Type, entity,
 		)
 		return err
 	})
@@ -140,12 +130,8 @@ func (s *Store) Blocked(ctx context.Context, o Object) (bool, error) {
 }
 
 func hasBlocks(ctx context.Context, q db.Querier, o Object) (bool, error) {
-	rows, err := q.Query(
-		ctx,
-		`select exists (select from block where object_id = $1 and object_type = $2)`,
-		o.ID,
-		o.Type,
-	)
+	rows, err := q.Query(ctx,
+		`select exists (select from block where object_id = $1 and object_type = $2)`, o.ID, o.Type)
 	if err != nil {
 		return false, fmt.Errorf("read blocks: %w", err)
 	}

@@ -42,16 +42,8 @@ func (s *Store) SyncPseudoAgents(
 		}
 		var fault *network.Fault
 		if _, err := s.ReportState(ctx, h); errors.As(err, &fault) {
-			slog.WarnContext(
-				ctx,
-				"OpenDaylight host configuration exceeds a limit; skipped",
-				"host",
-				h.Host,
-				"type",
-				h.Type,
-				"error",
-				err,
-			)
+			slog.WarnContext(ctx, "OpenDaylight host configuration exceeds a limit; skipped",
+				"host", h.Host, "type", h.Type, "error", err)
 			continue
 		} else if err != nil {
 			return err

@@ -163,13 +163,8 @@ func prepareDHCPPort(
 	case err != nil:
 		return nil, fmt.Errorf("create DHCP port: %w", err)
 	case limited && ports >= maxDHCPPorts:
-		return nil, fmt.Errorf(
-			"%w: the host %s has %d DHCP ports on the network %s",
-			db.ErrConflict,
-			host,
-			ports,
-			on,
-		)
+		return nil, fmt.Errorf("%w: the host %s has %d DHCP ports on the network %s",
+			db.ErrConflict, host, ports, on)
 	}
 	return project, nil
 }

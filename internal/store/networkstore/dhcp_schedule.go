@@ -171,11 +171,8 @@ func (s *Store) ScheduleNetwork(ctx context.Context, agent, id uuid.UUID) error 
 			return err
 		}
 		if a.Type != network.DHCPAgent || !a.AdminUp {
-			return network.Faultf(
-				network.InvalidDHCPAgent,
-				"Agent %s is not a valid DHCP Agent or has been disabled",
-				agent,
-			)
+			return network.Faultf(network.InvalidDHCPAgent,
+				"Agent %s is not a valid DHCP Agent or has been disabled", agent)
 		}
 		if _, err := lockNetwork(ctx, tx, id, lockForChange); err != nil {
 			return err
@@ -189,12 +186,8 @@ func (s *Store) ScheduleNetwork(ctx context.Context, agent, id uuid.UUID) error 
 			return fmt.Errorf("schedule network: %w", err)
 		}
 		if hosted == 0 {
-			return network.Faultf(
-				network.NetworkHostedByDHCPAgent,
-				"The network %s has been already hosted by the DHCP Agent %s.",
-				id,
-				agent,
-			)
+			return network.Faultf(network.NetworkHostedByDHCPAgent,
+				"The network %s has been already hosted by the DHCP Agent %s.", id, agent)
 		}
 		return nil
 	})
@@ -218,12 +211,8 @@ func (s *Store) UnscheduleNetwork(ctx context.Context, agent, id uuid.UUID) erro
 			return fmt.Errorf("unschedule network: %w", err)
 		}
 		if left == 0 {
-			return network.Faultf(
-				network.NetworkNotHostedByDHCPAgent,
-				"The network %s is not hosted by the DHCP agent %s.",
-				id,
-				agent,
-			)
+			return network.Faultf(network.NetworkNotHostedByDHCPAgent,
+				"The network %s is not hosted by the DHCP agent %s.", id, agent)
 		}
 		return rescheduleNetwork(ctx, tx, id, agent)
 	})

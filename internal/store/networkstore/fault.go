@@ -22,12 +22,8 @@ func checkRevision(current int64, expect *int64) error {
 	if expect == nil || *expect == current {
 		return nil
 	}
-	return network.Faultf(
-		network.RevisionMismatch,
-		"Constrained to %d, but current revision is %d",
-		*expect,
-		current,
-	)
+	return network.Faultf(network.RevisionMismatch, "Constrained to %d, but current revision is %d",
+		*expect, current)
 }
 
 // equal reports whether two values are deeply equal.

@@ -189,11 +189,8 @@ func createNetwork(ctx context.Context, tx *transaction, c network.NetworkChange
 	case db.Violates(err, "network_segment"):
 		return n, n.SegmentInUseFault()
 	case db.Violates(err, "network_flat"):
-		return n, network.Faultf(
-			network.FlatInUse,
-			"Unable to create the flat network. Physical network %s is in use.",
-			n.PhysicalNetwork,
-		)
+		return n, network.Faultf(network.FlatInUse,
+			"Unable to create the flat network. Physical network %s is in use.", n.PhysicalNetwork)
 	case err != nil:
 		return n, fmt.Errorf("create network: %w", err)
 	}

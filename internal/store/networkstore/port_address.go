@@ -71,12 +71,8 @@ func allocateFixed(
 	a := network.Address{Subnet: w.Subnets[0].ID, IP: w.IP}
 	inserted, err := insertAddress(ctx, tx, port, position, a)
 	if err == nil && !inserted {
-		err = network.Faultf(
-			network.AddressInUse,
-			"IP address %s already allocated in subnet %s",
-			a.IP,
-			a.Subnet,
-		)
+		err = network.Faultf(network.AddressInUse, "IP address %s already allocated in subnet %s",
+			a.IP, a.Subnet)
 	}
 	return a, err
 }
@@ -98,18 +94,11 @@ func allocateFromSubnets(
 		}
 	}
 	if len(subnets) == 1 {
-		return network.Address{}, network.Faultf(
-			network.IPAddressGenerationFailure,
-			"No more IP addresses available on network %s, subnet %s.",
-			p.Network,
-			subnets[0].ID,
-		)
+		return network.Address{}, network.Faultf(network.IPAddressGenerationFailure,
+			"No more IP addresses available on network %s, subnet %s.", p.Network, subnets[0].ID)
 	}
-	return network.Address{}, network.Faultf(
-		network.IPAddressGenerationFailure,
-		"No more IP addresses available on network %s.",
-		p.Network,
-	)
+	return network.Address{}, network.Faultf(network.IPAddressGenerationFailure,
+		"No more IP addresses available on network %s.", p.Network)
 }
 
 // randomAttempts is the number of random addresses of a pool that are tried before findFreeAddresses searches

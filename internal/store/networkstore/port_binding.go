@@ -65,10 +65,7 @@ func (s *Store) ActivateBinding(ctx context.Context, id uuid.UUID, host string) 
 func (s *Store) DeleteBinding(ctx context.Context, id uuid.UUID, host string) error {
 	none := ""
 	_, err := s.changeBindingOnHost(
-		ctx,
-		id,
-		host,
-		network.PortChange{Host: &none},
+		ctx, id, host, network.PortChange{Host: &none},
 		func(_ *transaction, h lockedPort) (network.Port, error) { return h.DeleteInactiveBinding(host) },
 	)
 	return err

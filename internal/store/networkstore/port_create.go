@@ -185,11 +185,8 @@ func insertPort(
 			return p, now, p.MACInUse()
 		}
 	}
-	return p, now, network.Faultf(
-		network.MACInUse,
-		"Unable to generate a MAC address for network %s.",
-		p.Network,
-	)
+	return p, now, network.Faultf(network.MACInUse, "Unable to generate a MAC address for network %s.",
+		p.Network)
 }
 
 // provisionPort adds the provisioning blocks of a new port, updates the port's status, and writes everything

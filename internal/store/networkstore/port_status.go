@@ -78,13 +78,8 @@ func (s *Store) updatePortStatusInTx(
 ) (network.StatusView, error) {
 	var view network.StatusView
 	err := s.inTx(ctx, func(tx *transaction) error {
-		_, after, accepted, err := updatePortStatus(
-			ctx,
-			tx,
-			id,
-			reports,
-			network.PortCause{OwnWorkflow: true},
-		)
+		_, after, accepted, err := updatePortStatus(ctx, tx, id, reports,
+			network.PortCause{OwnWorkflow: true})
 		switch {
 		case errors.Is(err, db.ErrNotFound):
 			view = network.StatusView{Deleted: true}

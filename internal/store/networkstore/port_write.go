@@ -81,17 +81,11 @@ func portWriteError(err error, writes []*portWrite) error {
 	for _, w := range writes {
 		switch deleted := w.event == network.EventDeleted; {
 		case deleted && db.Violates(err, "trunk_parent"):
-			return network.Faultf(
-				network.PortIsParent,
-				"Port %s is currently a parent port for a trunk.",
-				w.before.ID,
-			)
+			return network.Faultf(network.PortIsParent,
+				"Port %s is currently a parent port for a trunk.", w.before.ID)
 		case deleted && db.Violates(err, "subport_member"):
-			return network.Faultf(
-				network.PortIsSubport,
-				"Port %s is currently a subport for a trunk.",
-				w.before.ID,
-			)
+			return network.Faultf(network.PortIsSubport, "Port %s is currently a subport for a trunk.",
+				w.before.ID)
 		case w.before.MAC != w.after.MAC && db.Violates(err, "port_mac"):
 			return w.after.MACInUse()
 		}
@@ -112,12 +106,8 @@ func (w *portWrite) queue(batch *pgx.Batch) {
 		return
 	}
 	if w.event == network.EventCreated && w.before.Status != w.after.Status {
-		batch.Queue(
-			`update port set status = $2 where id = $1 and status = $3`,
-			w.after.ID,
-			w.after.Status,
-			w.before.Status,
-		)
+		batch.Queue(`update port set status = $2 where id = $1 and status = $3`,
+			w.after.ID, w.after.Status, w.before.Status)
 	}
 	if w.effects.IgnoredReports {
 		batch.Queue(`update port set ignored_reports = $2 where id = $1`, w.after.ID, w.after.IgnoredReports)

@@ -22,10 +22,8 @@ func (s *Store) RouterMAC(ctx context.Context, host string, fresh func() string)
 				return err
 			}
 			tag, err := tx.Exec(
-				ctx,
-				`insert into router_mac (host, mac) values ($1, $2) on conflict do nothing`,
-				host,
-				fresh(),
+				ctx, `insert into router_mac (host, mac) values ($1, $2) on conflict do nothing`,
+				host, fresh(),
 			)
 			if err != nil {
 				return fmt.Errorf("allocate router MAC of host %s: %w", host, err)
@@ -43,12 +41,8 @@ func (s *Store) RouterMAC(ctx context.Context, host string, fresh func() string)
 
 // RouterMACs lists the router MACs of all hosts.
 func (s *Store) RouterMACs(ctx context.Context) ([]network.DVRMAC, error) {
-	return db.QueryAll(
-		ctx,
-		s.db,
-		pgx.RowToStructByName[network.DVRMAC],
-		`select host, mac::text as mac from router_mac order by host`,
-	)
+	return db.QueryAll(ctx, s.db, pgx.RowToStructByName[network.DVRMAC],
+		`select host, mac::text as mac from router_mac order by host`)
 }
 
 // DHCPAgentHosts reports whether a DHCP agent on the host hosts the network.

@@ -345,13 +345,8 @@ func (s *Store) DeleteSecurityGroup(ctx context.Context, id uuid.UUID, expect *i
 		if err := checkGroupUnused(ctx, tx, id); err != nil {
 			return err
 		}
-		others, err := db.QueryAll(
-			ctx,
-			tx,
-			pgx.RowTo[uuid.UUID],
-			referring+` and group_id <> $1 group by group_id order by group_id`,
-			id,
-		)
+		others, err := db.QueryAll(ctx, tx, pgx.RowTo[uuid.UUID],
+			referring+` and group_id <> $1 group by group_id order by group_id`, id)
 		if err == nil {
 			_, err = tx.Exec(ctx, `delete from security_group where id = $1`, id)
 		}

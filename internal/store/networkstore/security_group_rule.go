@@ -133,11 +133,8 @@ func insertRule(ctx context.Context, tx *transaction, r network.SecurityRule) er
 		r.RemoteGroup,
 	)
 	if err == nil && len(equal) > 0 {
-		return network.Faultf(
-			network.RuleExists,
-			"Security group rule already exists. Rule id is %s.",
-			equal[0],
-		)
+		return network.Faultf(network.RuleExists, "Security group rule already exists. Rule id is %s.",
+			equal[0])
 	}
 	if err == nil {
 		_, err = tx.Exec(

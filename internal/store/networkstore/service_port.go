@@ -149,13 +149,8 @@ func assignSLAAC(ctx context.Context, tx *transaction, s network.Subnet) error {
 		if err != nil {
 			return err
 		}
-		got, err := allocateAddresses(
-			ctx,
-			tx,
-			h.Port,
-			len(h.Addresses),
-			[]network.AddressRequest{{IP: network.EUI64(s.CIDR, h.MAC), Subnets: []network.Subnet{s}}},
-		)
+		got, err := allocateAddresses(ctx, tx, h.Port, len(h.Addresses),
+			[]network.AddressRequest{{IP: network.EUI64(s.CIDR, h.MAC), Subnets: []network.Subnet{s}}})
 		if err != nil {
 			return err
 		}

@@ -241,12 +241,8 @@ func checkNoRouterOnGateway(ctx context.Context, tx *transaction, s network.Subn
 	case err != nil:
 		return fmt.Errorf("find router ports: %w", err)
 	default:
-		return network.Faultf(
-			network.GatewayInUse,
-			"Current gateway ip %s already in use by port %s. Unable to update.",
-			s.Gateway,
-			router,
-		)
+		return network.Faultf(network.GatewayInUse,
+			"Current gateway ip %s already in use by port %s. Unable to update.", s.Gateway, router)
 	}
 }
 

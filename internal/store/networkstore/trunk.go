@@ -52,11 +52,8 @@ func createTrunk(ctx context.Context, tx *transaction, c network.TrunkChange) (n
 		return t, err
 	}
 	if parent.Bound() {
-		return t, network.Faultf(
-			network.ParentInUse,
-			"Port %s is currently in use and is not eligible for use as a parent port.",
-			t.Port,
-		)
+		return t, network.Faultf(network.ParentInUse,
+			"Port %s is currently in use and is not eligible for use as a parent port.", t.Port)
 	}
 	if err := checkNotOnTrunk(ctx, tx, []uuid.UUID{t.Port}); err != nil {
 		return t, err
@@ -114,11 +111,8 @@ func checkNotOnTrunk(ctx context.Context, tx *transaction, ports []uuid.UUID) er
 	}
 	switch {
 	case parent != nil:
-		return network.Faultf(
-			network.ParentInUse,
-			"Port %s is currently in use and is not eligible for use as a parent port.",
-			*parent,
-		)
+		return network.Faultf(network.ParentInUse,
+			"Port %s is currently in use and is not eligible for use as a parent port.", *parent)
 	case subport != nil:
 		return network.Faultf(network.TrunkPortInUse, "Port %s is in use by another trunk.", *subport)
 	default:
@@ -156,9 +150,7 @@ func addSubports(
 			return network.Faultf(
 				network.PortInUse,
 				"Unable to complete operation on port %s for network %s. Port already has an attached device %s.",
-				m.ID,
-				m.Network,
-				m.DeviceID,
+				m.ID, m.Network, m.DeviceID,
 			)
 		}
 		if err := bindSubport(ctx, tx, m, parent.SubportHost(), network.DeviceOwnerSubport); err != nil {

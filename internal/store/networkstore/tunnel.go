@@ -41,9 +41,7 @@ func (s *Store) SyncTunnel(
 		if owner != end.Host {
 			return fmt.Errorf(
 				"%w: the address %s is the tunnel endpoint of the host %s, whose agents still exist",
-				db.ErrConflict,
-				end.IP,
-				owner,
+				db.ErrConflict, end.IP, owner,
 			)
 		}
 		if all, err = tunnelEnds(ctx, tx, end.Type); err != nil {

@@ -63,13 +63,8 @@ func (s *Store) ClaimNovaEvents(
 	claim time.Duration,
 ) (events []network.NovaEvent, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
-		events, err = db.QueryAll(
-			ctx,
-			tx,
-			pgx.RowToStructByName[network.NovaEvent],
-			novaEventSelect+` for update`,
-			port,
-		)
+		events, err = db.QueryAll(ctx, tx,
+			pgx.RowToStructByName[network.NovaEvent], novaEventSelect+` for update`, port)
 		if err != nil || slices.ContainsFunc(events, func(e network.NovaEvent) bool { return e.Claimed }) {
 			return err
 		}

@@ -60,13 +60,8 @@ type Namespace struct {
 
 // BoundNamespace returns the Temporal namespace to which the database is bound.
 func (s *Store) BoundNamespace(ctx context.Context) (Namespace, error) {
-	n, err := db.QueryOne(
-		ctx,
-		s.db,
-		pgx.RowToStructByPos[Namespace],
-		nil,
-		`select id, name, adopted_at from temporal_namespace`,
-	)
+	n, err := db.QueryOne(ctx, s.db, pgx.RowToStructByPos[Namespace], nil,
+		`select id, name, adopted_at from temporal_namespace`)
 	if err != nil {
 		return Namespace{}, fmt.Errorf("read the Temporal namespace that the database is bound to: %w", err)
 	}

@@ -119,10 +119,7 @@ func (s *Server) Outages() []Outage {
 			Reason: db.ShuttingDown,
 			Begin: func() {
 				// the server waits until this session ends, and accepts no other session
-				admin := Connect(
-					s.t,
-					s.administration(),
-				)
+				admin := Connect(s.t, s.administration())
 				s.signalMain(syscall.SIGTERM)
 				s.awaitRefusal()
 				s.endSessions(admin)

@@ -36,33 +36,19 @@ func (o *CommonOptions) BuildFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.ConfigFile, "config-file", "", "Path of the TOML file with profiles.")
 	f.StringVar(&o.Profile, "profile", "", "Name of the profile in the TOML file.")
 	f.BoolVar(&o.DisableConfigFile, "disable-config-file", false, "Do not read the TOML file.")
-	f.BoolVar(
-		&o.DisableConfigEnv,
-		"disable-config-env",
-		false,
-		"Do not read TEMPORAL_… environment variables.",
-	)
-	f.Var(
-		&o.LogLevel,
-		"log-level",
-		"debug, info, warn, error or never. The default of server start-dev is warn.",
-	)
+	f.BoolVar(&o.DisableConfigEnv, "disable-config-env", false,
+		"Do not read TEMPORAL_… environment variables.")
+	f.Var(&o.LogLevel, "log-level",
+		"debug, info, warn, error or never. The default of server start-dev is warn.")
 	f.Var(&o.LogFormat, "log-format", "text or json.")
 	f.VarP(&o.Output, "output", "o", "Format of the output: text, json, jsonl or none.")
 	f.Var(&o.TimeFormat, "time-format", "relative, iso or raw.")
 	f.Var(&o.Color, "color", "Colored output: always, never or auto.")
-	f.BoolVar(
-		&o.NoJsonShorthandPayloads,
-		"no-json-shorthand-payloads",
-		false,
-		"Print payloads without decoding them.",
-	)
+	f.BoolVar(&o.NoJsonShorthandPayloads, "no-json-shorthand-payloads", false,
+		"Print payloads without decoding them.")
 	f.Var(&o.CommandTimeout, "command-timeout", "Time limit of the command. 0s means none.")
-	f.Var(
-		&o.ClientConnectTimeout,
-		"client-connect-timeout",
-		"Time limit of the connection attempt. 0s means none.",
-	)
+	f.Var(&o.ClientConnectTimeout, "client-connect-timeout",
+		"Time limit of the connection attempt. 0s means none.")
 }
 
 // ClientOptions are the options of the connection to a server.
@@ -93,36 +79,20 @@ func (o *ClientOptions) BuildFlags(f *pflag.FlagSet) {
 	own.StringVar(&o.ClientAuthority, "client-authority", "", "Value of the gRPC pseudo-header :authority.")
 	own.StringVar(&o.ApiKey, "api-key", "", "API key.")
 	own.StringArrayVar(&o.GrpcMeta, "grpc-meta", nil, "Header KEY=VALUE of each request. Can be repeated.")
-	own.StringVar(
-		&o.Identity,
-		"identity",
-		"",
-		"Identity of the client. The default is the name of the user and of the machine.",
-	)
-	own.BoolVar(
-		&o.Tls,
-		"tls",
-		false,
-		"Use TLS. An API key or another TLS option implies TLS; --tls=false disables it.",
-	)
+	own.StringVar(&o.Identity, "identity", "",
+		"Identity of the client. The default is the name of the user and of the machine.")
+	own.BoolVar(&o.Tls, "tls", false,
+		"Use TLS. An API key or another TLS option implies TLS; --tls=false disables it.")
 	own.StringVar(&o.TlsCertPath, "tls-cert-path", "", "Path of the client's certificate.")
 	own.StringVar(&o.TlsCertData, "tls-cert-data", "", "The client's certificate.")
 	own.StringVar(&o.TlsKeyPath, "tls-key-path", "", "Path of the client's private key.")
 	own.StringVar(&o.TlsKeyData, "tls-key-data", "", "The client's private key.")
 	own.StringVar(&o.TlsCaPath, "tls-ca-path", "", "Path of the certificate of the server's CA.")
 	own.StringVar(&o.TlsCaData, "tls-ca-data", "", "The certificate of the server's CA.")
-	own.StringVar(
-		&o.TlsServerName,
-		"tls-server-name",
-		"",
-		"Host name that the server's certificate must have.",
-	)
-	own.BoolVar(
-		&o.TlsDisableHostVerification,
-		"tls-disable-host-verification",
-		false,
-		"Do not check the server's certificate.",
-	)
+	own.StringVar(&o.TlsServerName, "tls-server-name", "",
+		"Host name that the server's certificate must have.")
+	own.BoolVar(&o.TlsDisableHostVerification, "tls-disable-host-verification", false,
+		"Do not check the server's certificate.")
 	f.AddFlagSet(own)
 	o.flags = own
 }

@@ -39,18 +39,12 @@ func WithArgs[T any](f func(context.Context, T) (any, error)) Method {
 // findMethod returns the same failure as the dispatcher of oslo.messaging.
 func findMethod(endpoints []Endpoint, r request) (Method, *Failure) {
 	unsupported := NewFailure(
-		dispatcherModule,
-		"UnsupportedVersion",
+		dispatcherModule, "UnsupportedVersion",
 		"Endpoint does not support RPC version %s. Attempted method: %s",
-		Excerpt(r.Version),
-		Excerpt(r.Method),
+		Excerpt(r.Version), Excerpt(r.Method),
 	)
-	unknown := NewFailure(
-		dispatcherModule,
-		"NoSuchMethod",
-		"Endpoint does not support RPC method %s",
-		Excerpt(r.Method),
-	)
+	unknown := NewFailure(dispatcherModule, "NoSuchMethod",
+		"Endpoint does not support RPC method %s", Excerpt(r.Method))
 	major, minor, ok := ParseVersion(r.Version)
 	if !ok || major != 1 || r.Namespace != "" {
 		return nil, unsupported

@@ -222,14 +222,8 @@ func (s *session) publish(
 	m Message,
 ) (*amqp.DeferredConfirmation, error) {
 	if !m.Fanout {
-		return s.channel.PublishWithDeferredConfirmWithContext(
-			ctx,
-			exchange,
-			m.Topic,
-			true,
-			false,
-			tracedPublishing(ctx, m.Body),
-		)
+		return s.channel.PublishWithDeferredConfirmWithContext(ctx, exchange, m.Topic, true, false,
+			tracedPublishing(ctx, m.Body))
 	}
 	fanout := m.Topic + fanoutSuffix
 	// The fanout exchange may be missing, because RabbitMQ deletes the exchange together with the last queue
@@ -237,12 +231,6 @@ func (s *session) publish(
 	if err := s.channel.ExchangeDeclare(fanout, "fanout", false, true, false, false, nil); err != nil {
 		return nil, err
 	}
-	return s.channel.PublishWithDeferredConfirmWithContext(
-		ctx,
-		fanout,
-		"",
-		false,
-		false,
-		tracedPublishing(ctx, m.Body),
-	)
+	return s.channel.PublishWithDeferredConfirmWithContext(ctx, fanout, "", false, false,
+		tracedPublishing(ctx, m.Body))
 }

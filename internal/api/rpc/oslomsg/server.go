@@ -288,16 +288,8 @@ func (s *Server) execute(ctx context.Context, r request, deadline time.Time) (an
 			return nil, failure, repetition
 		}
 		if time.Now().Add(pause).After(deadline) {
-			slog.ErrorContext(
-				ctx,
-				"RPC call failed",
-				"method",
-				r.Method,
-				"reply",
-				r.wantsReply(),
-				"error",
-				err,
-			)
+			slog.ErrorContext(ctx, "RPC call failed",
+				"method", r.Method, "reply", r.wantsReply(), "error", err)
 			return nil, failure, repetition
 		}
 		select {
