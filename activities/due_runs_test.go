@@ -92,15 +92,9 @@ func TestStartDueRuns_AuditsAndRepairsController(t *testing.T) {
 	m.acts.AuditRepair = false
 	expect("after an audit with differences, without repair", "1 missing, 1 different, 1 extra")
 	m.acts.AuditRepair = true
-	expect(
-		"after an audit with differences",
-		"1 missing, 1 different, 1 extra",
-		"full-sync: audit 3 has found 1 missing, 1 different, 1 extra",
-	)
-	expect(
-		"after the full sync",
-		"0 missing, 0 different, 1 extra",
-		"audit: full-sync 4 has ended after audit 3",
-	)
+	expect("after an audit with differences", "1 missing, 1 different, 1 extra",
+		"full-sync: audit 3 has found 1 missing, 1 different, 1 extra")
+	expect("after the full sync", "0 missing, 0 different, 1 extra",
+		"audit: full-sync 4 has ended after audit 3")
 	expect("after the repair", "0 missing, 0 different, 1 extra")
 }

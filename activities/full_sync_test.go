@@ -286,9 +286,7 @@ func TestRepair_AppliesOnlyFindingsOfAudit(t *testing.T) {
 			newer != strings.Contains(f.Outcome, "the journal changes it") {
 			t.Errorf(
 				"repair a finding about %s %s: got the outcome %q; want \"the journal changes it\" only for the network that was updated after the audit",
-				f.Object.Type,
-				f.Object.ID,
-				f.Outcome,
+				f.Object.Type, f.Object.ID, f.Outcome,
 			)
 		}
 	}
@@ -396,13 +394,8 @@ func TestMend_SkipsStaleFindings(t *testing.T) {
 		}
 		got, err := m.store.Mirror.RepairFindings(t.Context(), run.ID, []journal.Finding{f}, tt.since, false)
 		if err != nil || len(got) != 1 || got[0] != tt.want {
-			t.Errorf(
-				"repair a stale finding, %s: got the outcome %v, error %v; want %q",
-				name,
-				got,
-				err,
-				tt.want,
-			)
+			t.Errorf("repair a stale finding, %s: got the outcome %v, error %v; want %q",
+				name, got, err, tt.want)
 		}
 	}
 	if open, _, err := m.store.Mirror.CountOpenEntries(t.Context(), run.ID); err != nil || open != 0 {

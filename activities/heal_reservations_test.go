@@ -86,12 +86,8 @@ func TestHealReservations_ReplacesHostThatNovaReportsDown(t *testing.T) {
 			stub.InjectFaults(notifytest.Fault{Request: "GET /os-hypervisors/detail", Status: step.fault})
 		}
 		if d := cmp.Diff(step.want, healedHosts()); d != "" {
-			t.Errorf(
-				"hosts of the reservation after host %s became %s (-want +got):\n%s",
-				step.host,
-				step.state,
-				d,
-			)
+			t.Errorf("hosts of the reservation after host %s became %s (-want +got):\n%s",
+				step.host, step.state, d)
 		}
 	}
 }

@@ -54,11 +54,8 @@ func (m *mirrorFixture) mirrorEntry(seq int64) (calls int) {
 		switch {
 		case errors.As(err, &retry) && strings.Contains(err.Error(), "the entry is completed"):
 			if retry.NextRetryDelay() != time.Millisecond {
-				m.Fatalf(
-					"mirror entry %d: got a retry after %s, want one at once",
-					seq,
-					retry.NextRetryDelay(),
-				)
+				m.Fatalf("mirror entry %d: got a retry after %s, want one at once",
+					seq, retry.NextRetryDelay())
 			}
 		case err != nil || p.State != string(journal.Completed):
 			m.Fatalf("mirror entry %d: got %+v, error %v; want it completed", seq, p, err)

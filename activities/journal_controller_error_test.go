@@ -56,11 +56,7 @@ func testErrorForOneObject(t *testing.T, fault odltest.Fault, words ...string) {
 		if got := m.journalEntry(1); got.Failures != round || got.State == journal.Failed && round < limit {
 			t.Fatalf(
 				"after attempt %d: got entry in state %s with %d failures, want %d failures and not failed before %d",
-				round+1,
-				got.State,
-				got.Failures,
-				round,
-				limit,
+				round+1, got.State, got.Failures, round, limit,
 			)
 		}
 		m.createNetworks(1)
@@ -81,9 +77,7 @@ func testErrorForOneObject(t *testing.T, fault odltest.Fault, words ...string) {
 		!strings.Contains(p.Sentence, "entry 1 (create network "+broken+"), which is failed") {
 		t.Errorf(
 			"progress of the subnet of network %s: got %q, error %v; want that it waits for failed entry 1",
-			broken,
-			p.Sentence,
-			err,
+			broken, p.Sentence, err,
 		)
 	}
 	if wait, why := m.acts.ODL.BreakerWait(); wait != 0 {
@@ -162,10 +156,7 @@ func TestControllerError_OutageNeverCountsAgainstAnEntry(t *testing.T) {
 				if e.Failures != 0 {
 					t.Errorf(
 						"entry %d after %d attempts during an outage: got %d failures (%s), want 0",
-						e.Seq,
-						e.Attempt,
-						e.Failures,
-						e.LastError,
+						e.Seq, e.Attempt, e.Failures, e.LastError,
 					)
 				}
 			}
@@ -204,12 +195,8 @@ func TestControllerError_RepeatedOutagesCountAtMostOnceEach(t *testing.T) {
 		failures += e.Failures
 	}
 	if failures > outages {
-		t.Errorf(
-			"%d entries during %d outages: got %d counted failures, want at most one per outage",
-			waiting,
-			outages,
-			failures,
-		)
+		t.Errorf("%d entries during %d outages: got %d counted failures, want at most one per outage",
+			waiting, outages, failures)
 	}
 }
 

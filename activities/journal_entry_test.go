@@ -97,9 +97,7 @@ func TestNoController_CompletesEntriesWithoutRequests(t *testing.T) {
 		len(m.odl.Requests()) != 0 {
 		t.Errorf(
 			"without a controller: got the open entries %+v, error %v and %d requests; want no entries, no error and no requests",
-			live,
-			err,
-			len(m.odl.Requests()),
+			live, err, len(m.odl.Requests()),
 		)
 	}
 	for _, kind := range []string{contract.KeyFullSync, contract.KeyAudit, contract.KeyRecovery} {

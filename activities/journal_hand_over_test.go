@@ -62,9 +62,7 @@ func TestTryEntry_StartsTheWorkflowsOfUnblockedEntries(t *testing.T) {
 			if err != nil || p.State != string(tt.state) || p.Attempts != 1 || p.SentBy != "" {
 				t.Fatalf(
 					"try entry 1: got %+v, error %v; want it %s after one attempt of its own workflow",
-					p,
-					err,
-					tt.state,
+					p, err, tt.state,
 				)
 			}
 			if diff := cmp.Diff(tt.want, notes.delivered); diff != "" {

@@ -39,9 +39,7 @@ func TestMalformedEntry_FailsOnlyItself(t *testing.T) {
 		if e.LastError == "" || e.Attempt != 1 {
 			t.Errorf(
 				"malformed entry %d: got %d attempts and the error %q, want 1 attempt and an error",
-				e.Seq,
-				e.Attempt,
-				e.LastError,
+				e.Seq, e.Attempt, e.LastError,
 			)
 		}
 	}

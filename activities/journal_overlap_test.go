@@ -52,9 +52,7 @@ func TestTryEntry_TwoWorkersAtTheSameTimeCompleteTheEntryOnce(t *testing.T) {
 						completions != 1 {
 						t.Errorf(
 							"entry after the attempts of two workers: got state %s, %d attempts and %d completions; want completed, 2 and 1",
-							e.State,
-							e.Attempt,
-							completions,
+							e.State, e.Attempt, completions,
 						)
 					}
 					if _, blockers, _, err := m.store.Journal.JournalEntry(t.Context(), seq+1); err != nil ||
@@ -112,10 +110,7 @@ func (m *mirrorFixture) tryAtTheSameTime(seq int64, gate *writeGate) int {
 		workers.Go(func() {
 			defer close(ended)
 			// of the older attempt this is an error: its outcome is refused
-			_, _ = worker.TryEntry(
-				m.Context(),
-				fmt.Sprint(seq),
-			)
+			_, _ = worker.TryEntry(m.Context(), fmt.Sprint(seq))
 		})
 		return ended
 	}

@@ -40,9 +40,7 @@ func TestPause_SendsNothingUntilResumed(t *testing.T) {
 			!strings.Contains(p.Sentence, "upgrade of the controller") {
 			t.Errorf(
 				"progress of entry %s while the journal is paused: got %+v, error %v; want it pending, blocked and explained",
-				key,
-				p,
-				err,
+				key, p, err,
 			)
 		}
 	}
@@ -52,20 +50,14 @@ func TestPause_SendsNothingUntilResumed(t *testing.T) {
 	}
 	if claimed, err := m.store.Journal.ClaimBacklog(t.Context(), since, 10, 1); err != nil ||
 		len(claimed) != 0 {
-		t.Errorf(
-			"claim the backlog while the journal is paused: got %d entries, error %v; want none",
-			len(claimed),
-			err,
-		)
+		t.Errorf("claim the backlog while the journal is paused: got %d entries, error %v; want none",
+			len(claimed), err)
 	}
 	audited := m.startRun(contract.KeyAudit, 0)
 	if p, err := m.stepRun(contract.KeyAudit); err != nil || p.Delay == 0 ||
 		!strings.Contains(p.Sentence, "paused by ann") {
-		t.Errorf(
-			"step of an audit while the journal is paused: got %+v, error %v; want that it waits",
-			p,
-			err,
-		)
+		t.Errorf("step of an audit while the journal is paused: got %+v, error %v; want that it waits",
+			p, err)
 	}
 	if err := m.acts.StartDueRuns(t.Context()); err != nil {
 		t.Error(err)
@@ -81,11 +73,7 @@ func TestPause_SendsNothingUntilResumed(t *testing.T) {
 	}
 
 	// as if Temporal had accepted all notes, so that every workflow runs and waits
-	storetest.Exec(
-		t,
-		m.url,
-		`delete from note`,
-	)
+	storetest.Exec(t, m.url, `delete from note`)
 	if err := m.store.Journal.Resume(t.Context(), "bob", "done"); err != nil {
 		t.Fatal(err)
 	}

@@ -118,11 +118,8 @@ func TestAdvanceLeases_ProvisionsBetweenBeginAndFinish(t *testing.T) {
 	}
 	good := status("good")
 	if r := good.Reservations[0]; good.Status != lease.Active || r.AggregateID == nil || *r.AggregateID != 7 {
-		t.Errorf(
-			"lease that succeeded: got %s with the aggregate %v, want ACTIVE with 7",
-			good.Status,
-			r.AggregateID,
-		)
+		t.Errorf("lease that succeeded: got %s with the aggregate %v, want ACTIVE with 7",
+			good.Status, r.AggregateID)
 	}
 	if got := status("rejected").Status; got != lease.Starting {
 		t.Errorf("lease whose call failed: got %s, want STARTING", got)

@@ -23,11 +23,7 @@ func skewed(t *testing.T, by time.Duration) (*store.Store, string) {
 	at := storetest.URL(t)
 	interval := fmt.Sprintf("interval '%d milliseconds'", by.Milliseconds())
 	// the tests' own trigger, which assumes that all processes share one clock
-	storetest.Exec(
-		t,
-		at,
-		`drop function check_generation() cascade`,
-	)
+	storetest.Exec(t, at, `drop function check_generation() cascade`)
 	storetest.Exec(t, at, `create schema skew`)
 	storetest.Exec(
 		t,
@@ -104,13 +100,8 @@ func TestLeaseStartsWhenBothClocksSaySo(t *testing.T) {
 			at := time.Now().
 				Add(time.Second + by.Abs())
 				// only now, because the creation of a lease takes long on a slow machine
-			storetest.Exec(
-				t,
-				url,
-				`update event set at = $2 where lease_id = $1 and event_type = 'start_lease'`,
-				l.ID,
-				at,
-			)
+			storetest.Exec(t, url,
+				`update event set at = $2 where lease_id = $1 and event_type = 'start_lease'`, l.ID, at)
 
 			n, err := acts.AdvanceLeases(t.Context(), at)
 
@@ -147,11 +138,9 @@ func TestStepThatIsALittleEarlyIsTaken(t *testing.T) {
 	move := func(in time.Duration) {
 		t.Helper()
 		storetest.Exec(
-			t,
-			at,
+			t, at,
 			`update event set at = clock_timestamp() + $2::interval where lease_id = $1 and event_type = 'start_lease'`,
-			l.ID,
-			in,
+			l.ID, in,
 		)
 	}
 	move(lease.ClockSkew + time.Minute)

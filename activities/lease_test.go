@@ -36,11 +36,7 @@ func TestReadLease_AppliesOperatorSettings(t *testing.T) {
 			got.CloudRetryTime != time.Minute {
 			t.Errorf(
 				"read a lease with before_end %q, snapshot by default %t: reservation (-want +got) %s; retry time %s, want 1m; error %v, want none",
-				c.requested,
-				c.snapshotByDefault,
-				d,
-				got.CloudRetryTime,
-				err,
+				c.requested, c.snapshotByDefault, d, got.CloudRetryTime, err,
 			)
 		}
 	}

@@ -17,17 +17,11 @@ import (
 func TestMessagesPage_HasTheFieldsOfEachNotification(t *testing.T) {
 	t.Parallel()
 	docpage.CompareFields[leasePayload](t, docpage.Messages, "### Payload of a lease notification")
-	docpage.CompareFields[reservationPayload](
-		t,
-		docpage.Messages,
-		"#### A reservation of a lease notification",
-	)
+	docpage.CompareFields[reservationPayload](t, docpage.Messages,
+		"#### A reservation of a lease notification")
 	docpage.CompareFields[eventPayload](t, docpage.Messages, "#### An event of a lease notification")
-	docpage.CompareFields[network.ProvisioningNotification](
-		t,
-		docpage.Messages,
-		"### Payload of a provisioning notification",
-	)
+	docpage.CompareFields[network.ProvisioningNotification](t, docpage.Messages,
+		"### Payload of a provisioning notification")
 }
 
 // The page has the types that some change of a lease causes, and those of ports and trunks.
@@ -78,11 +72,8 @@ func TestMessagesPage_NamesTheTypesOfNotifications(t *testing.T) {
 	types[lease.NotificationDelete] = true // recorded by the store when it deletes the row
 	got := slices.Sorted(maps.Keys(docpage.Table(t, docpage.Messages, "### Types of notifications")))
 	if d := cmp.Diff(slices.Sorted(maps.Keys(types)), got); d != "" {
-		t.Errorf(
-			"the types of notifications in %s differ from the code (-code +page):\n%s",
-			docpage.Messages,
-			d,
-		)
+		t.Errorf("the types of notifications in %s differ from the code (-code +page):\n%s",
+			docpage.Messages, d)
 	}
 }
 
@@ -93,13 +84,8 @@ func TestMessagesPage_NamesTheEventsForNova(t *testing.T) {
 
 func TestMessagesPage_NamesTheCallsOfTheEnforcementService(t *testing.T) {
 	t.Parallel()
-	compareNames(
-		t,
-		"## The enforcement service",
-		"../internal/api/blazar/enforcement.go",
-		`What: "([^"]+)"`,
-		"on-end",
-	)
+	compareNames(t, "## The enforcement service",
+		"../internal/api/blazar/enforcement.go", `What: "([^"]+)"`, "on-end")
 }
 
 // compareNames fails the test if the first column of a table has other names than a pattern finds in a file,
@@ -116,12 +102,7 @@ func compareNames(t *testing.T, heading, file, pattern string, more ...string) {
 	}
 	slices.Sort(want)
 	if d := cmp.Diff(want, slices.Sorted(maps.Keys(docpage.Table(t, docpage.Messages, heading)))); d != "" {
-		t.Errorf(
-			"the table below %q in %s differs from %s (-code +page):\n%s",
-			heading,
-			docpage.Messages,
-			file,
-			d,
-		)
+		t.Errorf("the table below %q in %s differs from %s (-code +page):\n%s",
+			heading, docpage.Messages, file, d)
 	}
 }

@@ -17,9 +17,7 @@ func TestBGPVPN_HasTheNetworksAndRoutersOfItsAssociations(t *testing.T) {
 	m.recordChanges(
 		newChange(journal.Create, "bgpvpn", vpn, map[string]any{"name": "v"}),
 		newChange(
-			journal.Create,
-			"bgpvpn_network_association",
-			association,
+			journal.Create, "bgpvpn_network_association", association,
 			map[string]any{"bgpvpn_id": vpn, "network_id": net.ID},
 		),
 	)

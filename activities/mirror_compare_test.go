@@ -27,10 +27,7 @@ func (m *mirrorFixture) addUnknownObject(collection, typ string, attributes map[
 	m.odl.ServeHTTP(
 		w,
 		httptest.NewRequestWithContext(
-			m.Context(),
-			"POST",
-			odltest.BasePath+collection,
-			bytes.NewReader(raw),
+			m.Context(), "POST", odltest.BasePath+collection, bytes.NewReader(raw),
 		),
 	)
 	if w.Code != 201 {
@@ -84,11 +81,8 @@ func TestAudit_ComparesLargeController(t *testing.T) {
 func TestRepair_RemovesObjectsThatJSONBCannotStore(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
-	id := m.addUnknownObject(
-		"/networks",
-		"network",
-		map[string]any{"name": "a\x00b", "mtu": json.Number("1e999")},
-	)
+	id := m.addUnknownObject("/networks", "network",
+		map[string]any{"name": "a\x00b", "mtu": json.Number("1e999")})
 
 	audit := m.finishRun(m.startRun(contract.KeyAudit, 0))
 	repair := m.finishRun(m.startRun(contract.KeyRepair, audit.ID))
@@ -97,9 +91,7 @@ func TestRepair_RemovesObjectsThatJSONBCannotStore(t *testing.T) {
 		m.odl.Record("network", id).Object != nil {
 		t.Errorf(
 			"an object that PostgreSQL cannot store: got the audit %q and the repair %q, and the controller has %v; want 1 extra object, a successful repair, and no object",
-			audit.Sentence(),
-			repair.Sentence(),
-			m.odl.Record("network", id),
+			audit.Sentence(), repair.Sentence(), m.odl.Record("network", id),
 		)
 	}
 }

@@ -213,11 +213,8 @@ func (m *mirrorFixture) createEveryType(net network.Network) {
 	m.Helper()
 	ports, err := m.store.Network.Ports(m.Context(), db.Listing{})
 	if err != nil || len(ports) < 2 {
-		m.Fatalf(
-			"list the ports of the test: got %d ports, error %v; want at least 2 and no error",
-			len(ports),
-			err,
-		)
+		m.Fatalf("list the ports of the test: got %d ports, error %v; want at least 2 and no error",
+			len(ports), err)
 	}
 	ids := map[string]string{}
 	id := func(name string) string {

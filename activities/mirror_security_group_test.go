@@ -47,12 +47,8 @@ func (m *mirrorFixture) checkGroupRevisions() {
 	for _, g := range groups {
 		got := m.odl.Record("security_group", g.ID.String()).Object["revision_number"]
 		if n, ok := got.(json.Number); !ok || n.String() != fmt.Sprint(g.Revision) {
-			m.Errorf(
-				"revision_number of the security group %s at the controller: got %v, want %d",
-				g.Name,
-				got,
-				g.Revision,
-			)
+			m.Errorf("revision_number of the security group %s at the controller: got %v, want %d",
+				g.Name, got, g.Revision)
 		}
 	}
 }

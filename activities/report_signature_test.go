@@ -157,12 +157,8 @@ func TestApplyPortReports_SignedReportCountsForItsHost(t *testing.T) {
 		{sign("L2", "cmp-2", other), "L2 any"}, {sign("any", "cmp-2", other), "L2 any"}, {sign("L2", "cmp-1", own), "any"},
 	} {
 		if s := f.apply(c.report); waiting(s) != c.want || s.Refused != nil {
-			t.Errorf(
-				"apply the report %+v: got %+v, want that the port waits for %q and no refusal",
-				c.report,
-				s,
-				c.want,
-			)
+			t.Errorf("apply the report %+v: got %+v, want that the port waits for %q and no refusal",
+				c.report, s, c.want)
 		}
 	}
 	if _, err := f.agents.Revoke(t.Context(), agentstore.Key, registered.ID); err != nil {
@@ -172,11 +168,8 @@ func TestApplyPortReports_SignedReportCountsForItsHost(t *testing.T) {
 		s.Refused,
 		[]contract.Refusal{contract.RefusedSignature},
 	) {
-		t.Errorf(
-			"apply a report that a revoked key signed: got the refusals %v, want %q",
-			s.Refused,
-			contract.RefusedSignature,
-		)
+		t.Errorf("apply a report that a revoked key signed: got the refusals %v, want %q",
+			s.Refused, contract.RefusedSignature)
 	}
 }
 

@@ -77,17 +77,9 @@ func TestReservationBackend_FailedAndHangingCallsAreLeftOut(t *testing.T) {
 		all := []leasestore.StartedStep{
 			startedStep(lease.StepStart, "rejected", lease.PhysicalHost),
 			startedStep(lease.StepStart, "start", lease.PhysicalHost),
-			startedStep(
-				lease.StepStart,
-				"hanging",
-				lease.PhysicalHost,
-			),
+			startedStep(lease.StepStart, "hanging", lease.PhysicalHost),
 			startedStep(lease.StepBeforeEnd, "warning", lease.PhysicalHost),
-			startedStep(
-				lease.StepEnd,
-				"end",
-				lease.PhysicalHost,
-			),
+			startedStep(lease.StepEnd, "end", lease.PhysicalHost),
 			startedStep(lease.StepStart, "other type", lease.FloatingIP),
 		}
 		h := &fakeCloud{rejected: all[0].CloudReservations[0].ID, hanging: all[2].CloudReservations[0].ID}

@@ -62,11 +62,9 @@ func TestNotifyWebhook_DeliversInOrderAtLeastOnce(t *testing.T) {
 	}
 
 	stub.InjectFaults(
-		notifytest.Fault{Status: 503},
-		notifytest.Fault{},
+		notifytest.Fault{Status: 503}, notifytest.Fault{},
 		notifytest.Fault{DropConnection: true, Applied: true},
-		notifytest.Fault{},
-		notifytest.Fault{Status: 400},
+		notifytest.Fault{}, notifytest.Fault{Status: 400},
 	)
 	for range 2 { // the first call fails at the first notification, the second call at the second
 		if err := notifyWebhook(); err == nil {

@@ -145,13 +145,8 @@ func TestHTTP_TranslatesEachAnswer(t *testing.T) {
 
 func TestClient_RepeatsUntilAcknowledged(t *testing.T) {
 	t.Parallel()
-	h, bodies := gateway(
-		t,
-		status(503, ``),
-		status(429, ``),
-		status(200, `<html>`),
-		verdict(`{"result": "done"}`),
-	)
+	h, bodies := gateway(t, status(503, ``), status(429, ``), status(200, `<html>`),
+		verdict(`{"result": "done"}`))
 	c := &agent.Client{Transport: h, MinPause: 1, MaxPause: time.Millisecond}
 	got, err := c.Report(t.Context(), port, agent.Report{Entity: "L2", Host: "cmp-1"})
 	if err != nil || got.Outcome != agent.Done || len(*bodies) != 4 {
@@ -162,17 +157,11 @@ func TestClient_RepeatsUntilAcknowledged(t *testing.T) {
 func TestClient_SendsRefusedReportOnce(t *testing.T) {
 	t.Parallel()
 	h, bodies := gateway(t, status(403, `{"error": {"message": "the token belongs to cmp-2"}}`))
-	_, err := (&agent.Client{Transport: h}).Report(
-		t.Context(),
-		port,
-		agent.Report{Entity: "L2", Host: "cmp-1"},
-	)
+	_, err := (&agent.Client{Transport: h}).Report(t.Context(), port,
+		agent.Report{Entity: "L2", Host: "cmp-1"})
 	if !errors.Is(err, agent.ErrRefused) || !strings.Contains(err.Error(), "cmp-2") || len(*bodies) != 1 {
-		t.Errorf(
-			"report: error %v after %d requests, want ErrRefused with the message after 1",
-			err,
-			len(*bodies),
-		)
+		t.Errorf("report: error %v after %d requests, want ErrRefused with the message after 1",
+			err, len(*bodies))
 	}
 }
 
@@ -184,11 +173,8 @@ func TestClient_EndsWithItsContext(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err := (&agent.Client{Transport: h, MinPause: 1}).Report(
-		ctx,
-		port,
-		agent.Report{Entity: "L2", Host: "cmp-1"},
-	)
+	_, err := (&agent.Client{Transport: h, MinPause: 1}).Report(ctx, port,
+		agent.Report{Entity: "L2", Host: "cmp-1"})
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, agent.ErrUnavailable) {
 		t.Errorf(
 			"report until the context ends: error %v, want the error of the context and ErrUnavailable",
@@ -246,11 +232,8 @@ func TestTemporal_TranslatesEachAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := (&agent.Update{Temporal: &c.temporal}).Send(
-				t.Context(),
-				port,
-				agent.Report{Entity: "L2", Host: "cmp-1"},
-			)
+			got, err := (&agent.Update{Temporal: &c.temporal}).Send(t.Context(), port,
+				agent.Report{Entity: "L2", Host: "cmp-1"})
 			if got.Outcome != c.want || !errors.Is(err, c.err) {
 				t.Errorf("send an update: got %+v, error %v; want %q, %v", got, err, c.want, c.err)
 			}
@@ -266,11 +249,8 @@ func TestTemporal_SignsEachReport(t *testing.T) {
 	}
 	f := &fakeTemporal{answer: `{}`}
 	report := agent.Report{Entity: "L2", Host: "cmp-1"}
-	got, err := (&agent.Signal{Temporal: f, Signer: agent.Signer{Key: private}}).Send(
-		t.Context(),
-		port,
-		report,
-	)
+	got, err := (&agent.Signal{Temporal: f, Signer: agent.Signer{Key: private}}).Send(t.Context(),
+		port, report)
 	if err != nil || got.Outcome != agent.Sent {
 		t.Errorf("send a signal: got %+v, error %v; want sent", got, err)
 	}
@@ -301,11 +281,8 @@ func TestClient_AsksTheGatewayAboutPortWithoutWorkflow(t *testing.T) {
 		agent.ErrUnknown,
 	) ||
 		len(*bodies) != 1 {
-		t.Errorf(
-			"report with a gateway: error %v after %d requests, want ErrUnknown after 1",
-			err,
-			len(*bodies),
-		)
+		t.Errorf("report with a gateway: error %v after %d requests, want ErrUnknown after 1",
+			err, len(*bodies))
 	}
 	c.Fallback = nil
 	if _, err := c.Report(t.Context(), port, agent.Report{Entity: "L2", Host: "cmp-1"}); !errors.Is(
@@ -313,10 +290,7 @@ func TestClient_AsksTheGatewayAboutPortWithoutWorkflow(t *testing.T) {
 		agent.ErrUnknown,
 	) ||
 		len(f.reports) < 3 {
-		t.Errorf(
-			"report without a gateway: error %v after %d attempts, want ErrUnknown after several",
-			err,
-			len(f.reports),
-		)
+		t.Errorf("report without a gateway: error %v after %d attempts, want ErrUnknown after several",
+			err, len(f.reports))
 	}
 }

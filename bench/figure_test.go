@@ -25,9 +25,7 @@ func TestSelectFigures_AddsTheBaselines(t *testing.T) {
 		if diff := cmp.Diff(want, names); diff != "" || err != nil {
 			t.Errorf(
 				"selectFigures(%q): names of the figures differ (-want +got): %s; error %v, want none",
-				list,
-				diff,
-				err,
+				list, diff, err,
 			)
 		}
 	}

@@ -84,13 +84,8 @@ func TestRun_ShortRunOfAllFiguresLeavesOnlyTheResults(t *testing.T) {
 			t.Errorf("the printed table: want a line for the figure %s, got:\n%s", f.Name, &table)
 		}
 		if f.Baseline != "" && f.Ratio != ratio(f.Rate, rates[f.Baseline]) {
-			t.Errorf(
-				"figure %s: ratio %v, want the rate %v divided by the baseline's rate %v",
-				f.Name,
-				f.Ratio,
-				f.Rate,
-				rates[f.Baseline],
-			)
+			t.Errorf("figure %s: ratio %v, want the rate %v divided by the baseline's rate %v",
+				f.Name, f.Ratio, f.Rate, rates[f.Baseline])
 		}
 	}
 	if diff := cmp.Diff(figureNames(), names); diff != "" {

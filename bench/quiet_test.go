@@ -34,11 +34,7 @@ func TestAwaitQuiet(t *testing.T) {
 			if err != nil || waited != tt.wait || share != tt.share {
 				t.Errorf(
 					"await quiet servers: waited %s, last share %.2f, error %v; want %s, %.2f, no error",
-					waited,
-					share,
-					err,
-					tt.wait,
-					tt.share,
+					waited, share, err, tt.wait, tt.share,
 				)
 			}
 		})

@@ -144,10 +144,7 @@ func TestRunner_ProcessThatEndsFailsTheFigure(t *testing.T) {
 	}
 
 	err := newRunner(
-		settings{rounds: 1, figures: []figure{waiting}},
-		&bytes.Buffer{},
-		t.Logf,
-		(&fakeStacks{}).open,
+		settings{rounds: 1, figures: []figure{waiting}}, &bytes.Buffer{}, t.Logf, (&fakeStacks{}).open,
 	).run(t.Context())
 
 	if !errors.Is(err, crashed) {
@@ -171,17 +168,13 @@ func TestRunner_StopsWhenInterrupted(t *testing.T) {
 
 	err := newRunner(
 		settings{rounds: 1, figures: []figure{first, fakeFigure("second", "", nil)}},
-		&bytes.Buffer{},
-		t.Logf,
-		stacks.open,
+		&bytes.Buffer{}, t.Logf, stacks.open,
 	).run(ctx)
 
 	if !errors.Is(err, interrupted) || stacks.opened != 1 || stacks.closed != 1 {
 		t.Errorf(
 			"interrupt a run: got error %v, %d stacks opened, %d closed; want the interrupt's error, 1 and 1",
-			err,
-			stacks.opened,
-			stacks.closed,
+			err, stacks.opened, stacks.closed,
 		)
 	}
 }

@@ -35,18 +35,13 @@ func checkWindow(t *testing.T) {
 	s, err := measure(t.Context(), pace{InFlight: 3, Warmup: 3 * time.Second, Window: time.Second}, op)
 
 	if err != nil || s.Count == 0 || s.Count >= 1_000_000 {
-		t.Errorf(
-			"measure: got count %d, error %v; want only the operations that end inside the window",
-			s.Count,
-			err,
-		)
+		t.Errorf("measure: got count %d, error %v; want only the operations that end inside the window",
+			s.Count, err)
 	}
 	if s.Seconds != 1 || running.Load() != 0 || most.Load() > 3 {
 		t.Errorf(
 			"measure with 3 clients: got a window of %v s, %d operations running at the end, %d at the same time; want 1 s, 0 and at most 3",
-			s.Seconds,
-			running.Load(),
-			most.Load(),
+			s.Seconds, running.Load(), most.Load(),
 		)
 	}
 }
@@ -63,11 +58,8 @@ func TestMeasure_FirstErrorEndsAllClients(t *testing.T) {
 		<-ctx.Done()
 		return 0, ctx.Err()
 	})
-	_, timedErr := measureTimes(
-		t.Context(),
-		pace{Window: time.Hour},
-		func(context.Context) (time.Duration, error) { return 0, broken },
-	)
+	_, timedErr := measureTimes(t.Context(), pace{Window: time.Hour},
+		func(context.Context) (time.Duration, error) { return 0, broken })
 
 	if !errors.Is(err, broken) || !errors.Is(timedErr, broken) {
 		t.Errorf(

@@ -198,12 +198,7 @@ func checkSettings(f files, s service) (found []string) {
 	if s.isBerth() {
 		read = slices.Concat(temporalVariables(s), config.Variables(), config.SecretFileVariables())
 		// read by pgx if the URL does not name them, and by Go
-		read = append(
-			read,
-			"PGSSLMODE",
-			"PGSSLROOTCERT",
-			"GOMEMLIMIT",
-		)
+		read = append(read, "PGSSLMODE", "PGSSLROOTCERT", "GOMEMLIMIT")
 		if _, err := config.Load(s.environ()); err != nil {
 			found = append(found, err.Error())
 		}

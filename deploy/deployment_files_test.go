@@ -78,14 +78,7 @@ func readRepository(t *testing.T) files {
 		names[i] = "deploy/" + name
 	}
 	names = append(
-		names,
-		composeYAML,
-		dockerfile,
-		".dockerignore",
-		envExample,
-		rabbitConf,
-		hbaConf,
-		"go.mod",
+		names, composeYAML, dockerfile, ".dockerignore", envExample, rabbitConf, hbaConf, "go.mod",
 		"tools/temporal/go.mod",
 	)
 	for _, name := range names {

@@ -91,11 +91,8 @@ func TestAlerts_EachHasAUnitTestASeverityAndARunbook(t *testing.T) {
 			t.Errorf("alert %s: got the runbook_url %q, want %q", a.Alert, a.Annotations["runbook_url"], want)
 		}
 		if !strings.Contains(content[a.Alert], "```sh\n") {
-			t.Errorf(
-				"alert %s: docs/runbooks.md has no section %s with a command, want one",
-				a.Alert,
-				a.Alert,
-			)
+			t.Errorf("alert %s: docs/runbooks.md has no section %s with a command, want one",
+				a.Alert, a.Alert)
 		}
 		delete(content, a.Alert)
 	}
@@ -133,12 +130,8 @@ func TestDashboard_QueriesAreValid(t *testing.T) {
 			t.Errorf("panel %q has no query, want at least one", p.Title)
 		}
 		for i, q := range p.Targets {
-			rules += fmt.Sprintf(
-				"      - record: panel:%d:%d\n        expr: %s\n",
-				p.ID,
-				i,
-				strings.ReplaceAll(q.Expr, "$__rate_interval", "1m"),
-			)
+			rules += fmt.Sprintf("      - record: panel:%d:%d\n        expr: %s\n",
+				p.ID, i, strings.ReplaceAll(q.Expr, "$__rate_interval", "1m"))
 		}
 	}
 	file := filepath.Join(t.TempDir(), "dashboard.yaml")

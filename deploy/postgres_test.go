@@ -81,12 +81,7 @@ func startPostgres(t *testing.T, s service) (address string) {
 	content := map[string]string{
 		"docker-entrypoint.sh": entrypoint,
 		// the user of this process has another name
-		"pg_hba.conf": strings.Replace(
-			f[hbaConf],
-			" peer",
-			" trust",
-			1,
-		),
+		"pg_hba.conf":        strings.Replace(f[hbaConf], " peer", " trust", 1),
 		"postgres-server.sh": paths.Replace(f["deploy/postgres-server.sh"]),
 	}
 	for _, name := range []string{"certificate.pem", "key.pem"} {
@@ -101,16 +96,8 @@ func startPostgres(t *testing.T, s service) (address string) {
 			t.Fatal(err)
 		}
 	}
-	create := exec.Command(
-		filepath.Join(bin, "initdb"),
-		"-D",
-		folder+"/data",
-		"-U",
-		"postgres",
-		"-A",
-		"trust",
-		"--no-sync",
-	)
+	create := exec.Command(filepath.Join(bin, "initdb"),
+		"-D", folder+"/data", "-U", "postgres", "-A", "trust", "--no-sync")
 	if out, err := unprivileged(t, folder, create).CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %s: %s", err, out)
 	}
@@ -185,12 +172,8 @@ func TestPostgres_AcceptsOnlyTLSAndTheOwnRole(t *testing.T) {
 	for role, databases := range map[string][]string{"berth": {"berth"}, "temporal": {"temporal", "temporal_visibility"}} {
 		for _, database := range databases {
 			if err := connect(role, role, database, address, nil); err != nil {
-				t.Errorf(
-					"connect the role %s to the database %s: got error %v, want none",
-					role,
-					database,
-					err,
-				)
+				t.Errorf("connect the role %s to the database %s: got error %v, want none",
+					role, database, err)
 			}
 		}
 	}
@@ -207,12 +190,7 @@ func TestPostgres_AcceptsOnlyTLSAndTheOwnRole(t *testing.T) {
 		"sslrootcert": {filepath.Join(private, "agents", "rabbitmq-ca.pem")},
 	}
 	// the certificate does not have this address
-	alias := strings.Replace(
-		address,
-		"localhost",
-		"127.0.0.2",
-		1,
-	)
+	alias := strings.Replace(address, "localhost", "127.0.0.2", 1)
 	for name, c := range map[string]struct {
 		err  error
 		want string

@@ -34,20 +34,14 @@ func startRabbitMQ(t *testing.T, s service) (address string) {
 	maps.Copy(
 		env,
 		map[string]string{
-			"PATH":               "/usr/lib/rabbitmq/bin:" + os.Getenv("PATH"),
-			"HOME":               dir,
-			"ERL_EPMD_PORT":      freePort(t),
-			"RABBITMQ_DIST_PORT": freePort(t),
-			"RABBITMQ_MNESIA_BASE": filepath.Join(
-				dir,
-				"data",
-			),
-			"RABBITMQ_LOG_BASE": filepath.Join(dir, "log"),
-			"RABBITMQ_PID_FILE": filepath.Join(dir, "pid"),
-			"RABBITMQ_CONFIG_FILE": filepath.Join(
-				dir,
-				"rabbitmq.conf",
-			),
+			"PATH":                          "/usr/lib/rabbitmq/bin:" + os.Getenv("PATH"),
+			"HOME":                          dir,
+			"ERL_EPMD_PORT":                 freePort(t),
+			"RABBITMQ_DIST_PORT":            freePort(t),
+			"RABBITMQ_MNESIA_BASE":          filepath.Join(dir, "data"),
+			"RABBITMQ_LOG_BASE":             filepath.Join(dir, "log"),
+			"RABBITMQ_PID_FILE":             filepath.Join(dir, "pid"),
+			"RABBITMQ_CONFIG_FILE":          filepath.Join(dir, "rabbitmq.conf"),
 			"RABBITMQ_ENABLED_PLUGINS_FILE": filepath.Join(dir, "plugins"),
 			"RABBITMQ_CONF_ENV_FILE":        "/dev/null",
 			"RABBITMQ_ALLOW_INPUT":          "1",

@@ -80,30 +80,20 @@ func TestRelease_HasProgramsPackagesImageSBOMChangesAndChecksums(t *testing.T) {
 	sums := exec.CommandContext(t.Context(), "sha256sum", "--check", "--strict", "SHA256SUMS")
 	sums.Dir = dist
 	if out, err := sums.CombinedOutput(); err != nil || strings.Count(string(out), ": OK") != len(want)-1 {
-		t.Errorf(
-			"check the checksums: got error %v and the output\n%s; want OK for %d files",
-			err,
-			out,
-			len(want)-1,
-		)
+		t.Errorf("check the checksums: got error %v and the output\n%s; want OK for %d files",
+			err, out, len(want)-1)
 	}
 	changes, err := os.ReadFile(filepath.Join(dist, want[1]))
 	if err != nil || !strings.Contains(string(changes), "### Added") ||
 		regexp.MustCompile(`(?m)^## `).Match(changes) {
-		t.Errorf(
-			"section of the changelog: got error %v and\n%.200s\n; want the text of one section",
-			err,
-			changes,
-		)
+		t.Errorf("section of the changelog: got error %v and\n%.200s\n; want the text of one section",
+			err, changes)
 	}
 	image := output(t, "tar", "-tzf", filepath.Join(dist, want[2]))
 	for _, name := range []string{"./Dockerfile\n", "./LICENSE\n", "./NOTICE\n", "./linux/amd64/berth-worker\n", "./linux/amd64/starter\n"} {
 		if !strings.Contains(image, name) {
-			t.Errorf(
-				"context of the image: want the file %s, got the files\n%s",
-				strings.TrimSpace(name),
-				image,
-			)
+			t.Errorf("context of the image: want the file %s, got the files\n%s",
+				strings.TrimSpace(name), image)
 		}
 	}
 	checkPackages(t, filepath.Join(dist, want[5]), filepath.Join(dist, want[6]))
@@ -171,10 +161,7 @@ func analyze(t *testing.T, units string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "systemd-analyze", args...)
 	// the empty last part names systemd's own folders
-	cmd.Env = append(
-		os.Environ(),
-		"SYSTEMD_UNIT_PATH="+units+":",
-	)
+	cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+units+":")
 	out, err := cmd.CombinedOutput()
 	if err != nil || args[0] == "verify" && len(out) > 0 {
 		t.Errorf("systemd-analyze %s: got error %v and the output\n%s", strings.Join(args, " "), err, out)
@@ -221,13 +208,8 @@ func TestRelease_RefusedWithoutAVersion(t *testing.T) {
 	for version, want := range map[string]string{"1.4": "is not a version", "next; rm": "is not a version"} {
 		if out, err := script(t, []string{"VERSION=" + version}, "release.sh", "-o", t.TempDir()); err == nil ||
 			!strings.Contains(out, want) {
-			t.Errorf(
-				"release with VERSION=%q: got error %v and the output %s, want an error with %q",
-				version,
-				err,
-				out,
-				want,
-			)
+			t.Errorf("release with VERSION=%q: got error %v and the output %s, want an error with %q",
+				version, err, out, want)
 		}
 	}
 }
@@ -307,11 +289,8 @@ func checkPackagedSettings(t *testing.T, service string, env []string) string {
 		}
 	}
 	complete := append(
-		slices.Clone(env),
-		"OS_AUTH_URL=http://keystone:5000/v3",
-		"OS_USERNAME=berth",
-		"OS_PASSWORD=secret",
-		"OS_PROJECT_NAME=service",
+		slices.Clone(env), "OS_AUTH_URL=http://keystone:5000/v3",
+		"OS_USERNAME=berth", "OS_PASSWORD=secret", "OS_PROJECT_NAME=service",
 	)
 	cfg, err := config.Load(complete)
 	if err != nil {

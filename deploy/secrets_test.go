@@ -127,9 +127,7 @@ func checkDatabaseTLS(f files, s service) (found []string) {
 					found,
 					fmt.Sprintf(
 						"does not check the certificate of PostgreSQL: %s is %q, want %q",
-						name,
-						s.Environment[name],
-						want,
+						name, s.Environment[name], want,
 					),
 				)
 			}
@@ -155,12 +153,8 @@ func readSecrets(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "secrets", "*"))
 	if err != nil || len(paths) == 0 {
-		t.Fatalf(
-			"list the secrets in %s: got %d files and error %v, want at least one file",
-			folder,
-			len(paths),
-			err,
-		)
+		t.Fatalf("list the secrets in %s: got %d files and error %v, want at least one file",
+			folder, len(paths), err)
 	}
 	all := map[string]string{}
 	for _, path := range paths {
@@ -193,12 +187,7 @@ func TestSecrets_OnlyTheOwnerAndTheGroupOfTheContainersReadThem(t *testing.T) {
 			if info.Mode() != 0o640 || fmt.Sprint(owner.Gid) != group || int(owner.Uid) != os.Getuid() {
 				t.Errorf(
 					"run %d: file %s: got mode %o, owner %d and group %d; want 640, this user and the group %s",
-					run,
-					name,
-					info.Mode(),
-					owner.Uid,
-					owner.Gid,
-					group,
+					run, name, info.Mode(), owner.Uid, owner.Gid, group,
 				)
 			}
 			if err := os.Chmod(path, 0o644); err != nil { // the second run corrects it
@@ -228,11 +217,8 @@ func TestSecrets_SecondRunKeepsThem(t *testing.T) {
 	}
 	if before["postgres_password"] == before["database_password_berth"] ||
 		len(before["postgres_password"]) < 32 {
-		t.Errorf(
-			"passwords of PostgreSQL: got %q and %q, want two long ones that differ",
-			before["postgres_password"],
-			before["database_password_berth"],
-		)
+		t.Errorf("passwords of PostgreSQL: got %q and %q, want two long ones that differ",
+			before["postgres_password"], before["database_password_berth"])
 	}
 }
 
@@ -251,20 +237,12 @@ func TestSecrets_URLsContainEachPassword(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, _ := u.User.Password(); got != want || u.User.Username() != "berth" {
-			t.Errorf(
-				"%s: got the user %q with the password %q, want berth with %q",
-				name,
-				u.User.Username(),
-				got,
-				want,
-			)
+			t.Errorf("%s: got the user %q with the password %q, want berth with %q",
+				name, u.User.Username(), got, want)
 		}
 		if u.RawQuery != "" {
-			t.Errorf(
-				"%s: got the parameters %q, want none, because PGSSLMODE would have no effect",
-				name,
-				u.RawQuery,
-			)
+			t.Errorf("%s: got the parameters %q, want none, because PGSSLMODE would have no effect",
+				name, u.RawQuery)
 		}
 	}
 	if want := "default_user = berth\ndefault_pass = letters1"; all["rabbitmq_settings"] != want {
@@ -299,14 +277,8 @@ func TestReadSecrets_GivesThemOnlyToTheProcess(t *testing.T) {
 		}
 	}
 	run := func(file string) (string, error) {
-		cmd := exec.Command(
-			"./read-secrets.sh",
-			"POSTGRES_PWD",
-			"--",
-			"sh",
-			"-c",
-			`printf %s "$POSTGRES_PWD"`,
-		)
+		cmd := exec.Command("./read-secrets.sh", "POSTGRES_PWD", "--", "sh", "-c",
+			`printf %s "$POSTGRES_PWD"`)
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "POSTGRES_PWD_FILE=" + file}
 		out, err := cmd.CombinedOutput()
 		return string(out), err
@@ -316,11 +288,8 @@ func TestReadSecrets_GivesThemOnlyToTheProcess(t *testing.T) {
 	}
 	for _, file := range []string{empty, path + ".gone"} {
 		if out, err := run(file); err == nil {
-			t.Errorf(
-				"run a program with the file %s: got no error and the output %q, want an error",
-				file,
-				out,
-			)
+			t.Errorf("run a program with the file %s: got no error and the output %q, want an error",
+				file, out)
 		}
 	}
 }

@@ -138,12 +138,8 @@ func (h *serviceHost) runOneShot(t *testing.T, name string) {
 	t.Helper()
 	cmd, out := h.command(t, h.services[name].Command, h.environment(t, name, ""))
 	if err := cmd.Run(); err != nil {
-		t.Fatalf(
-			"run the one-shot service %s: want exit status 0, got error %v and the output:\n%s",
-			name,
-			err,
-			out,
-		)
+		t.Fatalf("run the one-shot service %s: want exit status 0, got error %v and the output:\n%s",
+			name, err, out)
 	}
 }
 
@@ -241,10 +237,7 @@ func TestServices_MirrorANetworkWithTheComposeEnvironment(t *testing.T) {
 	networks := "http://" + h.start(t, "api") + "/networking/v2.0/networks"
 	h.start(t, "worker")
 	// its health check needs the broker, because the test uses no virtual hosts of single hosts
-	h.start(
-		t,
-		"rpc",
-	)
+	h.start(t, "rpc")
 	member := h.keystone.Issue(keystonetest.Token{User: "u1", Project: "p1", Roles: []string{"member"}})
 
 	unauthenticated, _ := call(t, "GET", networks, "", "")

@@ -177,11 +177,8 @@ func TestTemporal_RefusesStrangers(t *testing.T) {
 			)
 		}
 		if err := handshake(t, ports[port], "temporal"); err != nil {
-			t.Errorf(
-				"connect to the port %s with the certificate of Temporal: got error %v, want none",
-				port,
-				err,
-			)
+			t.Errorf("connect to the port %s with the certificate of Temporal: got error %v, want none",
+				port, err)
 		}
 	}
 }
@@ -268,13 +265,8 @@ func TestTemporal_ClientsDoOnlyWhatTheirTokenAllows(t *testing.T) {
 			var denied *serviceerror.PermissionDenied
 			if refused := errors.As(call.err, &denied); call.allow && call.err != nil ||
 				!call.allow && !refused {
-				t.Errorf(
-					"%s: %s: got error %v, want that Temporal allows it: %v",
-					c.name,
-					call.name,
-					call.err,
-					call.allow,
-				)
+				t.Errorf("%s: %s: got error %v, want that Temporal allows it: %v",
+					c.name, call.name, call.err, call.allow)
 			}
 		}
 	}

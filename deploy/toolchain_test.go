@@ -83,19 +83,13 @@ func TestToolchain_OlderAndVulnerableOnesAreRefused(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				writeScript(
-					t,
-					filepath.Join(dir, c.file),
-					strings.ReplaceAll(string(raw), required, "1.26.8"),
-				)
+				writeScript(t, filepath.Join(dir, c.file),
+					strings.ReplaceAll(string(raw), required, "1.26.8"))
 			}
 			cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "tools/toolchain.sh"))
 			cmd.Env = append(
-				os.Environ(),
-				"PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"),
-				"VERSION="+c.version,
-				"GOVULNDB="+c.database,
-				"VULNERABLE="+c.vulnerable,
+				os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"),
+				"VERSION="+c.version, "GOVULNDB="+c.database, "VULNERABLE="+c.vulnerable,
 			)
 			out, err := cmd.CombinedOutput()
 			if (err == nil) != (c.problem == "") || !strings.Contains(string(out), c.problem) {

@@ -88,9 +88,7 @@ func TestDocs_LinksResolve(t *testing.T) {
 			if anchor != "" && !anchors(prose(t, file))[anchor] {
 				t.Errorf(
 					"page %s: the anchor of the link %s is no heading of %s, want an existing heading",
-					page,
-					found[1],
-					file,
+					page, found[1], file,
 				)
 			}
 		}

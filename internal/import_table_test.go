@@ -32,11 +32,8 @@ func TestImportTables_EqualRules(t *testing.T) {
 	head, rest, begins := strings.Cut(string(page), tablesBegin)
 	got, tail, ends := strings.Cut(rest, tablesEnd)
 	if !begins || !ends {
-		t.Fatalf(
-			"docs/architecture.md: want a line that ends with %q, and after it the line %q",
-			tablesBegin,
-			tablesEnd,
-		)
+		t.Fatalf("docs/architecture.md: want a line that ends with %q, and after it the line %q",
+			tablesBegin, tablesEnd)
 	}
 	want := "\n" + packageTable() + "\n" + reservedTable() + "\n"
 	if *update {

@@ -40,20 +40,13 @@ func TestLines_AtMost110ColumnsAndOneKeyALine(t *testing.T) {
 		t.Errorf("comment at %s is wider than %d columns: wrap it", at, maxColumns)
 	}
 	if 100*w.wide > maxWidePercent*w.lines {
-		t.Errorf(
-			"%d of %d lines are wider than %d columns, more than %d %%: wrap lines of code",
-			w.wide,
-			w.lines,
-			maxColumns,
-			maxWidePercent,
-		)
+		t.Errorf("%d of %d lines are wider than %d columns, more than %d %%: wrap lines of code",
+			w.wide, w.lines, maxColumns, maxWidePercent)
 	}
 	if 100*w.dense > maxDenseLiterals*w.literals {
 		t.Errorf(
 			"%d of %d literals with four or more keys have more keys than lines, more than %d %%: one key a line",
-			w.dense,
-			w.literals,
-			maxDenseLiterals,
+			w.dense, w.literals, maxDenseLiterals,
 		)
 	}
 }

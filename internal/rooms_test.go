@@ -270,15 +270,10 @@ var packageRules = map[string]packageRule{
 	},
 	"internal/store/outbox": storeRule("internal/contract", "internal/store/db", "internal/tracing"),
 	"internal/store/journalstore": storeRule(
-		"internal/contract",
-		"internal/journal",
-		"internal/store/db",
-		"internal/store/outbox",
+		"internal/contract", "internal/journal", "internal/store/db", "internal/store/outbox",
 	),
 	"internal/store/inventorystore": storeRule(
-		"internal/coalesce",
-		"internal/inventory",
-		"internal/store/db",
+		"internal/coalesce", "internal/inventory", "internal/store/db",
 	),
 	"internal/store/networkstore": storeRule(
 		"internal/contract",
@@ -294,10 +289,7 @@ var packageRules = map[string]packageRule{
 	"internal/store/auditstore":  storeRule("internal/auditlog", "internal/store/db"),
 	"internal/store/reportstore": storeRule("internal/network", "internal/store/db"),
 	"internal/store/notificationstore": storeRule(
-		"internal/contract",
-		"internal/network",
-		"internal/store/db",
-		"internal/store/outbox",
+		"internal/contract", "internal/network", "internal/store/db", "internal/store/outbox",
 	),
 	"internal/store/metricstore": storeRule("internal/network", "internal/store/db"),
 	"internal/store/leasestore": storeRule(
@@ -309,12 +301,8 @@ var packageRules = map[string]packageRule{
 		"internal/store/inventorystore",
 	),
 	"internal/store/mirrorstore": storeRule(
-		"internal/contract",
-		"internal/journal",
-		"internal/store/db",
-		"internal/store/outbox",
-		"internal/store/journalstore",
-		"internal/store/networkstore",
+		"internal/contract", "internal/journal", "internal/store/db", "internal/store/outbox",
+		"internal/store/journalstore", "internal/store/networkstore",
 	),
 	"internal/store/storetest": {
 		may: []string{
@@ -449,22 +437,13 @@ var packageRules = map[string]packageRule{
 		why: "builds the OpenAPI documents of all APIs from their descriptions; it knows no API",
 	},
 	"internal/api/placement": apiRule(
-		"internal/inventory",
-		"inventorystore",
-		"internal/identity/policy",
-		"internal/text",
+		"internal/inventory", "inventorystore", "internal/identity/policy", "internal/text",
 	),
 	"internal/api/neutron": apiRule(
-		"internal/network",
-		"networkstore",
-		"internal/network/attribute",
-		"internal/identity/policy",
+		"internal/network", "networkstore", "internal/network/attribute", "internal/identity/policy",
 	),
 	"internal/api/blazar": apiRule(
-		"internal/lease",
-		"leasestore",
-		"internal/identity/policy",
-		"internal/text",
+		"internal/lease", "leasestore", "internal/identity/policy", "internal/text",
 	),
 	"internal/api/agent": apiRule("internal/network", "networkstore", "internal/store/agentstore"),
 	"internal/api/rpc": {

@@ -36,12 +36,8 @@ func TestPackagesAndFunctionsStaySmall(t *testing.T) {
 			}
 		}
 		if statements > maxPackageStatements {
-			t.Errorf(
-				"package %s has %d statements, more than %d: split the package by concern",
-				name,
-				statements,
-				maxPackageStatements,
-			)
+			t.Errorf("package %s has %d statements, more than %d: split the package by concern",
+				name, statements, maxPackageStatements)
 		}
 	}
 }

@@ -37,30 +37,12 @@ func TestAgentKey_SignsReports(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	h.expect(
-		t,
-		0,
-		"sent",
-		"signal",
-		"port/"+h.portID,
-		"--entity",
-		"L2",
-		"--host",
-		"cmp-1",
-		"--key",
-		file,
-		"-o",
-		"json",
-	)
+	h.expect(t, 0, "sent", "signal",
+		"port/"+h.portID, "--entity", "L2", "--host", "cmp-1", "--key", file, "-o", "json")
 
 	var report contract.Report
-	events := h.namespace.Client.GetWorkflowHistory(
-		t.Context(),
-		contract.PortID(h.portID),
-		"",
-		false,
-		enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT,
-	)
+	events := h.namespace.Client.GetWorkflowHistory(t.Context(), contract.PortID(h.portID), "", false,
+		enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
 		if err != nil {
@@ -77,24 +59,11 @@ func TestAgentKey_SignsReports(t *testing.T) {
 		refused != "" {
 		t.Errorf(
 			"verify the sent report %+v: got %q, error %v, want that the registered key verifies it",
-			report,
-			refused,
-			err,
+			report, refused, err,
 		)
 	}
-	h.expect(
-		t,
-		cli.ExitUsage,
-		"--key",
-		"signal",
-		"port/"+h.portID,
-		"--entity",
-		"L2",
-		"--host",
-		"cmp-1",
-		"--key",
-		os.DevNull,
-	)
+	h.expect(t, cli.ExitUsage, "--key", "signal",
+		"port/"+h.portID, "--entity", "L2", "--host", "cmp-1", "--key", os.DevNull)
 	for _, refused := range [][]string{{"--expires-in", "25h"}, {"--expires-in", "0s"}, {"--expires-in", "-1h"}, {"--event", "block"}} {
 		h.expect(
 			t,
@@ -149,17 +118,8 @@ func TestAgentVirtualHost_IsRegisteredListedAndRemovedByHost(t *testing.T) {
 	agents := storetest.New(t).Agents
 	starter := newStarter(t, agents)
 
-	starter(
-		"agent",
-		"vhost",
-		"cmp-1",
-		"--name",
-		"agents-1",
-		"--type",
-		"Open vSwitch agent",
-		"--type",
-		"DHCP agent",
-	)
+	starter("agent", "vhost", "cmp-1", "--name", "agents-1", "--type",
+		"Open vSwitch agent", "--type", "DHCP agent")
 	starter("agent", "vhost", "cmp-2")
 
 	all, err := agents.VirtualHosts(t.Context(), "")

@@ -151,12 +151,8 @@ func TestAudit_ExportAndVerifyReadEveryPage(t *testing.T) {
 	code, out := a.run(t, "audit", "export")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if code != cli.ExitOK || len(lines) != len(ports) {
-		t.Fatalf(
-			"starter audit export: got exit code %d and %d lines, want 0 and %d",
-			code,
-			len(lines),
-			len(ports),
-		)
+		t.Fatalf("starter audit export: got exit code %d and %d lines, want 0 and %d",
+			code, len(lines), len(ports))
 	}
 	v := auditlog.Verifier{}
 	var all auditlog.Page
@@ -198,9 +194,7 @@ func TestAudit_ExportAndVerifyReadEveryPage(t *testing.T) {
 		!strings.Contains(out, "the audit log is broken at record 1500") {
 		t.Errorf(
 			"starter audit verify of a changed log: got exit code %d and %s, want %d and record 1500",
-			code,
-			out,
-			cli.ExitBroken,
+			code, out, cli.ExitBroken,
 		)
 	}
 }

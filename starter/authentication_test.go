@@ -16,22 +16,10 @@ func TestAuthentication_OperatorShowsAndChangesTheModeOfTheDatabase(t *testing.T
 
 	h.expect(t, 0, "the database has no value of BERTH_AUTH yet", "authentication", "show")
 	h.expect(t, 2, `"none" is none of noauth, keystone`, "authentication", "set", "none")
-	h.expect(
-		t,
-		0,
-		"the database expects BERTH_AUTH=noauth; restart all processes",
-		"authentication",
-		"set",
-		"noauth",
-	)
-	h.expect(
-		t,
-		0,
-		"the database expects BERTH_AUTH=keystone, before noauth; restart all processes",
-		"authentication",
-		"set",
-		"keystone",
-	)
+	h.expect(t, 0, "the database expects BERTH_AUTH=noauth; restart all processes",
+		"authentication", "set", "noauth")
+	h.expect(t, 0, "the database expects BERTH_AUTH=keystone, before noauth; restart all processes",
+		"authentication", "set", "keystone")
 	h.expect(t, 0, `"mode": "keystone"`, "authentication", "show", "-o", "json")
 }
 

@@ -30,18 +30,13 @@ func TestDoctor_NamesEachMissingServiceWithAdvice(t *testing.T) {
 	}
 	for _, clock := range []string{"the API", "PostgreSQL", "Temporal"} {
 		if line := lineOf(output, "clocks"); !strings.Contains(line, clock) {
-			t.Errorf(
-				"doctor with all services: got the line %q, want it to name the clock of %s",
-				line,
-				clock,
-			)
+			t.Errorf("doctor with all services: got the line %q, want it to name the clock of %s",
+				line, clock)
 		}
 	}
 
 	h.environ = append(
-		h.environ,
-		"TEMPORAL_NAMESPACE=temporal-system",
-		"BERTH_ODL_URL=http://127.0.0.1:1",
+		h.environ, "TEMPORAL_NAMESPACE=temporal-system", "BERTH_ODL_URL=http://127.0.0.1:1",
 		"BERTH_DATABASE_URL=postgres://u@127.0.0.1:1/d",
 	)
 	code, output = h.run(t, "doctor")
@@ -195,9 +190,7 @@ func TestDoctor_HidesTheUsersOfURLs(t *testing.T) {
 				strings.Contains(output, "ann@") {
 				t.Errorf(
 					"starter %s: got error %v and the output below, want an error without the user and the password:\n%s",
-					c.args,
-					err,
-					output,
+					c.args, err, output,
 				)
 			}
 		})

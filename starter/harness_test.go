@@ -163,13 +163,7 @@ func (h harness) expect(t *testing.T, code int, wanted string, args ...string) {
 	t.Helper()
 	got, output := h.run(t, args...)
 	if got != code || !strings.Contains(output, wanted) {
-		t.Errorf(
-			"run starter %s: got exit code %d and the output\n%s\nwant exit code %d and %q",
-			strings.Join(args, " "),
-			got,
-			output,
-			code,
-			wanted,
-		)
+		t.Errorf("run starter %s: got exit code %d and the output\n%s\nwant exit code %d and %q",
+			strings.Join(args, " "), got, output, code, wanted)
 	}
 }

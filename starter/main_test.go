@@ -118,12 +118,7 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("exits: want an exit code, but the command did not run: %v", err)
 	}
 	if got != want {
-		ts.Fatalf(
-			"exits: the command returned exit code %d, want %d\n%s%s",
-			got,
-			want,
-			ts.ReadFile("stdout"),
-			ts.ReadFile("stderr"),
-		)
+		ts.Fatalf("exits: the command returned exit code %d, want %d\n%s%s",
+			got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
 	}
 }

@@ -42,13 +42,8 @@ func TestPolicy_IsListedAndExplained(t *testing.T) {
 	} {
 		t.Run(line, func(t *testing.T) {
 			var out bytes.Buffer
-			err := run(
-				t.Context(),
-				strings.Fields(line),
-				[]string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=" + server.URL},
-				&out,
-				&out,
-			)
+			err := run(t.Context(), strings.Fields(line),
+				[]string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=" + server.URL}, &out, &out)
 			got := out.String()
 			if strings.HasPrefix(line, "policy list") { // the widths of the columns depend on the other rules
 				got = regexp.MustCompile(` +`).ReplaceAllString(got, " ")
@@ -58,13 +53,8 @@ func TestPolicy_IsListedAndExplained(t *testing.T) {
 			}
 		})
 	}
-	err = run(
-		t.Context(),
-		[]string{"policy", "list", "--api", "other"},
-		[]string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=" + server.URL},
-		io.Discard,
-		io.Discard,
-	)
+	err = run(t.Context(), []string{"policy", "list", "--api", "other"},
+		[]string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=" + server.URL}, io.Discard, io.Discard)
 	if want := `no API is named "other"; use one of placement`; cli.ExitCode(err) != cli.ExitUsage ||
 		err.Error() != want {
 		t.Errorf("starter policy list --api other: got error %v, want the usage error %q", err, want)

@@ -21,60 +21,23 @@ func TestSignal_AckAnswersWithTheRemainingBlocks(t *testing.T) {
 	h := newHarness(t)
 
 	h.expect(t, 0, "waiting for DHCP and L2 (from its workflow)", "why", "port/web-1")
-	h.expect(
-		t,
-		cli.ExitOther,
-		"the port has no block NONSENSE",
-		"signal",
-		"port/web-1",
-		"--entity",
-		"NONSENSE",
-		"--host",
-		"cmp-1",
-		"--ack",
-	)
-	h.expect(
-		t,
-		0,
-		"DOWN, still blocked by DHCP, L2",
-		"signal",
-		"port/web-1",
-		"--entity",
-		"L2",
-		"--host",
-		"elsewhere",
-		"--ack",
-	)
+	h.expect(t, cli.ExitOther, "the port has no block NONSENSE",
+		"signal", "port/web-1", "--entity", "NONSENSE", "--host", "cmp-1", "--ack")
+	h.expect(t, 0, "DOWN, still blocked by DHCP, L2",
+		"signal", "port/web-1", "--entity", "L2", "--host", "elsewhere", "--ack")
 	h.expect(t, 0, "DOWN, still blocked by DHCP, L2", signalL2("web-1", "--revision", "1", "--ack")...)
 	h.expect(t, 0, "DOWN, still blocked by DHCP", signalL2("web-1", "--revision", "2", "--ack")...)
 	h.expect(t, 0, "DOWN, still blocked by DHCP, L2", signalL2("web-1", "--event", "lost", "--ack")...)
 	h.expect(t, 0, "sent the event complete of L2 on cmp-1", signalL2(h.portID, "--event", "complete")...)
 	h.expect(t, 0, "waiting for DHCP (from its workflow)", "why", "port/web-1")
-	h.expect(
-		t,
-		0,
-		`"remaining": []`,
-		"signal",
-		"port/web-1",
-		"--entity",
-		"DHCP",
-		"--host",
-		"cmp-1",
-		"--ack",
-		"-o",
-		"json",
-	)
+	h.expect(t, 0, `"remaining": []`,
+		"signal", "port/web-1", "--entity", "DHCP", "--host", "cmp-1", "--ack", "-o", "json")
 	if err := h.namespace.Client.GetWorkflow(t.Context(), contract.PortID(h.portID), "").Get(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 
-	h.expect(
-		t,
-		0,
-		"explanation of the API (from the API; its workflow is closed or not found)",
-		"why",
-		"port/web-1",
-	)
+	h.expect(t, 0, "explanation of the API (from the API; its workflow is closed or not found)",
+		"why", "port/web-1")
 	h.expect(t, cli.ExitNotFound, "could not be found", "why", "port/"+uuid.NewString())
 }
 
@@ -126,10 +89,7 @@ func TestSignal_WaitsForTheWorkflowOfAnExistingPort(t *testing.T) {
 			}
 
 			h.expect(t, 0, "port/"+h.unstarted, signalL2("unstarted", more...)...)
-			h.expect(
-				t,
-				cli.ExitNotFound,
-				"workflow port/"+uuid.Nil.String()+" is not found",
+			h.expect(t, cli.ExitNotFound, "workflow port/"+uuid.Nil.String()+" is not found",
 				signalL2(uuid.Nil.String(), more...)...)
 		})
 	}

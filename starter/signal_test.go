@@ -45,12 +45,8 @@ func TestSignal_EndsACommandThatWaitsWithItsOwnExitCode(t *testing.T) {
 			}
 			s.mu.Unlock()
 			cmd := exec.Command("starter", strings.Fields(c.command)...)
-			cmd.Env = append(
-				cmd.Environ(),
-				"BERTH_DATA="+t.TempDir(),
-				"BERTH_URL="+url,
-				"TEMPORAL_ADDRESS=127.0.0.1:1",
-			)
+			cmd.Env = append(cmd.Environ(),
+				"BERTH_DATA="+t.TempDir(), "BERTH_URL="+url, "TEMPORAL_ADDRESS=127.0.0.1:1")
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
 			if err := cmd.Start(); err != nil {
@@ -65,15 +61,8 @@ func TestSignal_EndsACommandThatWaitsWithItsOwnExitCode(t *testing.T) {
 			_ = cmd.Wait()
 
 			if got := cmd.ProcessState.ExitCode(); got != c.code || stderr.String() != c.stderr {
-				t.Errorf(
-					"starter %s after %s: got exit code %d and stderr %q, want %d and %q",
-					c.command,
-					c.signal,
-					got,
-					stderr.String(),
-					c.code,
-					c.stderr,
-				)
+				t.Errorf("starter %s after %s: got exit code %d and stderr %q, want %d and %q",
+					c.command, c.signal, got, stderr.String(), c.code, c.stderr)
 			}
 		})
 	}

@@ -36,11 +36,9 @@ func TestWhy_AsksWorkflowsWithoutARow(t *testing.T) {
 	} {
 		t.Run(word, func(t *testing.T) {
 			h.expect(
-				t,
-				cli.ExitNotFound,
+				t, cli.ExitNotFound,
 				"workflow "+c.workflow+" is not found; nothing is running\n  "+c.startsWhen,
-				"why",
-				word,
+				"why", word,
 			)
 
 			h.startWorkflow(t, c.workflow, contract.PortQueue)
@@ -49,13 +47,8 @@ func TestWhy_AsksWorkflowsWithoutARow(t *testing.T) {
 			if err := h.namespace.Client.TerminateWorkflow(t.Context(), c.workflow, "", "end of the test"); err != nil {
 				t.Fatal(err)
 			}
-			h.expect(
-				t,
-				0,
-				c.workflow+": The workflow has ended; nothing is running. "+c.startsWhen,
-				"why",
-				word,
-			)
+			h.expect(t, 0,
+				c.workflow+": The workflow has ended; nothing is running. "+c.startsWhen, "why", word)
 		})
 	}
 	for word, want := range map[string]string{
@@ -71,13 +64,8 @@ func TestWhy_ExplainsTheSweepFromItsSchedule(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	sweep := contract.MaintenanceID(contract.KeySweep)
-	h.expect(
-		t,
-		cli.ExitNotFound,
-		"the schedule maintenance/sweep is not found; nothing is running",
-		"why",
-		sweep,
-	)
+	h.expect(t, cli.ExitNotFound,
+		"the schedule maintenance/sweep is not found; nothing is running", "why", sweep)
 
 	// The action starts the harness's stub of a workflow, which runs until the test ends.
 	schedule, err := h.namespace.Client.ScheduleClient().
@@ -105,10 +93,7 @@ func TestWhy_ExplainsTheSweepFromItsSchedule(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf(
 				"run starter why %s after the trigger of the schedule: got exit code %d and the output\n%s\nwant exit code 0 and %q",
-				sweep,
-				code,
-				output,
-				want,
+				sweep, code, output, want,
 			)
 		}
 	}
@@ -140,11 +125,8 @@ func TestWhy_ShowsTheLatestAttemptOfAnActivity(t *testing.T) {
 		if attempt == 3 {
 			delay = time.Hour
 		}
-		return temporal.NewApplicationErrorWithOptions(
-			fmt.Sprint("refused ", attempt),
-			"test",
-			temporal.ApplicationErrorOptions{NextRetryDelay: delay},
-		)
+		return temporal.NewApplicationErrorWithOptions(fmt.Sprint("refused ", attempt), "test",
+			temporal.ApplicationErrorOptions{NextRetryDelay: delay})
 	}, activity.RegisterOptions{Name: "MirrorEntry"})
 	if err := w.Start(); err != nil {
 		t.Fatal(err)

@@ -32,11 +32,8 @@ func TestTimeoutsAreNested(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			if c.inner >= c.outer {
-				t.Errorf(
-					"inner timeout %s and outer timeout %s: want the inner timeout to be shorter",
-					c.inner,
-					c.outer,
-				)
+				t.Errorf("inner timeout %s and outer timeout %s: want the inner timeout to be shorter",
+					c.inner, c.outer)
 			}
 		})
 	}

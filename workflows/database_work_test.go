@@ -43,9 +43,7 @@ func (s *scenario) expectShortHistory(attempts func() int) {
 	if n := s.eventCount(); n != events || n > 60 {
 		s.t.Errorf(
 			"history of %s while the database is unavailable: got %d events, and %d after more attempts; want no more events, and at most 60",
-			s.id,
-			events,
-			n,
+			s.id, events, n,
 		)
 	}
 	s.t.Logf("%s: %d events after %d attempts", s.id, events, attempts())

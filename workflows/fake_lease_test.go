@@ -119,11 +119,8 @@ func (w *fakeLease) ReadLease(context.Context, string) (lease.Lease, error) {
 		return lease.Lease{}, errDatabaseAway
 	}
 	if w.deleted {
-		return lease.Lease{}, temporal.NewNonRetryableApplicationError(
-			"the row is deleted",
-			activities.NotFound,
-			nil,
-		)
+		return lease.Lease{}, temporal.NewNonRetryableApplicationError("the row is deleted",
+			activities.NotFound, nil)
 	}
 	return w.lease, nil
 }
@@ -166,11 +163,8 @@ func (w *fakeLease) BeginLease(_ context.Context, _ uuid.UUID, step lease.Step) 
 	defer w.mu.Unlock()
 	if w.conflicts > 0 {
 		w.conflicts--
-		return w.lease, temporal.NewNonRetryableApplicationError(
-			"another writer was faster",
-			activities.Conflict,
-			nil,
-		)
+		return w.lease, temporal.NewNonRetryableApplicationError("another writer was faster",
+			activities.Conflict, nil)
 	}
 	if step == lease.StepExpire {
 		l, err := lease.Expire(w.lease, w.now())
@@ -244,11 +238,8 @@ func (w *fakeLease) ReleaseReservation(ctx context.Context, id uuid.UUID) error 
 	fails := w.releaseFails >= 0
 	w.mu.Unlock()
 	if fails {
-		return temporal.NewApplicationErrorWithOptions(
-			"Nova answered 500",
-			activities.BackendError,
-			temporal.ApplicationErrorOptions{Details: []any{lease.PartyNova}},
-		)
+		return temporal.NewApplicationErrorWithOptions("Nova answered 500", activities.BackendError,
+			temporal.ApplicationErrorOptions{Details: []any{lease.PartyNova}})
 	}
 	if err := w.callCloud(ctx, false); err != nil {
 		return err

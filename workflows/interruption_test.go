@@ -111,15 +111,8 @@ func (s *scenario) checkRuns(run string) {
 			}
 		}
 		if signals > maxSignalsOfRun || events > maxEventsOfRun {
-			s.t.Errorf(
-				"run %d of %s: got %d signals and %d events, want at most %d and %d",
-				runs+1,
-				s.id,
-				signals,
-				events,
-				maxSignalsOfRun,
-				maxEventsOfRun,
-			)
+			s.t.Errorf("run %d of %s: got %d signals and %d events, want at most %d and %d",
+				runs+1, s.id, signals, events, maxSignalsOfRun, maxEventsOfRun)
 		}
 		run = next
 	}
@@ -173,11 +166,8 @@ func TestRealServer_DeletedPortIsNeverFullWhileNovaIsAway(t *testing.T) {
 	s.waitForState("DELETED")
 	first, n := s.currentRun(), messagesDuringOutage(t)
 
-	s.sendConcurrently(
-		n,
-		contract.SignalProvisioningComplete,
-		func(int) any { return contract.Report{Entity: "L2", Host: "cmp-1"} },
-	)
+	s.sendConcurrently(n, contract.SignalProvisioningComplete,
+		func(int) any { return contract.Report{Entity: "L2", Host: "cmp-1"} })
 	w.mu.Lock()
 	w.novaFailures = 0
 	w.mu.Unlock()
@@ -192,12 +182,8 @@ func TestRealServer_DeletedPortIsNeverFullWhileNovaIsAway(t *testing.T) {
 func TestRealServer_DeliveryIsNeverFullWhileItsReceiverIsAway(t *testing.T) {
 	t.Parallel()
 	w := &fakeRows{receiverFailures: 1 << 30}
-	s := newScenario(
-		t,
-		contract.AgentNotifications,
-		contract.AgentNotificationsID(leaseID.String()),
-		w.functions(),
-	)
+	s := newScenario(t, contract.AgentNotifications,
+		contract.AgentNotificationsID(leaseID.String()), w.functions())
 	s.waitForState("undelivered")
 	first := s.currentRun()
 
@@ -314,11 +300,8 @@ func TestRealServer_LeaseIsNeverFullWhileItsNeighbourIsAway(t *testing.T) {
 		s.sendConcurrently(messagesDuringOutage(t), contract.SignalChanged, func(int) any { return nil })
 		after := s.waitUntil("names Nova and Neutron as \"cloud\"", waitsForCloud)
 		if !after.Waiting[0].Deadline.Equal(*before.Waiting[0].Deadline) {
-			t.Errorf(
-				"end of the retries after some runs: got %s, want the end of the first run %s",
-				after.Waiting[0].Deadline,
-				before.Waiting[0].Deadline,
-			)
+			t.Errorf("end of the retries after some runs: got %s, want the end of the first run %s",
+				after.Waiting[0].Deadline, before.Waiting[0].Deadline)
 		}
 		w.mu.Lock()
 		w.hangs = false

@@ -43,11 +43,8 @@ func TestJournalEntry_RetriesDuringControllerOutage(t *testing.T) {
 	runEntry(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
-		t.Errorf(
-			"end of the workflow: got entry state %s, error %v; want completed and no error",
-			w.entry,
-			err,
-		)
+		t.Errorf("end of the workflow: got entry state %s, error %v; want completed and no error",
+			w.entry, err)
 	}
 	if why.State != "pending" || why.LastError != "503 Service Unavailable" {
 		t.Errorf("query \"why\" during the outage: got %+v, want the state pending with the error 503", why)
@@ -77,11 +74,8 @@ func TestJournalEntry_BlockedEntryWaitsWithoutPolling(t *testing.T) {
 	runEntry(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
-		t.Errorf(
-			"end of the workflow: got entry state %s, error %v; want completed and no error",
-			w.entry,
-			err,
-		)
+		t.Errorf("end of the workflow: got entry state %s, error %v; want completed and no error",
+			w.entry, err)
 	}
 }
 
@@ -102,11 +96,8 @@ func TestJournalEntry_FailedEntryWaitsForAdministrator(t *testing.T) {
 	runEntry(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
-		t.Errorf(
-			"end of the workflow: got entry state %s, error %v; want completed and no error",
-			w.entry,
-			err,
-		)
+		t.Errorf("end of the workflow: got entry state %s, error %v; want completed and no error",
+			w.entry, err)
 	}
 }
 
@@ -121,10 +112,7 @@ func TestJournalEntry_CompletedEntryIsNotReadAgain(t *testing.T) {
 		w.regularAttempts != 3 {
 		t.Errorf(
 			"end of the workflow: got entry state %s after %d local and %d regular attempts, error %v; want completed after 1 local and 3 regular attempts",
-			w.entry,
-			w.localAttempts,
-			w.regularAttempts,
-			err,
+			w.entry, w.localAttempts, w.regularAttempts, err,
 		)
 	}
 }
@@ -151,10 +139,7 @@ func TestJournalEntry_FailedEntryShowsNoEarlierError(t *testing.T) {
 	runEntry(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
-		t.Errorf(
-			"end of the workflow: got entry state %s, error %v; want completed and no error",
-			w.entry,
-			err,
-		)
+		t.Errorf("end of the workflow: got entry state %s, error %v; want completed and no error",
+			w.entry, err)
 	}
 }

@@ -137,11 +137,8 @@ func TestLease_PausesAfterConflict(t *testing.T) {
 func TestLease_FailedReservationEndsInErrorAndReleasesHosts(t *testing.T) {
 	t.Parallel()
 	w := newSteppedLease(time.Minute, time.Hour)
-	w.provisionErr = temporal.NewNonRetryableApplicationError(
-		"the provider has no free capacity",
-		activities.Conflict,
-		nil,
-	)
+	w.provisionErr = temporal.NewNonRetryableApplicationError("the provider has no free capacity",
+		activities.Conflict, nil)
 
 	w.run(t)
 
@@ -253,12 +250,8 @@ func TestRealServer_FailedEndIsCleared(t *testing.T) {
 	s := newScenario(t, contract.Lease, contract.LeaseID(leaseID.String()), w.functions())
 	s.finishAndRecord("lease-cleared", "")
 	if w.lease.Status != lease.Error || len(w.provisioned) != 0 {
-		t.Errorf(
-			"lease whose end failed: got %s with %d provisioned, log %v; want ERROR with 0",
-			w.lease.Status,
-			len(w.provisioned),
-			w.log,
-		)
+		t.Errorf("lease whose end failed: got %s with %d provisioned, log %v; want ERROR with 0",
+			w.lease.Status, len(w.provisioned), w.log)
 	}
 }
 
@@ -293,11 +286,8 @@ func TestLease_DeletionCancelsHangingStart(t *testing.T) {
 		why.Sentence,
 		want,
 	) {
-		t.Errorf(
-			"sentence of the query \"why\" while Nova fails: got %q, want it to contain %q",
-			why.Sentence,
-			want,
-		)
+		t.Errorf("sentence of the query \"why\" while Nova fails: got %q, want it to contain %q",
+			why.Sentence, want)
 	}
 	w.mu.Lock()
 	w.lease.DeleteRequested = true

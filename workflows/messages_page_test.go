@@ -78,11 +78,8 @@ func TestMessagesPage_HasTheSearchAttributes(t *testing.T) {
 		want[a.Name] = []string{a.Type}
 	}
 	if d := cmp.Diff(want, docpage.Table(t, docpage.Messages, "### Search attributes")); d != "" {
-		t.Errorf(
-			"the search attributes in %s differ from package contract (-code +page):\n%s",
-			docpage.Messages,
-			d,
-		)
+		t.Errorf("the search attributes in %s differ from package contract (-code +page):\n%s",
+			docpage.Messages, d)
 	}
 }
 
@@ -101,10 +98,7 @@ func TestMessagesPage_NamesTheErrorsOfTheUpdate(t *testing.T) {
 	slices.Sort(want)
 	got := slices.Sorted(maps.Keys(docpage.Table(t, docpage.Messages, "#### Errors of the update")))
 	if d := cmp.Diff(slices.Compact(want), got); d != "" {
-		t.Errorf(
-			"the errors in %s differ from workflows/port_report.go (-code +page):\n%s",
-			docpage.Messages,
-			d,
-		)
+		t.Errorf("the errors in %s differ from workflows/port_report.go (-code +page):\n%s",
+			docpage.Messages, d)
 	}
 }

@@ -328,9 +328,7 @@ func TestPort_DeletionDuringNovaDeliveryIsDelivered(t *testing.T) {
 	if err := env.GetWorkflowError(); err != nil || w.delivered != 2 || w.pendingEvents != 0 {
 		t.Errorf(
 			"end of the workflow: error %v, %d events delivered to Nova and %d left; want no error, 2 and 0",
-			err,
-			w.delivered,
-			w.pendingEvents,
+			err, w.delivered, w.pendingEvents,
 		)
 	}
 }

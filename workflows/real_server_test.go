@@ -117,12 +117,8 @@ func (s *scenario) waitUntil(what string, good func(contract.Why) bool) contract
 			return why
 		}
 	}
-	s.t.Fatalf(
-		"%s: the query \"why\" gave no answer that %s within 10 minutes; the last answer: %+v",
-		s.id,
-		what,
-		why,
-	)
+	s.t.Fatalf("%s: the query \"why\" gave no answer that %s within 10 minutes; the last answer: %+v",
+		s.id, what, why)
 	return why
 }
 
@@ -205,13 +201,8 @@ func TestRealServer_Port(t *testing.T) {
 	s.signal(contract.SignalChanged, nil)
 	s.finishAndRecord("port", "")
 
-	err = s.client.SignalWorkflow(
-		t.Context(),
-		s.id,
-		"",
-		contract.SignalProvisioningComplete,
-		contract.Report{Entity: "L2", Host: "cmp-1"},
-	)
+	err = s.client.SignalWorkflow(t.Context(), s.id, "", contract.SignalProvisioningComplete,
+		contract.Report{Entity: "L2", Host: "cmp-1"})
 	if err == nil {
 		t.Error(
 			"the workflow of a deleted port accepted a report, want NotFound, because otherwise the agent would never stop its retries",
@@ -472,33 +463,22 @@ func TestRealServer_DeliveryRetriesDuringOutage(t *testing.T) {
 
 func TestRealServer_MalformedKeyFailsWorkflow(t *testing.T) {
 	t.Parallel()
-	s := newScenario(
-		t,
-		contract.Port,
-		contract.PortID("not-a-uuid"),
-		activities.New(activities.Options{}).Functions(),
-	)
+	s := newScenario(t, contract.Port, contract.PortID("not-a-uuid"),
+		activities.New(activities.Options{}).Functions())
 
 	err := s.client.GetWorkflow(t.Context(), s.id, "").Get(context.Background(), nil)
 
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) || app.Type() != activities.Invalid {
-		t.Errorf(
-			"start a workflow with a malformed key: want an application error of type %s, got %v",
-			activities.Invalid,
-			err,
-		)
+		t.Errorf("start a workflow with a malformed key: want an application error of type %s, got %v",
+			activities.Invalid, err)
 	}
 }
 
 func TestRealServer_Maintenance(t *testing.T) {
 	t.Parallel()
-	s := newScenario(
-		t,
-		contract.Maintenance,
-		contract.MaintenanceID(contract.KeySweep),
-		(&fakeRows{}).functions(),
-	)
+	s := newScenario(t, contract.Maintenance,
+		contract.MaintenanceID(contract.KeySweep), (&fakeRows{}).functions())
 	s.finishAndRecord("maintenance", "")
 }
 

@@ -261,11 +261,8 @@ func TestCloud_EveryFailedRequestIsRepaired(t *testing.T) {
 				inNova := len(now.Aggregates) + len(now.Flavors) + len(now.ServerGroups)
 				inNeutron := len(s.neutron.FloatingIPs()) + len(s.neutron.Networks())
 				if inNova+inNeutron > 0 {
-					t.Errorf(
-						"objects after Deprovision: got %+v, floating IPs %+v; want none",
-						now,
-						s.neutron.FloatingIPs(),
-					)
+					t.Errorf("objects after Deprovision: got %+v, floating IPs %+v; want none",
+						now, s.neutron.FloatingIPs())
 				}
 			})
 		}
@@ -434,12 +431,8 @@ func TestFlavor_PrivateOneOfAnotherProjectIsUnknown(t *testing.T) {
 		var fault *lease.Fault
 		switch {
 		case allowed && (err != nil || f.Name != "gpu"):
-			t.Errorf(
-				"read a private flavor for the project %q, which may use it: got %+v, error %v",
-				project,
-				f,
-				err,
-			)
+			t.Errorf("read a private flavor for the project %q, which may use it: got %+v, error %v",
+				project, f, err)
 		case !allowed && (!errors.As(err, &fault) || fault.Kind != lease.UnknownFlavor || f.Name != ""):
 			t.Errorf(
 				"read a private flavor of other projects: got %+v, error %v; want only a fault of the kind UnknownFlavor",

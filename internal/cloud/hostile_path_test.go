@@ -197,9 +197,7 @@ func TestRequests_HostileIDsStayBelowTheirCollection(t *testing.T) {
 				) {
 					t.Errorf(
 						"requests with the ID %q: none is for %s, want each form of a path; error %v",
-						value,
-						end,
-						err,
+						value, end, err,
 					)
 				}
 			}

@@ -61,12 +61,8 @@ func TestProvision_CreatesTheNetworkOfASegmentOnce(t *testing.T) {
 	ids := s.apply(c)
 	s.expectNetworks("after Provision", networksFor(c))
 	if again := s.apply(c); again.NetworkID != ids.NetworkID || ids.NetworkID != s.neutron.Networks()[0].ID {
-		t.Errorf(
-			"ID of the network: got %q and then %q, want twice %q",
-			ids.NetworkID,
-			again.NetworkID,
-			s.neutron.Networks()[0].ID,
-		)
+		t.Errorf("ID of the network: got %q and then %q, want twice %q",
+			ids.NetworkID, again.NetworkID, s.neutron.Networks()[0].ID)
 	}
 	s.remove(c)
 	s.expectNetworks("after Deprovision", nil)
@@ -116,11 +112,7 @@ func TestDeprovision_WaitsForServersOnTheNetwork(t *testing.T) {
 			c := networkClaim()
 			network := s.apply(c).NetworkID
 			// Deprovision must not delete this port either while the server's port exists
-			s.neutron.AddPort(
-				network,
-				"",
-				"",
-			)
+			s.neutron.AddPort(network, "", "")
 			port := s.neutron.AddPort(network, owner, "server")
 			err := s.Deprovision(t.Context(), c)
 			var call *lease.CallError
@@ -177,11 +169,8 @@ func TestProvision_TakesOnlyANetworkOnTheReservedSegment(t *testing.T) {
 	}
 	s.neutron.SetNetwork(c.NetworkID, "mine", nil)
 	if again := s.apply(c).NetworkID; again != c.NetworkID {
-		t.Errorf(
-			"network of the reservation after a second Provision: got %s, want still %s",
-			again,
-			c.NetworkID,
-		)
+		t.Errorf("network of the reservation after a second Provision: got %s, want still %s",
+			again, c.NetworkID)
 	}
 	s.remove(c)
 	if left := s.neutron.Networks(); len(left) != 1 || left[0].ID != decoyID {

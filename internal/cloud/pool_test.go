@@ -78,9 +78,7 @@ func (s cloudTest) clean(c lease.CloudReservation, after int) {
 	if now := s.nova.ComputeState(); len(now.Flavors)+len(now.ServerGroups)+len(s.neutron.FloatingIPs()) > 0 {
 		s.Fatalf(
 			"objects after a kill after %d requests and a repeated call: got %+v, floating IPs %+v; want none",
-			after,
-			now,
-			s.neutron.FloatingIPs(),
+			after, now, s.neutron.FloatingIPs(),
 		)
 	}
 }
@@ -108,9 +106,7 @@ func TestProvision_KilledAnywhereCreatesNothingTwice(t *testing.T) {
 					len(s.neutron.FloatingIPs()) != len(c.FloatingIPs) {
 					t.Fatalf(
 						"objects after Provision was killed after %d requests and repeated: got %+v, floating IPs %+v; want each object once",
-						after,
-						now,
-						s.neutron.FloatingIPs(),
+						after, now, s.neutron.FloatingIPs(),
 					)
 				}
 				withdrawn := s.killed(after, func(ctx context.Context) error { return s.Deprovision(ctx, c) })

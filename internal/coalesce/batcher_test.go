@@ -145,15 +145,8 @@ func TestBatcher_MaxSizeLimitsBatchesAndKeepsTheOrder(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		expect(
-			t,
-			r,
-			[]string{"first"},
-			[]string{"aa", "bb"},
-			[]string{"c"},
-			[]string{"a very long one"},
-			[]string{"d"},
-		)
+		expect(t, r, []string{"first"}, []string{"aa", "bb"}, []string{"c"},
+			[]string{"a very long one"}, []string{"d"})
 	})
 }
 
@@ -438,20 +431,13 @@ func TestBatcher_LingerEndsWhenAsManyCallsWaitOrTheTimeIsOver(t *testing.T) {
 					}
 				}
 				if took := time.Since(begin); c.returning > 0 && took != c.pause {
-					t.Errorf(
-						"time until the batch after a lingering queue ran: got %s, want %s",
-						took,
-						c.pause,
-					)
+					t.Errorf("time until the batch after a lingering queue ran: got %s, want %s",
+						took, c.pause)
 				}
 				time.Sleep(time.Minute) // until the queue has stopped lingering
 				if n := len(r.batches); n != c.batches {
-					t.Errorf(
-						"number of batches that ran: got %d, want %d; batches: %v",
-						n,
-						c.batches,
-						r.batches,
-					)
+					t.Errorf("number of batches that ran: got %d, want %d; batches: %v",
+						n, c.batches, r.batches)
 				}
 			})
 		})
@@ -489,10 +475,7 @@ func TestBatcher_ConcurrentCallersGetTheirOwnResults(t *testing.T) {
 					if got, err := b.Do(t.Context(), n); got != -n || err != nil {
 						t.Errorf(
 							"call with item %d: got result %d and error %v, want result %d and no error",
-							n,
-							got,
-							err,
-							-n,
+							n, got, err, -n,
 						)
 					}
 				})

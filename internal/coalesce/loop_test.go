@@ -38,9 +38,7 @@ func TestLoop_RunsOnceMoreAfterACallerJoins(t *testing.T) {
 		if n, err := first.Progress(); n != 2 || err != nil || steps != 3 {
 			t.Errorf(
 				"progress of the ended loop: got %d and error %v after %d steps; want 2 and no error after 3 steps",
-				n,
-				err,
-				steps,
+				n, err, steps,
 			)
 		}
 	})

@@ -137,14 +137,8 @@ func TestLoad_EnvironmentWinsOverFile(t *testing.T) {
 
 	got := load(t, "BERTH_CONFIG="+path, "BERTH_LISTEN=[::1]:2")
 
-	want := load(
-		t,
-		"BERTH_LISTEN=[::1]:2",
-		"BERTH_ROLES=api,relay",
-		"BERTH_DEMO=off",
-		"BERTH_ODL_TIMEOUT=3s",
-		"BERTH_DEV_UI_PORT=0",
-	)
+	want := load(t, "BERTH_LISTEN=[::1]:2",
+		"BERTH_ROLES=api,relay", "BERTH_DEMO=off", "BERTH_ODL_TIMEOUT=3s", "BERTH_DEV_UI_PORT=0")
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -262,12 +256,8 @@ func TestLoad_SecretsCanBeInFiles(t *testing.T) {
 	} {
 		_, err := config.Load(c.environ)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "s3cret") {
-			t.Errorf(
-				"%s: got error %v, want one with %q and without the content of the file",
-				name,
-				err,
-				c.want,
-			)
+			t.Errorf("%s: got error %v, want one with %q and without the content of the file",
+				name, err, c.want)
 		}
 	}
 }
@@ -311,13 +301,8 @@ func TestLoad_PortDeadlineForAllOrByEntity(t *testing.T) {
 
 func TestLoad_KeystoneMayListenOnAnyAddress(t *testing.T) {
 	t.Parallel()
-	c := load(
-		t,
-		"BERTH_AUTH=keystone",
-		"BERTH_LISTEN=0.0.0.0:8778",
-		"OS_AUTH_URL=http://192.0.2.1/v3/",
-		"OS_USERNAME=berth",
-	)
+	c := load(t, "BERTH_AUTH=keystone", "BERTH_LISTEN=0.0.0.0:8778",
+		"OS_AUTH_URL=http://192.0.2.1/v3/", "OS_USERNAME=berth")
 	want := config.Service{
 		AuthURL:       "http://192.0.2.1/v3",
 		Username:      "berth",
@@ -346,14 +331,8 @@ func TestRequiresSignatures_UnlessNoauthOrOff(t *testing.T) {
 		}
 		got, err := config.Load(environ)
 		if err != nil || got.RequiresSignatures() != c.want {
-			t.Errorf(
-				"BERTH_AUTH=%s and BERTH_AGENT_SIGNATURES=%q: got %v, error %v, want %v",
-				c.auth,
-				c.signatures,
-				got.RequiresSignatures(),
-				err,
-				c.want,
-			)
+			t.Errorf("BERTH_AUTH=%s and BERTH_AGENT_SIGNATURES=%q: got %v, error %v, want %v",
+				c.auth, c.signatures, got.RequiresSignatures(), err, c.want)
 		}
 	}
 	if _, err := config.Load([]string{"BERTH_AGENT_SIGNATURES=maybe"}); err == nil {
@@ -421,9 +400,7 @@ func TestLoad_URLsWithAUserAreRefused(t *testing.T) {
 					strings.Contains(err.Error(), "ann") {
 					t.Errorf(
 						"%s=%s: got error %v, want one that names the setting and the host, but neither the user nor the password",
-						s.Name,
-						value,
-						err,
+						s.Name, value, err,
 					)
 				}
 			}

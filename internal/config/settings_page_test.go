@@ -56,14 +56,8 @@ func page() string {
 			if s.Secret && s.Default == "" {
 				value = "(secret)"
 			}
-			fmt.Fprintf(
-				&b,
-				"| `%s` | %s | %s | %s |\n",
-				s.Name,
-				value,
-				s.Unit,
-				strings.ReplaceAll(s.Description, "|", "\\|"),
-			)
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n",
+				s.Name, value, s.Unit, strings.ReplaceAll(s.Description, "|", "\\|"))
 		}
 	}
 	return b.String()

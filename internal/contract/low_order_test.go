@@ -52,12 +52,8 @@ func TestReport_KeyOfLowOrderVerifiesNothing(t *testing.T) {
 				Signature: base64.StdEncoding.EncodeToString(signature),
 			}
 			if refused := r.Verify("port/1", []ed25519.PublicKey{key}, now); refused != contract.RefusedSignature {
-				t.Fatalf(
-					"forged report with the key %s: got %q, want %q",
-					text,
-					refused,
-					contract.RefusedSignature,
-				)
+				t.Fatalf("forged report with the key %s: got %q, want %q",
+					text, refused, contract.RefusedSignature)
 			}
 		}
 	}

@@ -72,34 +72,10 @@ func TestReport_VerifyAcceptsOnlyWhatTheHostSigned(t *testing.T) {
 // FuzzReport_SignatureFitsOneReport compares two reports to two workflows: the signature of the first never
 // fits the second, unless both say the same.
 func FuzzReport_SignatureFitsOneReport(f *testing.F) {
-	f.Add(
-		"port/1",
-		"cmp-1",
-		"L2",
-		"",
-		int64(0),
-		int64(0),
-		"port/1",
-		"cmp-1",
-		"L2",
-		"complete",
-		int64(0),
-		int64(0),
-	)
-	f.Add(
-		"port/1",
-		"cmp-1\nL2",
-		"DHCP",
-		"complete",
-		int64(1),
-		int64(60),
-		"port/1\ncmp-1",
-		"L2",
-		"DHCP",
-		"complete",
-		int64(1),
-		int64(60),
-	)
+	f.Add("port/1", "cmp-1", "L2", "", int64(0), int64(0), "port/1", "cmp-1", "L2",
+		"complete", int64(0), int64(0))
+	f.Add("port/1", "cmp-1\nL2", "DHCP", "complete", int64(1), int64(60),
+		"port/1\ncmp-1", "L2", "DHCP", "complete", int64(1), int64(60))
 	f.Fuzz(func(t *testing.T, workflow, host, entity, event string, revision, lifetime int64,
 		otherWorkflow, otherHost, otherEntity, otherEvent string, otherRevision, otherLifetime int64) {
 		now := time.Unix(1_800_000_000, 0)
@@ -127,13 +103,8 @@ func FuzzReport_SignatureFitsOneReport(f *testing.F) {
 			signed.ExpiresAt == other.ExpiresAt &&
 			cmp.Or(signed.Event, "complete") == cmp.Or(other.Event, "complete")
 		if refusal := other.Verify(otherWorkflow, []ed25519.PublicKey{public}, now); refusal == "" && !same {
-			t.Errorf(
-				"the signature of the report %+v to %q fits the report %+v to %q, want a refusal",
-				signed,
-				workflow,
-				other,
-				otherWorkflow,
-			)
+			t.Errorf("the signature of the report %+v to %q fits the report %+v to %q, want a refusal",
+				signed, workflow, other, otherWorkflow)
 		}
 	})
 }

@@ -190,13 +190,8 @@ func TestDirect_LeavesToTheWorkflowWhatTemporalHasAccepted(t *testing.T) {
 	ports, err := f.Notifications.LatePorts(t.Context(), time.Second, 10)
 	networks, err2 := f.Notifications.LateNetworks(t.Context(), time.Second, 10)
 	if err != nil || err2 != nil || len(ports) > 0 || len(networks) > 0 {
-		t.Errorf(
-			"late deliveries: got the ports %v, error %v, the networks %v, error %v; want none",
-			ports,
-			err,
-			networks,
-			err2,
-		)
+		t.Errorf("late deliveries: got the ports %v, error %v, the networks %v, error %v; want none",
+			ports, err, networks, err2)
 	}
 }
 
@@ -237,11 +232,8 @@ func TestClaim_ClaimedNotificationsAreNotSent(t *testing.T) {
 	ctx := t.Context()
 	first, err := f.Notifications.Claim(ctx, f.port.Network, time.Minute, 2)
 	if err != nil || len(first) != 2 || first[0].Claimed || first[0].ID > first[1].ID {
-		t.Fatalf(
-			"claim two notifications: got %+v, error %v; want the two oldest, unclaimed until now",
-			first,
-			err,
-		)
+		t.Fatalf("claim two notifications: got %+v, error %v; want the two oldest, unclaimed until now",
+			first, err)
 	}
 
 	if err := f.sender.Notifications(ctx, f.port.Network); !errors.Is(err, delivery.ErrClaimed) {
@@ -267,12 +259,7 @@ func TestClaim_UnknownObjectHasNothingToDeliver(t *testing.T) {
 	events, err := f.Notifications.ClaimNovaEvents(t.Context(), uuid.New(), time.Minute)
 	all, err2 := f.Notifications.Claim(t.Context(), uuid.New(), time.Minute, 10)
 	if len(events) > 0 || len(all) > 0 || err != nil || err2 != nil {
-		t.Errorf(
-			"claim deliveries of unknown objects: got %v, %v, errors %v, %v; want none",
-			events,
-			all,
-			err,
-			err2,
-		)
+		t.Errorf("claim deliveries of unknown objects: got %v, %v, errors %v, %v; want none",
+			events, all, err, err2)
 	}
 }

@@ -128,11 +128,8 @@ func TestTakenPortIsNamed(t *testing.T) {
 		var taken devstack.PortTaken
 		if !errors.As(err, &taken) || taken.Port != port ||
 			!strings.Contains(err.Error(), "port "+text+" is already in use") {
-			t.Errorf(
-				"start %s on a port in use: got error %v, want a PortTaken error with the port",
-				who,
-				err,
-			)
+			t.Errorf("start %s on a port in use: got error %v, want a PortTaken error with the port",
+				who, err)
 		}
 	}
 }
@@ -207,9 +204,7 @@ func TestKilledParentTakesItsChildrenAlongAndTheNextStartRecovers(t *testing.T) 
 		_ = cmd.Process.Kill()
 		t.Fatalf(
 			"read the URL of PostgreSQL and the address of Temporal from the process that is to be killed: got %q and %q, error %v",
-			url,
-			address,
-			err,
+			url, address, err,
 		)
 	}
 	execute(t, url, `create table fact (word text)`, `insert into fact values ('kept')`)
@@ -398,9 +393,7 @@ func TestStandInComesBackOnItsPort(t *testing.T) {
 	if body, _ := io.ReadAll(r.Body); string(body) != "here" || s.URL != url {
 		t.Errorf(
 			"GET the stub %s after its restart: got body %q, URL of the stub %s; want the body here and the same URL",
-			url,
-			body,
-			s.URL,
+			url, body, s.URL,
 		)
 	}
 }

@@ -52,13 +52,8 @@ func TestTemporalCLI_ReadsFlagsBeforeVariables(t *testing.T) {
 			case c.fails == "" && err != nil:
 				t.Errorf("temporal %s: %v: %s", strings.Join(args, " "), err, out)
 			case c.fails != "" && (err == nil || !strings.Contains(strings.ToLower(string(out)), c.fails)):
-				t.Errorf(
-					"temporal %s: got error %v and output %q, want an error with the text %q",
-					strings.Join(args, " "),
-					err,
-					out,
-					c.fails,
-				)
+				t.Errorf("temporal %s: got error %v and output %q, want an error with the text %q",
+					strings.Join(args, " "), err, out, c.fails)
 			}
 		})
 	}

@@ -31,11 +31,7 @@ func TestTemporalScript_ResolvesTheLinkThatMakeSets(t *testing.T) {
 	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "BERTH_TEMPORAL_CLI=")
 	out, err := cmd.Output()
 	if got := strings.TrimSpace(string(out)); err != nil || got != program {
-		t.Errorf(
-			"tools/temporal.sh with a link in PATH: got %q, error %v; want the program %s",
-			got,
-			err,
-			program,
-		)
+		t.Errorf("tools/temporal.sh with a link in PATH: got %q, error %v; want the program %s",
+			got, err, program)
 	}
 }

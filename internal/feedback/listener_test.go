@@ -167,11 +167,8 @@ func (w *fixture) sendJournal() {
 			w.Fatal(err)
 		}
 		got, err := w.client.Send(w.Context(), r.Method, r.Path, r.Body)
-		o := journal.Evaluate(
-			t.Entry,
-			journal.Response{Status: got.Status, Body: got.Body},
-			journal.DefaultMaxFailures,
-		)
+		o := journal.Evaluate(t.Entry,
+			journal.Response{Status: got.Status, Body: got.Body}, journal.DefaultMaxFailures)
 		if err != nil || o.Kind != journal.OutcomeDone {
 			w.Fatal(got, o, err)
 		}
@@ -428,14 +425,7 @@ func TestHostConfigs_CreateUpdateAndDeleteAgents(t *testing.T) {
 		got = append(
 			got,
 			fmt.Sprint(
-				a.Type,
-				" on ",
-				a.Host,
-				" ",
-				a.Alive,
-				" ",
-				a.Topic,
-				" ",
+				a.Type, " on ", a.Host, " ", a.Alive, " ", a.Topic, " ",
 				c[network.ReportsPortStatusKey],
 			),
 		)
@@ -461,11 +451,8 @@ func TestHostConfigs_DecideVIFType(t *testing.T) {
 		"bound_drivers":    map[string]any{"0": "opendaylight"},
 	}
 	if d := cmp.Diff(want, details); d != "" || direct.VIF != "vhostuser" {
-		t.Errorf(
-			"port with a vhostuser socket: VIF type %s, want vhostuser; details (-want +got):\n%s",
-			direct.VIF,
-			d,
-		)
+		t.Errorf("port with a vhostuser socket: VIF type %s, want vhostuser; details (-want +got):\n%s",
+			direct.VIF, d)
 	}
 	if p := w.createPort("cmp-1", func(c *network.PortChange) { c.VNIC = new("macvtap") }); p.VIF != network.VIFFailed ||
 		len(p.ControllerVIFDetails) != 0 {
@@ -612,11 +599,8 @@ func TestListener_SurvivesInvalidMessages(t *testing.T) {
 		w.odl.SendRaw([]byte(raw))
 	}
 	for _, typ := range []string{"features", "hostconfigs", "statuses", "status", "subscription", "stream"} {
-		w.odl.InjectFaults(
-			odltest.Fault{Type: typ, Status: 200, Body: "<html>"},
-			odltest.Fault{Type: typ, Status: 500},
-			odltest.Fault{Type: typ, Status: 200, Body: "{}"},
-		)
+		w.odl.InjectFaults(odltest.Fault{Type: typ, Status: 200, Body: "<html>"},
+			odltest.Fault{Type: typ, Status: 500}, odltest.Fault{Type: typ, Status: 200, Body: "{}"})
 	}
 	w.odl.CloseStreams(true)
 	p := w.createPort("cmp-1")

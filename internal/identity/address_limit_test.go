@@ -94,22 +94,14 @@ func TestAddressLimit_InvalidTokensAreDelayedLongerAndLonger(t *testing.T) {
 		if n := s.Validations(token); n != 0 || wait < last || i < 3 && wait == last {
 			t.Errorf(
 				"invalid token %d that is too many: got %d requests to Keystone and %s to wait, want no request and more than %s",
-				i,
-				n,
-				wait,
-				last,
+				i, n, wait, last,
 			)
 		}
 		last = wait
 		expectFrom(t, k, "192.0.2.1", cached, nil) // a cached token needs no Keystone
 		expectFrom(t, k, "192.0.2.1", "bad-0", identity.ErrUnauthenticated)
-		expectFrom(
-			t,
-			k,
-			fmt.Sprintf("192.0.2.%d", i+2),
-			fmt.Sprintf("elsewhere-%d", i),
-			identity.ErrUnauthenticated,
-		)
+		expectFrom(t, k,
+			fmt.Sprintf("192.0.2.%d", i+2), fmt.Sprintf("elsewhere-%d", i), identity.ErrUnauthenticated)
 		s.Advance(wait)
 		expectFrom(t, k, "192.0.2.1", token, identity.ErrUnauthenticated)
 	}
@@ -141,11 +133,8 @@ func TestAddressLimit_DelayOfABurstIsBounded(t *testing.T) {
 			}
 		})
 	}
-	await(
-		t,
-		"all validations are at Keystone or in the queue",
-		func() bool { return k.Validating("192.0.2.1") == 100 },
-	)
+	await(t, "all validations are at Keystone or in the queue",
+		func() bool { return k.Validating("192.0.2.1") == 100 })
 	release()
 	burst.Wait()
 
@@ -190,13 +179,8 @@ func TestAddressLimit_ValidTokensAndOutagesDelayNothing(t *testing.T) {
 	t.Parallel()
 	s, k := start(t)
 	for i := range 5 * identity.FreeBadTokens {
-		expectFrom(
-			t,
-			k,
-			"192.0.2.1",
-			s.Issue(keystonetest.Token{User: fmt.Sprintf("u%d", i), Project: "p"}),
-			nil,
-		)
+		expectFrom(t, k, "192.0.2.1",
+			s.Issue(keystonetest.Token{User: fmt.Sprintf("u%d", i), Project: "p"}), nil)
 	}
 	s.Fail(500)
 	for i := range 5 * identity.FreeBadTokens {
@@ -214,13 +198,8 @@ func TestAddressLimit_MemoryIsBounded(t *testing.T) {
 	_, k := start(t)
 	k.SetAddressLimit(1, 10)
 	for i := range 50 {
-		expectFrom(
-			t,
-			k,
-			fmt.Sprintf("198.51.100.%d", i),
-			fmt.Sprintf("bad-%d", i),
-			identity.ErrUnauthenticated,
-		)
+		expectFrom(t, k,
+			fmt.Sprintf("198.51.100.%d", i), fmt.Sprintf("bad-%d", i), identity.ErrUnauthenticated)
 	}
 	if n := k.KnownAddresses(); n != 10 {
 		t.Errorf(

@@ -34,11 +34,8 @@ func TestRequests_HostileTokensDoNotChangeThePath(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/placement/", nil)
 		r.Header["X-Auth-Token"] = []string{token}
 		if _, err := k.Authenticate(r); err == nil {
-			t.Errorf(
-				"authenticate with the token %q: got no error, want %v",
-				token,
-				identity.ErrUnauthenticated,
-			)
+			t.Errorf("authenticate with the token %q: got no error, want %v",
+				token, identity.ErrUnauthenticated)
 		}
 	}
 	if len(sent.uris) < 6 {

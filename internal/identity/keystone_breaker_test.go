@@ -16,12 +16,7 @@ import (
 func openBreaker(t *testing.T, s *keystonetest.Server, k *identity.Keystone, status int) {
 	t.Helper()
 	// the service user is logged in
-	expect(
-		t,
-		k,
-		s.Issue(keystonetest.Token{User: "first", Project: "p"}),
-		nil,
-	)
+	expect(t, k, s.Issue(keystonetest.Token{User: "first", Project: "p"}), nil)
 	s.Fail(status)
 	for i := range identity.FailuresToOpen {
 		expect(t, k, fmt.Sprintf("failing-%d", i), identity.ErrUnavailable)
@@ -44,9 +39,7 @@ func TestBreaker_OpenSendsNothingToKeystone(t *testing.T) {
 			if n := s.Validations("later"); n != 0 || !k.BreakerOpen() {
 				t.Errorf(
 					"authenticate after %d failures: got %d requests to Keystone and the breaker open: %v, want none and true",
-					identity.FailuresToOpen,
-					n,
-					k.BreakerOpen(),
+					identity.FailuresToOpen, n, k.BreakerOpen(),
 				)
 			}
 			expect(t, k, cached, nil) // a cached token needs no Keystone

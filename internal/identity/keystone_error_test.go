@@ -31,9 +31,7 @@ func TestRetryAfter_IsThatOfKeystone(t *testing.T) {
 				if got := retryAfter(t, k, token); got != want {
 					t.Errorf(
 						"authenticate while Keystone answers 503 with Retry-After %q: got %s, want %s",
-						header,
-						got,
-						want,
+						header, got, want,
 					)
 				}
 			}

@@ -252,9 +252,7 @@ func TestKeystone_OneValidationPerTokenAtATime(t *testing.T) {
 				i%3 != 0 && (err != nil || c.User != want) {
 				t.Errorf(
 					"authenticate with token %d: got caller %+v, error %v; want its user, or ErrUnauthenticated for the invalid token",
-					i%3,
-					c,
-					err,
+					i%3, c, err,
 				)
 			}
 		})
@@ -354,12 +352,7 @@ func TestService_TokenIsRenewed(t *testing.T) {
 	}
 	s.RevokeUser("berth")
 	// an invalid token must not be mistaken for an expired service token
-	expect(
-		t,
-		k,
-		"nonsense",
-		identity.ErrUnauthenticated,
-	)
+	expect(t, k, "nonsense", identity.ErrUnauthenticated)
 }
 
 func TestService_IncompleteSettingsAreRefused(t *testing.T) {

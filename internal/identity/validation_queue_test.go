@@ -32,12 +32,7 @@ func held(
 	s, k = start(t)
 	k.SetQueue(2, queued)
 	// the service user is logged in
-	expect(
-		t,
-		k,
-		s.Issue(keystonetest.Token{User: "first", Project: "p"}),
-		nil,
-	)
+	expect(t, k, s.Issue(keystonetest.Token{User: "first", Project: "p"}), nil)
 	_, release = s.Hold()
 	t.Cleanup(release)
 	running = &sync.WaitGroup{}
@@ -48,10 +43,7 @@ func held(
 			if c, err := k.Authenticate(request(t.Context(), token)); err != nil || c.User != user {
 				t.Errorf(
 					"authenticate with the token of %s: got user %s, error %v; want %s and no error",
-					user,
-					c.User,
-					err,
-					user,
+					user, c.User, err, user,
 				)
 			}
 		})
@@ -109,11 +101,8 @@ func TestValidations_QueuedOnesRunWhenKeystoneAnswers(t *testing.T) {
 	await(t, "the validation is queued", func() bool { return k.Queued() == 1 })
 	second.Go(func() {
 		if c, err := k.Authenticate(request(t.Context(), token)); err != nil || c.User != "late" {
-			t.Errorf(
-				"authenticate with a queued token: got user %s, error %v; want late and no error",
-				c.User,
-				err,
-			)
+			t.Errorf("authenticate with a queued token: got user %s, error %v; want late and no error",
+				c.User, err)
 		}
 	})
 	await(t, "two requests wait for the token", func() bool { return k.Waiting(token) == 2 })

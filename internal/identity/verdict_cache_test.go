@@ -24,12 +24,7 @@ func TestVerdicts_AreCached(t *testing.T) {
 	expect(t, k, "bad", identity.ErrUnauthenticated)
 	s.Advance(time.Second)
 	// the verdict expires soon, because a new token may reach Keystone's replicas late
-	expect(
-		t,
-		k,
-		"bad",
-		identity.ErrUnavailable,
-	)
+	expect(t, k, "bad", identity.ErrUnavailable)
 	s.Advance(4 * time.Minute)
 
 	if d := cmp.Diff(first, expect(t, k, good, nil)); d != "" {

@@ -66,13 +66,8 @@ func (h *agentHost) startSwitch() {
 	if out, err := h.command("ovsdb-tool", "create", h.file("conf.db"), filepath.Join(h.programRoot, "usr/share/openvswitch/vswitch.ovsschema")).CombinedOutput(); err != nil {
 		h.Fatalf("create the database of Open vSwitch with ovsdb-tool: %v\n%s", err, out)
 	}
-	h.run(
-		"ovsdb-server",
-		"--remote=punix:"+h.file("db.sock"),
-		"-vconsole:warn",
-		"--unixctl="+h.file("db.ctl"),
-		h.file("conf.db"),
-	)
+	h.run("ovsdb-server", "--remote=punix:"+h.file("db.sock"),
+		"-vconsole:warn", "--unixctl="+h.file("db.ctl"), h.file("conf.db"))
 	h.Await("the switch's database answers", func() string {
 		if _, err := os.Stat(h.file("db.sock")); err != nil {
 			return err.Error()
@@ -100,11 +95,8 @@ func debianAgents(t *testing.T) string {
 	find.Stderr = &said
 	tree, err := find.Output()
 	if err != nil {
-		t.Fatalf(
-			"Neutron's agents are not installed; run `make deps` to install them: %v\n%s",
-			err,
-			said.String(),
-		)
+		t.Fatalf("Neutron's agents are not installed; run `make deps` to install them: %v\n%s",
+			err, said.String())
 	}
 	return strings.TrimSpace(string(tree))
 }

@@ -198,13 +198,9 @@ func (s *shell) expand(text string) string { return os.Expand(text, s.value) }
 
 func (s *shell) try(command string) (string, error) {
 	cmd := exec.CommandContext(
-		s.t.Context(),
-		"bash",
-		"-c",
+		s.t.Context(), "bash", "-c",
 		`[ ! -e "$1" ] || . "$1"; eval "$2"; code=$?; export -p >"$1"; exit $code`,
-		"bash",
-		s.state,
-		command,
+		"bash", s.state, command,
 	)
 	cmd.Dir = s.dir
 	for name, value := range s.environ {

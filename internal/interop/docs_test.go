@@ -121,9 +121,7 @@ var preparations = map[string]func(*shell){
 func prepareRecipes(s *shell) {
 	s.t.Helper()
 	// the heartbeats that the commands of README.md sent may be too old
-	s.run(
-		`starter agent report cmp-1 --type "Open vSwitch agent"`,
-	)
+	s.run(`starter agent report cmp-1 --type "Open vSwitch agent"`)
 	s.run(`starter agent report net-1 --type "DHCP agent"`)
 	out := s.run(
 		"starter port create recipe --network blue --host cmp-1 --device-owner compute:nova --device 7f4a3c52-5e0e-4c39-9d2b-0f6d2f1f0a02 -o json",
@@ -142,11 +140,8 @@ func prepareRecipes(s *shell) {
 // changes objects directly in the stub, so that an audit finds differences.
 func prepareController(s *shell) {
 	s.t.Helper()
-	s.control(
-		http.MethodPost,
-		"/_control/faults",
-		`{"method": "POST", "type": "network", "status": 400, "times": 1000}`,
-	)
+	s.control(http.MethodPost, "/_control/faults",
+		`{"method": "POST", "type": "network", "status": 400, "times": 1000}`)
 	for _, name := range []string{"refused", "stuck"} {
 		s.run("starter network create " + name)
 	}
@@ -188,9 +183,7 @@ func (s *shell) control(method, path, body string) {
 	if answer.StatusCode/100 != 2 {
 		s.t.Fatalf(
 			"send the control request %s %s to the stub of OpenDaylight: got the status %s, want 2xx",
-			method,
-			path,
-			answer.Status,
+			method, path, answer.Status,
 		)
 	}
 }
@@ -219,10 +212,7 @@ func (s *shell) runDocumented(page, command string, marked bool) {
 	if marked != (reason != "") {
 		s.t.Errorf(
 			"page %s, command %q: the page marks the command as not run: %v; reason in notRun: %q; want a reason if and only if the page marks the command",
-			page,
-			command,
-			marked,
-			reason,
+			page, command, marked, reason,
 		)
 		return
 	}
@@ -235,13 +225,8 @@ func (s *shell) runDocumented(page, command string, marked bool) {
 	out := s.run(command)
 	for _, e := range expectations {
 		if want := s.expand(e.output); strings.Contains(command, e.command) && !strings.Contains(out, want) {
-			s.t.Errorf(
-				"page %s, output of the command %s: want a text that contains %q, got\n%s",
-				page,
-				command,
-				want,
-				out,
-			)
+			s.t.Errorf("page %s, output of the command %s: want a text that contains %q, got\n%s",
+				page, command, want, out)
 		}
 	}
 	if strings.Contains(command, "odl repair --dry-run") {
@@ -329,12 +314,8 @@ func TestDocs_PolicyExampleIsUnderstood(t *testing.T) {
 		{"placement:traits:update", member, false},
 	} {
 		if rules.Allows(c.rule, c.caller, nil) != c.allowed {
-			t.Errorf(
-				"policy rule %s for a caller with the roles %v: want allowed=%v, got the opposite",
-				c.rule,
-				c.caller.Roles,
-				c.allowed,
-			)
+			t.Errorf("policy rule %s for a caller with the roles %v: want allowed=%v, got the opposite",
+				c.rule, c.caller.Roles, c.allowed)
 		}
 	}
 

@@ -144,41 +144,23 @@ func (g *goClient) providers() {
 	renamed, err := resourceproviders.Update(g.ctx, c, g.host, resourceproviders.UpdateOpts{Name: &name}).
 		Extract()
 	g.mustSucceed("rename the provider", err)
-	g.expectEqual(
-		"name and parent of the renamed provider",
-		[2]string{"host-1", g.rack},
-		[2]string{renamed.Name, renamed.ParentProviderUUID},
-	)
+	g.expectEqual("name and parent of the renamed provider", [2]string{"host-1", g.rack},
+		[2]string{renamed.Name, renamed.ParentProviderUUID})
 	alone := ""
 	moved, err := resourceproviders.Update(g.ctx, c, g.host, resourceproviders.UpdateOpts{Name: &name, ParentProviderUUID: &alone}).
 		Extract()
 	g.mustSucceed("take the provider out of its tree", err)
-	g.expectEqual(
-		"parent and root of the provider that was taken out of its tree",
-		[2]string{"", g.host},
-		[2]string{moved.ParentProviderUUID, moved.RootProviderUUID},
-	)
-	g.expectEqual(
-		"list providers by name",
-		[]string{g.host},
-		g.list("1.0", resourceproviders.ListOpts{Name: "host-1"}),
-	)
-	g.expectEqual(
-		"list providers by UUID",
-		[]string{g.rack},
-		g.list("1.0", resourceproviders.ListOpts{UUID: g.rack}),
-	)
-	g.expectEqual(
-		"list providers by tree",
-		[]string{g.rack},
-		g.list("1.14", resourceproviders.ListOpts{InTree: g.rack}),
-	)
+	g.expectEqual("parent and root of the provider that was taken out of its tree",
+		[2]string{"", g.host}, [2]string{moved.ParentProviderUUID, moved.RootProviderUUID})
+	g.expectEqual("list providers by name", []string{g.host},
+		g.list("1.0", resourceproviders.ListOpts{Name: "host-1"}))
+	g.expectEqual("list providers by UUID", []string{g.rack},
+		g.list("1.0", resourceproviders.ListOpts{UUID: g.rack}))
+	g.expectEqual("list providers by tree", []string{g.rack},
+		g.list("1.14", resourceproviders.ListOpts{InTree: g.rack}))
 	g.mustSucceed("delete the provider rack", resourceproviders.Delete(g.ctx, c, g.rack).ExtractErr())
-	g.expectStatus(
-		"delete a provider again",
-		resourceproviders.Delete(g.ctx, c, g.rack).ExtractErr(),
-		http.StatusNotFound,
-	)
+	g.expectStatus("delete a provider again",
+		resourceproviders.Delete(g.ctx, c, g.rack).ExtractErr(), http.StatusNotFound)
 }
 
 // list returns the UUIDs of the resource providers that match a query.
@@ -234,16 +216,10 @@ func (g *goClient) inventories() {
 	g.mustSucceed("show inventories", err)
 	want.ResourceProviderGeneration, want.Inventories["VCPU"] = 2, vcpu
 	g.expectEqual("answer to showing all inventories", want, *all)
-	g.expectEqual(
-		"list providers by available resources",
-		[]string{g.host},
-		g.list("1.4", resourceproviders.ListOpts{Resources: "VCPU:14,MEMORY_MB:1"}),
-	)
-	g.expectEqual(
-		"list providers by more resources than are available",
-		[]string(nil),
-		g.list("1.4", resourceproviders.ListOpts{Resources: "VCPU:15"}),
-	)
+	g.expectEqual("list providers by available resources", []string{g.host},
+		g.list("1.4", resourceproviders.ListOpts{Resources: "VCPU:14,MEMORY_MB:1"}))
+	g.expectEqual("list providers by more resources than are available", []string(nil),
+		g.list("1.4", resourceproviders.ListOpts{Resources: "VCPU:15"}))
 }
 
 func (g *goClient) aggregates() {
@@ -274,11 +250,7 @@ func (g *goClient) aggregates() {
 	_, err = resourceproviders.UpdateAggregates(g.ctx, g.client("1.39"), g.host, resourceproviders.UpdateAggregatesOpts{ResourceProviderGeneration: &stale}).
 		Extract()
 	// gophercloud sends null instead of an empty list of aggregates
-	g.expectStatus(
-		"set aggregates with an old generation",
-		err,
-		http.StatusBadRequest,
-	)
+	g.expectStatus("set aggregates with an old generation", err, http.StatusBadRequest)
 	_, err = resourceproviders.UpdateAggregates(
 		g.ctx,
 		g.client("1.39"),
@@ -289,16 +261,10 @@ func (g *goClient) aggregates() {
 		},
 	).Extract()
 	g.expectStatus("write with an outdated provider generation", err, http.StatusConflict)
-	g.expectEqual(
-		"list providers by aggregate",
-		[]string{g.host},
-		g.list("1.3", resourceproviders.ListOpts{MemberOf: "in:" + g.agg + "," + g.rack}),
-	)
-	g.expectEqual(
-		"list providers that are not in the aggregate",
-		[]string(nil),
-		g.list("1.32", resourceproviders.ListOpts{MemberOf: "!" + g.agg}),
-	)
+	g.expectEqual("list providers by aggregate", []string{g.host},
+		g.list("1.3", resourceproviders.ListOpts{MemberOf: "in:" + g.agg + "," + g.rack}))
+	g.expectEqual("list providers that are not in the aggregate", []string(nil),
+		g.list("1.32", resourceproviders.ListOpts{MemberOf: "!" + g.agg}))
 }
 
 func (g *goClient) traits() {
@@ -306,11 +272,8 @@ func (g *goClient) traits() {
 	g.mustSucceed("create a trait", traits.Create(g.ctx, c, "CUSTOM_GOLD").ExtractErr())
 	g.mustSucceed("create a trait again", traits.Create(g.ctx, c, "CUSTOM_GOLD").ExtractErr())
 	g.mustSucceed("check that a trait exists", traits.Get(g.ctx, c, "CUSTOM_GOLD").ExtractErr())
-	g.expectStatus(
-		"check a trait that does not exist",
-		traits.Get(g.ctx, c, "CUSTOM_NONE").ExtractErr(),
-		http.StatusNotFound,
-	)
+	g.expectStatus("check a trait that does not exist",
+		traits.Get(g.ctx, c, "CUSTOM_NONE").ExtractErr(), http.StatusNotFound)
 	got, err := resourceproviders.UpdateTraits(g.ctx, c, g.host, resourceproviders.UpdateTraitsOpts{ResourceProviderGeneration: 3, Traits: []string{"CUSTOM_GOLD", "HW_CPU_X86_AVX"}}).
 		Extract()
 	g.mustSucceed("set the traits of a provider", err)
@@ -330,21 +293,12 @@ func (g *goClient) traits() {
 	associated := listAll(g, traits.List(c, traits.ListOpts{Associated: &yes}), traits.ExtractTraits)
 	slices.Sort(associated)
 	g.expectEqual("list traits that providers have", []string{"CUSTOM_GOLD", "HW_CPU_X86_AVX"}, associated)
-	g.expectEqual(
-		"list traits by name",
-		[]string{"CUSTOM_GOLD"},
-		listAll(g, traits.List(c, traits.ListOpts{Name: "startswith:CUSTOM_"}), traits.ExtractTraits),
-	)
-	g.expectStatus(
-		"delete a trait that a provider has",
-		traits.Delete(g.ctx, c, "CUSTOM_GOLD").ExtractErr(),
-		http.StatusConflict,
-	)
-	g.expectEqual(
-		"list providers by required and forbidden traits",
-		[]string{g.host},
-		g.list("1.22", resourceproviders.ListOpts{Required: "CUSTOM_GOLD,!HW_CPU_X86_SSE"}),
-	)
+	g.expectEqual("list traits by name", []string{"CUSTOM_GOLD"},
+		listAll(g, traits.List(c, traits.ListOpts{Name: "startswith:CUSTOM_"}), traits.ExtractTraits))
+	g.expectStatus("delete a trait that a provider has",
+		traits.Delete(g.ctx, c, "CUSTOM_GOLD").ExtractErr(), http.StatusConflict)
+	g.expectEqual("list providers by required and forbidden traits", []string{g.host},
+		g.list("1.22", resourceproviders.ListOpts{Required: "CUSTOM_GOLD,!HW_CPU_X86_SSE"}))
 	g.expectEqual(
 		"list providers by one of several traits",
 		[]string{g.host},
@@ -384,17 +338,11 @@ func (g *goClient) classes() {
 		*found,
 	)
 	all := listAll(g, resourceclasses.List(c), resourceclasses.ExtractResourceClasses)
-	g.expectEqual(
-		"first and last resource class of the list",
-		[2]string{"VCPU", "CUSTOM_SLOT"},
-		[2]string{all[0].Name, all[len(all)-1].Name},
-	)
+	g.expectEqual("first and last resource class of the list", [2]string{"VCPU", "CUSTOM_SLOT"},
+		[2]string{all[0].Name, all[len(all)-1].Name})
 	g.mustSucceed("delete a resource class", resourceclasses.Delete(g.ctx, c, "CUSTOM_SLOT").ExtractErr())
-	g.expectStatus(
-		"delete a standard resource class",
-		resourceclasses.Delete(g.ctx, c, "VCPU").ExtractErr(),
-		http.StatusBadRequest,
-	)
+	g.expectStatus("delete a standard resource class",
+		resourceclasses.Delete(g.ctx, c, "VCPU").ExtractErr(), http.StatusBadRequest)
 }
 
 func (g *goClient) allocations() {
@@ -417,16 +365,10 @@ func (g *goClient) allocations() {
 	}
 	first, second := 1, 2
 	g.mustSucceed("allocate", allocations.Update(g.ctx, c, one, take(2, nil)).ExtractErr())
-	g.expectStatus(
-		"allocate for an existing consumer without its generation",
-		allocations.Update(g.ctx, c, one, take(2, nil)).ExtractErr(),
-		http.StatusConflict,
-	)
-	g.expectStatus(
-		"allocate more than the provider has",
-		allocations.Update(g.ctx, c, one, take(15, &first)).ExtractErr(),
-		http.StatusConflict,
-	)
+	g.expectStatus("allocate for an existing consumer without its generation",
+		allocations.Update(g.ctx, c, one, take(2, nil)).ExtractErr(), http.StatusConflict)
+	g.expectStatus("allocate more than the provider has",
+		allocations.Update(g.ctx, c, one, take(15, &first)).ExtractErr(), http.StatusConflict)
 	g.mustSucceed(
 		"allocate for two consumers in one request",
 		allocations.Manage(g.ctx, c, allocations.ManageOpts{one: take(3, &first), other: take(4, nil)}).
@@ -474,33 +416,21 @@ func (g *goClient) allocations() {
 	g.expectEqual("usages of the project before microversion 1.38", map[string]int{"VCPU": 7}, before.Usages)
 	after, err := usages.Get(g.ctx, c, usages.GetOpts{ProjectID: "p", ConsumerType: "INSTANCE"}).Extract()
 	g.mustSucceed("show usages of the project", err)
-	g.expectEqual(
-		"usages of the project from microversion 1.38 on",
-		map[string]usages.ConsumerTypeUsage{"INSTANCE": {"VCPU": 7, "consumer_count": 2}},
-		after.Usages,
-	)
-	g.expectStatus(
-		"delete a provider with allocations",
-		resourceproviders.Delete(g.ctx, c, g.host).ExtractErr(),
-		http.StatusConflict,
-	)
+	g.expectEqual("usages of the project from microversion 1.38 on",
+		map[string]usages.ConsumerTypeUsage{"INSTANCE": {"VCPU": 7, "consumer_count": 2}}, after.Usages)
+	g.expectStatus("delete a provider with allocations",
+		resourceproviders.Delete(g.ctx, c, g.host).ExtractErr(), http.StatusConflict)
 	g.mustSucceed(
 		"remove all allocations of a consumer with PUT",
 		allocations.Update(g.ctx, c, one, take(0, &second)).ExtractErr(),
 	)
 	g.mustSucceed("delete allocations", allocations.Delete(g.ctx, c, other).ExtractErr())
-	g.expectStatus(
-		"delete allocations again",
-		allocations.Delete(g.ctx, c, other).ExtractErr(),
-		http.StatusNotFound,
-	)
+	g.expectStatus("delete allocations again",
+		allocations.Delete(g.ctx, c, other).ExtractErr(), http.StatusNotFound)
 	empty, err := allocations.Get(g.ctx, c, one).Extract()
 	g.mustSucceed("show the allocations of a consumer without allocations", err)
-	g.expectEqual(
-		"allocations of a consumer without allocations",
-		allocations.Allocations{Allocations: map[string]allocations.ProviderAllocations{}},
-		*empty,
-	)
+	g.expectEqual("allocations of a consumer without allocations",
+		allocations.Allocations{Allocations: map[string]allocations.ProviderAllocations{}}, *empty)
 }
 
 func (g *goClient) candidates() {

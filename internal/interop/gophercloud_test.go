@@ -81,11 +81,8 @@ func TestGophercloud_EveryFunctionIsTested(t *testing.T) {
 			}
 		}
 		if found < trial.least {
-			t.Errorf(
-				"found only %d exported functions in gophercloud's packages %s, want more",
-				found,
-				trial.packages,
-			)
+			t.Errorf("found only %d exported functions in gophercloud's packages %s, want more",
+				found, trial.packages)
 		}
 	}
 }

@@ -341,12 +341,8 @@ func (c *agentScenario) await(what string, f func() string) {
 		for agent := range c.agents() {
 			select {
 			case <-agent.Done:
-				c.Fatalf(
-					"wait until %s: the agent process %s ended with %s, want it to keep running",
-					what,
-					agent.Cmd.Path,
-					agent.Cmd.ProcessState,
-				)
+				c.Fatalf("wait until %s: the agent process %s ended with %s, want it to keep running",
+					what, agent.Cmd.Path, agent.Cmd.ProcessState)
 			default:
 			}
 		}
@@ -435,12 +431,8 @@ func (c *agentScenario) newServerPort(body servertest.Object, wantVIF string) se
 	c.Rows(`update agent set heartbeat_at = greatest(heartbeat_at, now()) returning host`)
 	made := c.api.Must("POST", "/networking/v2.0/ports", servertest.Object{"port": body})["port"].(servertest.Object)
 	if made["status"] != "DOWN" || made["binding:vif_type"] != wantVIF {
-		c.Errorf(
-			"create a port of a server: got status %v and VIF type %v, want DOWN and %s",
-			made["status"],
-			made["binding:vif_type"],
-			wantVIF,
-		)
+		c.Errorf("create a port of a server: got status %v and VIF type %v, want DOWN and %s",
+			made["status"], made["binding:vif_type"], wantVIF)
 	}
 	fixed := made["fixed_ips"].([]any)[0].(servertest.Object)
 	return serverPort{made["id"].(string), made["mac_address"].(string), fixed["ip_address"].(string)}
@@ -449,9 +441,6 @@ func (c *agentScenario) newServerPort(body servertest.Object, wantVIF string) se
 // setAttribute changes an attribute of an object of the Networking API.
 func (c *agentScenario) setAttribute(typ, id, attribute string, value any) {
 	c.Helper()
-	c.api.Must(
-		"PUT",
-		"/networking/v2.0/"+typ+"s/"+id,
-		servertest.Object{typ: servertest.Object{attribute: value}},
-	)
+	c.api.Must("PUT", "/networking/v2.0/"+typ+"s/"+id,
+		servertest.Object{typ: servertest.Object{attribute: value}})
 }

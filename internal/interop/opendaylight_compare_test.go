@@ -30,9 +30,7 @@ func TestOpenDaylight_SimulatedControllerAnswersAlike(t *testing.T) {
 			case gotStatus != wantStatus:
 				difference = fmt.Sprintf(
 					"the stub answered status %d, want %d as from the real controller; body of the real controller: %s",
-					gotStatus,
-					wantStatus,
-					want,
+					gotStatus, wantStatus, want,
 				)
 			case r.method == "GET" && wantStatus < 300:
 				if d := cmp.Diff(normalize(want), normalize(got)); d != "" {

@@ -132,11 +132,8 @@ func (s *openDaylightStory) tellKillStory(round int, step func()) {
 	gone := create("networks", "network", servertest.Object{"name": "gone"})
 	subnet := create("subnets", "subnet", servertest.SubnetBody(network))
 	group := create("security-groups", "security_group", servertest.Object{"name": "web"})
-	rule := create(
-		"security-group-rules",
-		"security_group_rule",
-		servertest.Object{"security_group_id": group, "direction": "ingress", "protocol": "tcp"},
-	)
+	rule := create("security-group-rules", "security_group_rule",
+		servertest.Object{"security_group_id": group, "direction": "ingress", "protocol": "tcp"})
 	var ports []string
 	for range 3 {
 		ports = append(

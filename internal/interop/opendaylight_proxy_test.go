@@ -86,11 +86,7 @@ func startOpenDaylight(t *testing.T) *openDaylight {
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.ModifyResponse = o.keepExchange
 	// without this, the proxy would log each request that a killed worker has not finished
-	proxy.ErrorLog = log.New(
-		io.Discard,
-		"",
-		0,
-	)
+	proxy.ErrorLog = log.New(io.Discard, "", 0)
 	o.url = servertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {

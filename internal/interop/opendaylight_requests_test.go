@@ -243,12 +243,8 @@ func northboundRequests() []northboundRequest {
 }
 
 func (l *requestList) addSharedObjects() {
-	l.add(
-		"shared group",
-		"POST",
-		"/security-groups",
-		object("security_group", sharedID(3), `"name":"shared"`),
-	)
+	l.add("shared group", "POST", "/security-groups",
+		object("security_group", sharedID(3), `"name":"shared"`))
 	l.add("shared network", "POST", "/networks", object("network", sharedID(4), `"name":"shared"`))
 }
 
@@ -270,29 +266,17 @@ func (l *requestList) addCollection(i int, c collection) {
 	add("read two fields", "GET", one+"?fields=id&fields=tenant_id", "")
 	add("update", "PUT", one, object(c.envelope, id(1), c.changed+`,"revision_number":5`))
 	add("read the updated object", "GET", one, "")
-	add(
-		"update without id and tenant",
-		"PUT",
-		one,
-		fmt.Sprintf(`{%q:{%s,"revision_number":6}}`, c.envelope, c.attributes),
-	)
+	add("update without id and tenant", "PUT", one,
+		fmt.Sprintf(`{%q:{%s,"revision_number":6}}`, c.envelope, c.attributes))
 	add("read after an update without id and tenant", "GET", one, "")
-	add(
-		"update with an old revision",
-		"PUT",
-		one,
-		object(c.envelope, id(1), c.changed+`,"revision_number":2`),
-	)
+	add("update with an old revision", "PUT", one,
+		object(c.envelope, id(1), c.changed+`,"revision_number":2`))
 	add("read after an update with an old revision", "GET", one, "")
 	add("update of an unknown object", "PUT", "/"+id(2), object(c.envelope, id(2), c.changed))
 	add("update with another id", "PUT", one, object(c.envelope, id(3), c.changed+`,"revision_number":7`))
 	add("read after an update with another id", "GET", one, "")
-	add(
-		"update of a list",
-		"PUT",
-		one,
-		fmt.Sprintf(`{%q:[{"id":%q,"tenant_id":%q,%s}]}`, c.plural, id(1), tenant, c.changed),
-	)
+	add("update of a list", "PUT", one,
+		fmt.Sprintf(`{%q:[{"id":%q,"tenant_id":%q,%s}]}`, c.plural, id(1), tenant, c.changed))
 	add("update with an empty body", "PUT", one, "")
 	add("update with an empty envelope", "PUT", one, "{}")
 	add("update without JSON", "PUT", one, "{")
@@ -303,65 +287,34 @@ func (l *requestList) addCollection(i int, c collection) {
 
 	add("create with an ID that is no UUID", "POST", "", object(c.envelope, "nonsense", c.attributes))
 	add("delete an ID that is no UUID", "DELETE", "/nonsense", "")
-	add(
-		"create without an ID",
-		"POST",
-		"",
-		fmt.Sprintf(`{%q:{"tenant_id":%q,%s}}`, c.envelope, tenant, c.attributes),
-	)
-	add(
-		"create for a tenant that is no UUID",
-		"POST",
-		"",
-		fmt.Sprintf(`{%q:{"id":%q,"tenant_id":"demo",%s}}`, c.envelope, id(4), c.attributes),
-	)
+	add("create without an ID", "POST", "",
+		fmt.Sprintf(`{%q:{"tenant_id":%q,%s}}`, c.envelope, tenant, c.attributes))
+	add("create for a tenant that is no UUID", "POST", "",
+		fmt.Sprintf(`{%q:{"id":%q,"tenant_id":"demo",%s}}`, c.envelope, id(4), c.attributes))
 	add("delete the object of a tenant that is no UUID", "DELETE", "/"+id(4), "")
-	add(
-		"create without a tenant",
-		"POST",
-		"",
-		fmt.Sprintf(`{%q:{"id":%q,%s}}`, c.envelope, id(5), c.attributes),
-	)
+	add("create without a tenant", "POST", "",
+		fmt.Sprintf(`{%q:{"id":%q,%s}}`, c.envelope, id(5), c.attributes))
 	add("read the object without a tenant", "GET", "/"+id(5), "")
-	add(
-		"create for an empty tenant",
-		"POST",
-		"",
-		fmt.Sprintf(`{%q:{"id":%q,"tenant_id":"",%s}}`, c.envelope, id(6), c.attributes),
-	)
+	add("create for an empty tenant", "POST", "",
+		fmt.Sprintf(`{%q:{"id":%q,"tenant_id":"",%s}}`, c.envelope, id(6), c.attributes))
 	add(
 		"create for a tenant without dashes",
 		"POST",
 		"",
 		fmt.Sprintf(
 			`{%q:{"id":%q,"tenant_id":%q,%s}}`,
-			c.envelope,
-			id(7),
-			strings.ReplaceAll(tenant, "-", ""),
-			c.attributes,
+			c.envelope, id(7), strings.ReplaceAll(tenant, "-", ""), c.attributes,
 		),
 	)
 	add("read the object of a tenant without dashes", "GET", "/"+id(7), "")
-	add(
-		"create for a project",
-		"POST",
-		"",
-		fmt.Sprintf(`{%q:{"id":%q,"project_id":%q,%s}}`, c.envelope, id(8), tenant, c.attributes),
-	)
+	add("create for a project", "POST", "",
+		fmt.Sprintf(`{%q:{"id":%q,"project_id":%q,%s}}`, c.envelope, id(8), tenant, c.attributes))
 	add("read the object of a project", "GET", "/"+id(8), "")
-	add(
-		"create with an unknown attribute",
-		"POST",
-		"",
-		object(c.envelope, id(9), c.attributes+`,"unknown_attribute":{"a":[1]}`),
-	)
+	add("create with an unknown attribute", "POST", "",
+		object(c.envelope, id(9), c.attributes+`,"unknown_attribute":{"a":[1]}`))
 	add("read the object with an unknown attribute", "GET", "/"+id(9), "")
-	add(
-		"create with ID and tenant only",
-		"POST",
-		"",
-		fmt.Sprintf(`{%q:{"id":%q,"tenant_id":%q}}`, c.envelope, id(10), tenant),
-	)
+	add("create with ID and tenant only", "POST", "",
+		fmt.Sprintf(`{%q:{"id":%q,"tenant_id":%q}}`, c.envelope, id(10), tenant))
 	add("create without JSON", "POST", "", "{")
 	add("create with an empty body", "POST", "", "")
 	add("create with an empty envelope", "POST", "", "{}")
@@ -378,13 +331,7 @@ func (l *requestList) addCollection(i int, c collection) {
 		"",
 		fmt.Sprintf(
 			`{%q:[{"id":%q,"tenant_id":%q,%s},{"id":%q,"tenant_id":%q,%s}]}`,
-			c.plural,
-			id(12),
-			tenant,
-			c.attributes,
-			id(13),
-			tenant,
-			c.attributes,
+			c.plural, id(12), tenant, c.attributes, id(13), tenant, c.attributes,
 		),
 	)
 	add(
@@ -393,13 +340,7 @@ func (l *requestList) addCollection(i int, c collection) {
 		"",
 		fmt.Sprintf(
 			`{%q:[{"id":%q,"tenant_id":%q,%s},{"id":%q,"tenant_id":%q,%s}]}`,
-			c.plural,
-			id(14),
-			tenant,
-			c.attributes,
-			id(12),
-			tenant,
-			c.attributes,
+			c.plural, id(14), tenant, c.attributes, id(12), tenant, c.attributes,
 		),
 	)
 	add("create an empty list", "POST", "", fmt.Sprintf(`{%q:[]}`, c.plural))
@@ -436,12 +377,8 @@ func (l *requestList) addRuleRequests() {
 				),
 			),
 		)
-		l.add(
-			"read the rule with protocol "+protocol,
-			"GET",
-			fmt.Sprintf("/security-group-rules/77777777-0000-4000-8000-%012d", i),
-			"",
-		)
+		l.add("read the rule with protocol "+protocol, "GET",
+			fmt.Sprintf("/security-group-rules/77777777-0000-4000-8000-%012d", i), "")
 	}
 	for i, attributes := range []string{`"ethertype":"ipv4"`, `"ethertype":"IPv5"`, `"direction":"sideways"`, `"port_range_min":70000`, `"port_range_min":"80"`,
 		`"protocol":6`, `"remote_ip_prefix":"nonsense"`, `"remote_ip_prefix":"2001:db8::/32"`} {
@@ -452,12 +389,8 @@ func (l *requestList) addRuleRequests() {
 			object("security_group_rule", fmt.Sprintf("77777777-0000-4000-8000-%012d", 100+i),
 				fmt.Sprintf(`"security_group_id":%q,%s`, sharedID(3), attributes)),
 		)
-		l.add(
-			"read the rule with "+attributes,
-			"GET",
-			fmt.Sprintf("/security-group-rules/77777777-0000-4000-8000-%012d", 100+i),
-			"",
-		)
+		l.add("read the rule with "+attributes, "GET",
+			fmt.Sprintf("/security-group-rules/77777777-0000-4000-8000-%012d", 100+i), "")
 	}
 }
 
@@ -475,12 +408,8 @@ func (l *requestList) addPortRequests() {
 		l.add("delete the port with "+attributes, "DELETE", "/ports/"+id, "")
 	}
 	const bare = "66666666-0000-4000-8000-000000000999"
-	l.add(
-		"port without a MAC address",
-		"POST",
-		"/ports",
-		object("port", bare, `"network_id":"`+sharedID(4)+`"`),
-	)
+	l.add("port without a MAC address", "POST", "/ports",
+		object("port", bare, `"network_id":"`+sharedID(4)+`"`))
 	l.add("read the port without a MAC address", "GET", "/ports/"+bare, "")
 	l.add("list with a port without a MAC address", "GET", "/ports", "")
 	l.add("delete the port without a MAC address", "DELETE", "/ports/"+bare, "")
@@ -492,12 +421,8 @@ func (l *requestList) addPortRequests() {
 func (l *requestList) addReferenceRequests() {
 	const rule, network, group = "55555555-0000-4000-8000-000000000001", "55555555-0000-4000-8000-000000000002", "55555555-0000-4000-8000-000000000003"
 	missing := sharedID(999)
-	l.add(
-		"rule of an unknown group",
-		"POST",
-		"/security-group-rules",
-		object("security_group_rule", rule, `"security_group_id":"`+missing+`"`),
-	)
+	l.add("rule of an unknown group", "POST", "/security-group-rules",
+		object("security_group_rule", rule, `"security_group_id":"`+missing+`"`))
 	l.add(
 		"rule with an unknown remote group",
 		"POST",
@@ -508,12 +433,8 @@ func (l *requestList) addReferenceRequests() {
 			`"security_group_id":"`+sharedID(3)+`","remote_group_id":"`+missing+`"`,
 		),
 	)
-	l.add(
-		"rule without a group",
-		"POST",
-		"/security-group-rules",
-		object("security_group_rule", rule, `"direction":"ingress"`),
-	)
+	l.add("rule without a group", "POST", "/security-group-rules",
+		object("security_group_rule", rule, `"direction":"ingress"`))
 	l.add(
 		"rule of a group",
 		"POST",
@@ -524,52 +445,28 @@ func (l *requestList) addReferenceRequests() {
 			`"security_group_id":"`+sharedID(3)+`","remote_group_id":"`+sharedID(3)+`"`,
 		),
 	)
-	l.add(
-		"move the rule to an unknown group",
-		"PUT",
-		"/security-group-rules/"+rule,
-		object("security_group_rule", rule, `"security_group_id":"`+missing+`"`),
-	)
-	l.add(
-		"network with an unknown policy",
-		"POST",
-		"/networks",
-		object("network", network, `"name":"n","qos_policy_id":"`+missing+`"`),
-	)
+	l.add("move the rule to an unknown group", "PUT", "/security-group-rules/"+rule,
+		object("security_group_rule", rule, `"security_group_id":"`+missing+`"`))
+	l.add("network with an unknown policy", "POST", "/networks",
+		object("network", network, `"name":"n","qos_policy_id":"`+missing+`"`))
 	l.add("network without a policy", "POST", "/networks", object("network", network, `"name":"n"`))
-	l.add(
-		"give the network an unknown policy",
-		"PUT",
-		"/networks/"+network,
-		object("network", network, `"name":"n","qos_policy_id":"`+missing+`"`),
-	)
+	l.add("give the network an unknown policy", "PUT", "/networks/"+network,
+		object("network", network, `"name":"n","qos_policy_id":"`+missing+`"`))
 	l.add("group", "POST", "/security-groups", object("security_group", group, `"name":"n"`))
-	l.add(
-		"rule in that group",
-		"PUT",
-		"/security-group-rules/"+rule,
-		object("security_group_rule", rule, `"security_group_id":"`+group+`"`),
-	)
+	l.add("rule in that group", "PUT", "/security-group-rules/"+rule,
+		object("security_group_rule", rule, `"security_group_id":"`+group+`"`))
 	l.add("delete the group of a rule", "DELETE", "/security-groups/"+group, "")
 	l.add("read the rule of the deleted group", "GET", "/security-group-rules/"+rule, "")
 	l.add("delete the rule of the deleted group", "DELETE", "/security-group-rules/"+rule, "")
-	l.add(
-		"subnet of an unknown network",
-		"POST",
-		"/subnets",
-		object("subnet", rule, `"network_id":"`+missing+`","ip_version":4,"cidr":"10.0.0.0/24"`),
-	)
+	l.add("subnet of an unknown network", "POST", "/subnets",
+		object("subnet", rule, `"network_id":"`+missing+`","ip_version":4,"cidr":"10.0.0.0/24"`))
 	l.add("delete the subnet of an unknown network", "DELETE", "/subnets/"+rule, "")
 	for i, attributes := range []string{`"ip_version":6,"cidr":"2001:db8::/64","ipv6_address_mode":"slaac","ipv6_ra_mode":"dhcpv6-stateful"`, `"ip_version":5,"cidr":"10.0.0.0/24"`,
 		`"ip_version":"4","cidr":"10.0.0.0/24"`, `"cidr":"nonsense"`, `"cidr":"10.0.0.5/24"`, `"ip_version":4`, `"ip_version":4,"cidr":"10.0.0.0/24","gateway_ip":"nonsense"`,
 		`"ip_version":4,"cidr":"10.0.0.0/24","ipv6_ra_mode":"nonsense"`} {
 		id := fmt.Sprintf("55555555-0000-4000-8000-%012d", 100+i)
-		l.add(
-			"subnet with "+attributes,
-			"POST",
-			"/subnets",
-			object("subnet", id, `"network_id":"`+sharedID(4)+`",`+attributes),
-		)
+		l.add("subnet with "+attributes, "POST", "/subnets",
+			object("subnet", id, `"network_id":"`+sharedID(4)+`",`+attributes))
 		l.add("read the subnet with "+attributes, "GET", "/subnets/"+id, "")
 		l.add("delete the subnet with "+attributes, "DELETE", "/subnets/"+id, "")
 	}
@@ -577,12 +474,8 @@ func (l *requestList) addReferenceRequests() {
 		`"provider:segmentation_id":"7"`, `"provider:segmentation_id":null`, `"mtu":"1450"`, `"segments":[{"provider:network_type":"vlan","provider:segmentation_id":3}]`,
 		`"admin_state_up":null`, `"status":"DOWN"`, `"vlan_transparent":true`, `"shared":"yes"`} {
 		id := fmt.Sprintf("55555555-0000-4000-8000-%012d", 200+i)
-		l.add(
-			"network with "+attributes,
-			"POST",
-			"/networks",
-			object("network", id, `"name":"n",`+attributes),
-		)
+		l.add("network with "+attributes, "POST", "/networks",
+			object("network", id, `"name":"n",`+attributes))
 		l.add("read the network with "+attributes, "GET", "/networks/"+id, "")
 		l.add("delete the network with "+attributes, "DELETE", "/networks/"+id, "")
 	}
@@ -607,12 +500,8 @@ func (l *requestList) addMemberRequests() {
 	l.add("delete the pool with a member", "DELETE", "/lbaas/pools/"+sharedID(20), "")
 	l.add("members of an unknown pool", "GET", in(missing), "")
 	l.add("create a member of an unknown pool", "POST", in(missing), body(1, ""))
-	l.add(
-		"create the pool of members",
-		"POST",
-		"/lbaas/pools",
-		object("pool", pool, `"name":"p","protocol":"HTTP","lb_algorithm":"ROUND_ROBIN"`),
-	)
+	l.add("create the pool of members", "POST", "/lbaas/pools",
+		object("pool", pool, `"name":"p","protocol":"HTTP","lb_algorithm":"ROUND_ROBIN"`))
 	l.add("members of a new pool", "GET", in(pool), "")
 	l.add("create a member", "POST", in(pool), body(1, ""))
 	l.add("create the member again", "POST", in(pool), body(1, ""))
@@ -630,22 +519,14 @@ func (l *requestList) addMemberRequests() {
 		`{"id":"` + member(5) + `","tenant_id":"` + tenant + `","address":"10.0.0.52","protocol_port":82}]}`
 	l.add("create two members", "POST", in(pool), two)
 	l.add("members after a create of two", "GET", in(pool), "")
-	l.add(
-		"create a member without an ID",
-		"POST",
-		in(pool),
-		`{"member":{"tenant_id":"`+tenant+`","address":"10.0.0.51"}}`,
-	)
+	l.add("create a member without an ID", "POST", in(pool),
+		`{"member":{"tenant_id":"`+tenant+`","address":"10.0.0.51"}}`)
 	l.add("create a member without JSON", "POST", in(pool), `{`)
 	l.add("create a member in another envelope", "POST", in(pool), `{"thing":{}}`)
 	l.add("delete a member", "DELETE", in(pool)+"/"+member(1), "")
 	l.add("delete the member again", "DELETE", in(pool)+"/"+member(1), "")
-	l.add(
-		"update the pool without members",
-		"PUT",
-		"/lbaas/pools/"+pool,
-		object("pool", pool, `"name":"q","protocol":"HTTP","lb_algorithm":"ROUND_ROBIN"`),
-	)
+	l.add("update the pool without members", "PUT", "/lbaas/pools/"+pool,
+		object("pool", pool, `"name":"q","protocol":"HTTP","lb_algorithm":"ROUND_ROBIN"`))
 	l.add("members after an update of the pool", "GET", in(pool), "")
 	changedPool := object("pool", pool, poolWith(member(6)))
 	l.add("update the pool with a member", "PUT", "/lbaas/pools/"+pool, changedPool)

@@ -74,11 +74,8 @@ func TestOpenDaylight_MirrorsNetworkStory(t *testing.T) {
 			"remote_group_id":   group,
 		},
 	)
-	child := s.create(
-		"ports",
-		"port",
-		servertest.Object{"network_id": network, "security_groups": []string{group}},
-	)
+	child := s.create("ports", "port",
+		servertest.Object{"network_id": network, "security_groups": []string{group}})
 	port := s.create(
 		"ports",
 		"port",
@@ -103,25 +100,16 @@ func TestOpenDaylight_MirrorsNetworkStory(t *testing.T) {
 	s.checkMirror("the port is bound and ACTIVE")
 
 	s.change("networks/"+network, "network", servertest.Object{"name": "red"})
-	s.change(
-		"subnets/"+subnet,
-		"subnet",
-		servertest.Object{"name": "green", "dns_nameservers": []string{"10.0.0.1"}},
-	)
+	s.change("subnets/"+subnet, "subnet",
+		servertest.Object{"name": "green", "dns_nameservers": []string{"10.0.0.1"}})
 	s.change("ports/"+child, "port", servertest.Object{"name": "child"})
-	s.change(
-		"security-groups/"+group,
-		"security_group",
-		servertest.Object{"description": "of the web servers"},
-	)
+	s.change("security-groups/"+group, "security_group",
+		servertest.Object{"description": "of the web servers"})
 	s.change("trunks/"+trunk, "trunk", servertest.Object{"name": "u"})
 	s.checkMirror("the objects are changed")
 
-	s.change(
-		"ports/"+port,
-		"port",
-		servertest.Object{"binding:host_id": "", "device_id": "", "device_owner": ""},
-	)
+	s.change("ports/"+port, "port",
+		servertest.Object{"binding:host_id": "", "device_id": "", "device_owner": ""})
 	for _, path := range []string{"trunks/" + trunk, "ports/" + port, "ports/" + child, "security-group-rules/" + rule, "security-groups/" + group,
 		"subnets/" + subnet, "networks/" + network} {
 		s.api.Must("DELETE", "/networking/v2.0/"+path, nil)
@@ -136,11 +124,8 @@ func TestOpenDaylight_MirrorsRecordedTypes(t *testing.T) {
 	t.Parallel()
 	s := newOpenDaylightStory(t)
 	record := func(operation string, body func(c collection) string) {
-		s.api.Must(
-			"POST",
-			"/journal/v1/entries",
-			servertest.Object{"entries": recordedEntries(operation, body)},
-		)
+		s.api.Must("POST", "/journal/v1/entries",
+			servertest.Object{"entries": recordedEntries(operation, body)})
 		s.checkMirror("the " + operation + " of each recorded type")
 	}
 	record("create", func(c collection) string { return c.attributes })
@@ -165,11 +150,7 @@ func recordedEntries(operation string, body func(c collection) string) (entries 
 			json.RawMessage(
 				fmt.Sprintf(
 					`{"operation":%q,"object_type":%q,"object_id":%q,"data":{"id":%q,"project_id":"demo",%s}}`,
-					operation,
-					c.envelope,
-					id,
-					id,
-					body(c),
+					operation, c.envelope, id, id, body(c),
 				),
 			),
 		)

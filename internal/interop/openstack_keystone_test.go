@@ -82,12 +82,8 @@ func TestOpenStackClient_WithKeystone(t *testing.T) {
 	keystone.User("alice", "secret", "demo", "member", "reader")
 	s := servertest.NewDeployment(t, storetest.URL(t))
 	s.Settings = append(
-		s.Settings,
-		"BERTH_AUTH=keystone",
-		"OS_AUTH_URL="+keystone.URL+"/v3",
-		"OS_USERNAME=berth",
-		"OS_PASSWORD=secret",
-		"OS_PROJECT_NAME=service",
+		s.Settings, "BERTH_AUTH=keystone", "OS_AUTH_URL="+keystone.URL+"/v3",
+		"OS_USERNAME=berth", "OS_PASSWORD=secret", "OS_PROJECT_NAME=service",
 	)
 	keystone.Service("network", s.StartWorker("api").URL+"/networking")
 	// `openstack quota` uses the compute, volume and network services. The openstack client sends a quota

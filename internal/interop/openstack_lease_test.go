@@ -43,16 +43,10 @@ func TestOpenStackClient_Leases(t *testing.T) {
 		"cidr":             "10.20.0.0/24",
 		"allocation_pools": []servertest.Object{{"start": "10.20.0.100", "end": "10.20.0.200"}},
 	})
-	api.Must(
-		"POST",
-		"/reservation/v1/networks",
-		servertest.Object{"network_type": "vlan", "physical_network": "physnet1", "segment_id": 100},
-	)
-	api.Must(
-		"POST",
-		"/reservation/v1/devices",
-		servertest.Object{"name": "iot-1", "device_type": "container", "device_driver": "zun"},
-	)
+	api.Must("POST", "/reservation/v1/networks",
+		servertest.Object{"network_type": "vlan", "physical_network": "physnet1", "segment_id": 100})
+	api.Must("POST", "/reservation/v1/devices",
+		servertest.Object{"name": "iot-1", "device_type": "container", "device_driver": "zun"})
 	api.Must(
 		"POST",
 		"/reservation/v1/leases",

@@ -62,11 +62,8 @@ func TestOpenStackClient_Networks(t *testing.T) {
 			}
 			line := fill.Replace(said.line)
 			if strings.Contains(line, "{rule}") {
-				line = strings.ReplaceAll(
-					line,
-					"{rule}",
-					s.Rows(`select id::text from security_group_rule where protocol = 'icmp'`)[0],
-				)
+				line = strings.ReplaceAll(line, "{rule}",
+					s.Rows(`select id::text from security_group_rule where protocol = 'icmp'`)[0])
 			}
 			if problem := said.differs(run(line)); problem != "" {
 				t.Errorf("run the command openstack %s: %s", said.line, problem)
@@ -78,11 +75,8 @@ func TestOpenStackClient_Networks(t *testing.T) {
 				continue
 			}
 			if problem := rest.differs(run(line)); problem != "" {
-				t.Errorf(
-					"run the command openstack %s for a resource that berth does not support: %s",
-					line,
-					problem,
-				)
+				t.Errorf("run the command openstack %s for a resource that berth does not support: %s",
+					line, problem)
 			}
 		}
 	})

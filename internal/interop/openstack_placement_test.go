@@ -157,12 +157,8 @@ func (t placementClient) runCommand(s versionedCommand) {
 		return
 	}
 	if err := t.step(t.names.Replace(s.line), t.names.Replace(s.want)); err != nil {
-		t.Errorf(
-			"run at microversion %s the command openstack %s: %v",
-			t.version,
-			t.names.Replace(s.line),
-			err,
-		)
+		t.Errorf("run at microversion %s the command openstack %s: %v",
+			t.version, t.names.Replace(s.line), err)
 	}
 }
 

@@ -22,17 +22,10 @@ func TestOpenStackSDK_Networks(t *testing.T) {
 	s := servertest.NewDeployment(t, storetest.URL(t))
 	api := s.StartWorker("api")
 	api.RegisterAgents()
-	api.Must(
-		"POST",
-		"/agent/v1/state",
-		servertest.Object{"agent_type": "Open vSwitch agent", "host": "cmp-2"},
-	)
-	cmd := exec.CommandContext(
-		t.Context(),
-		strings.TrimSpace(string(python)),
-		"testdata/network_sdk.py",
-		api.URL+"/networking",
-	)
+	api.Must("POST", "/agent/v1/state",
+		servertest.Object{"agent_type": "Open vSwitch agent", "host": "cmp-2"})
+	cmd := exec.CommandContext(t.Context(),
+		strings.TrimSpace(string(python)), "testdata/network_sdk.py", api.URL+"/networking")
 	cmd.Env = append(cmd.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore")
 	cmd.Env = slices.DeleteFunc(cmd.Env, func(v string) bool { return strings.HasPrefix(v, "OS_") })
 	var said strings.Builder

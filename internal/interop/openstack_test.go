@@ -33,11 +33,8 @@ func clientPython(t *testing.T) string {
 	find.Stderr = &stderr
 	python, err := find.Output()
 	if err != nil {
-		t.Fatalf(
-			"start the OpenStack clients: %v; run `make deps` to install the clients\n%s",
-			err,
-			stderr.String(),
-		)
+		t.Fatalf("start the OpenStack clients: %v; run `make deps` to install the clients\n%s",
+			err, stderr.String())
 	}
 	return strings.TrimSpace(string(python))
 }
@@ -47,13 +44,8 @@ func newClientWith(t *testing.T, variables ...string) *stockClient {
 	t.Helper()
 	var said bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), clientPython(t), "testdata/run_osc.py")
-	cmd.Env = append(
-		variables,
-		"PATH="+os.Getenv("PATH"),
-		"HOME="+t.TempDir(),
-		"LC_ALL=C.UTF-8",
-		"PYTHONDONTWRITEBYTECODE=1",
-	)
+	cmd.Env = append(variables,
+		"PATH="+os.Getenv("PATH"), "HOME="+t.TempDir(), "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

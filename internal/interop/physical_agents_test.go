@@ -26,17 +26,8 @@ func (c *agentScenario) physicalNetworkLifecycle() {
 	url := c.host.broker.URL(0)
 	if c.host.brokerURL != url {
 		url = c.host.broker.URL(1)
-		c.api.Starter(
-			"agent",
-			"vhost",
-			"cmp-2",
-			"--name",
-			"v1",
-			"--type",
-			"NIC Switch agent",
-			"--type",
-			"Macvtap agent",
-		)
+		c.api.Starter("agent", "vhost", "cmp-2", "--name", "v1", "--type",
+			"NIC Switch agent", "--type", "Macvtap agent")
 	}
 	h := newAgentHost(c.Deployment, "cmp-2", c.host.broker, url)
 	c.physicalHost = h
@@ -81,18 +72,8 @@ func (c *agentScenario) physicalNetworkLifecycle() {
 		h.start(macvtapAgent)
 		c.awaitAlive(h, "Macvtap agent")
 		normal := c.createPhysicalPort(net, "macvtap", nil)
-		h.ip(
-			"link",
-			"add",
-			"link",
-			macvtapParent,
-			"name",
-			macvtapDevice,
-			"address",
-			normal.mac,
-			"type",
-			"macvtap",
-		)
+		h.ip("link", "add", "link",
+			macvtapParent, "name", macvtapDevice, "address", normal.mac, "type", "macvtap")
 		c.awaitStatus("its macvtap device exists", normal, "ACTIVE")
 		c.setAttribute("port", normal.id, "admin_state_up", false)
 		c.awaitStatus("it is administratively down", normal, "DOWN")

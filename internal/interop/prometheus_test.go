@@ -118,12 +118,8 @@ func (p prometheus) value(query string) (string, error) {
 	var found struct{ Result []struct{ Value [2]any } }
 	if err := p.get("/api/v1/query?query="+url.QueryEscape(query), &found); err != nil ||
 		len(found.Result) != 1 {
-		return "", fmt.Errorf(
-			"query %s: got %d values, error %w; want one value",
-			query,
-			len(found.Result),
-			err,
-		)
+		return "", fmt.Errorf("query %s: got %d values, error %w; want one value",
+			query, len(found.Result), err)
 	}
 	return fmt.Sprint(found.Result[0].Value[1]), nil
 }

@@ -276,12 +276,8 @@ func checkSearch(t *rapid.T) {
 	q.Limits.Candidates = rapid.IntRange(1, 4).Draw(t, "limit")
 	got := runSearch(q, d, false)
 	if len(got) != min(len(want), q.Limits.Candidates) {
-		t.Fatalf(
-			"search with a limit: found %d of %d candidates, want %d",
-			len(got),
-			len(want),
-			min(len(want), q.Limits.Candidates),
-		)
+		t.Fatalf("search with a limit: found %d of %d candidates, want %d",
+			len(got), len(want), min(len(want), q.Limits.Candidates))
 	}
 	for _, c := range got {
 		if !slices.Contains(want, c) {

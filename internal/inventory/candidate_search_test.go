@@ -63,9 +63,7 @@ func runWithinLimits(
 	if over := -s.Steps(); choices > q.Limits.Choices || over > 10_000 {
 		t.Errorf(
 			"search with limits: made %d choices (limit %d) and %d steps more than the limit of steps; want both within the limits",
-			choices,
-			q.Limits.Choices,
-			over,
+			choices, q.Limits.Choices, over,
 		)
 	}
 	return found
@@ -103,11 +101,8 @@ func TestSearch_ExpensiveQueriesRespectTheLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if found := runWithinLimits(t, tc.query, tc.tree); (len(found.Candidates) > 0) != tc.hasCandidates {
-				t.Errorf(
-					"expensive query: found %d candidates, want some (true) or none (false): %t",
-					len(found.Candidates),
-					tc.hasCandidates,
-				)
+				t.Errorf("expensive query: found %d candidates, want some (true) or none (false): %t",
+					len(found.Candidates), tc.hasCandidates)
 			}
 		})
 	}
@@ -159,10 +154,7 @@ func TestSearch_LimitIsSpreadOverTrees(t *testing.T) {
 		if len(trees) != want || len(s.Result().Candidates) != 4 {
 			t.Errorf(
 				"search (depth first: %v) with a limit of 4 candidates: found %d in %d trees, want 4 in %d trees",
-				depthFirst,
-				len(s.Result().Candidates),
-				len(trees),
-				want,
+				depthFirst, len(s.Result().Candidates), len(trees), want,
 			)
 		}
 	}

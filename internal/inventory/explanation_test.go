@@ -61,34 +61,21 @@ func TestExplainer_AgreesWithTheSearch(t *testing.T) {
 		}
 		if e.CandidateTrees != want || e.Trees != len(d.trees) || e.CandidateTrees+removed != e.Trees ||
 			e.Providers != len(d.nodes) {
-			t.Errorf(
-				"explanation of %+v: got %+v, want %d of %d trees with a candidate",
-				q,
-				e,
-				want,
-				len(d.trees),
-			)
+			t.Errorf("explanation of %+v: got %+v, want %d of %d trees with a candidate",
+				q, e, want, len(d.trees))
 		}
 		for _, s := range e.Slots {
 			providers := s.Providers
 			for _, r := range s.Removals {
 				providers += r.Providers
 				if len(r.Examples) != min(r.Providers, 3) {
-					t.Errorf(
-						"examples of the filter %s: got %v, want at most 3 of %d",
-						r.Filter,
-						r.Examples,
-						r.Providers,
-					)
+					t.Errorf("examples of the filter %s: got %v, want at most 3 of %d",
+						r.Filter, r.Examples, r.Providers)
 				}
 			}
 			if providers != len(d.nodes) {
-				t.Errorf(
-					"providers that the filters of a slot remove or leave: got %d of %+v, want %d",
-					providers,
-					s,
-					len(d.nodes),
-				)
+				t.Errorf("providers that the filters of a slot remove or leave: got %d of %+v, want %d",
+					providers, s, len(d.nodes))
 			}
 		}
 	})
@@ -113,12 +100,7 @@ func TestExplainer_NamesTheFilterAndTheReason(t *testing.T) {
 			host("full", 6, []string{"T"}, nil),
 			host("plain", 0, nil, nil),
 			host("forbidden", 0, []string{"T", "F"}, nil),
-			host(
-				"elsewhere",
-				0,
-				[]string{"T"},
-				[]string{"B"},
-			),
+			host("elsewhere", 0, []string{"T"}, []string{"B"}),
 			host("good", 0, []string{"T"}, []string{"A"}),
 		},
 	}
@@ -150,11 +132,7 @@ func TestExplainer_NamesTheFilterAndTheReason(t *testing.T) {
 			{Filter: "in_tree"},
 			{Filter: "inventory"},
 			one("capacity", "full", "has 2 of 8 VCPU free, and 4 is requested"),
-			one(
-				"required",
-				"plain",
-				"does not have T",
-			),
+			one("required", "plain", "does not have T"),
 			one("forbidden", "forbidden", "has the forbidden F"),
 			one("member_of", "elsewhere", "does not have A or C"),
 		},

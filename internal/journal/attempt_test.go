@@ -56,11 +56,8 @@ func TestAttempt_RequestsAndOutcome(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			sent, o := runAttempt(
-				t,
-				ClaimResult{Entry: entry(tt.op, "port", data), MaybeApplied: tt.repeat},
-				tt.answers,
-			)
+			sent, o := runAttempt(t,
+				ClaimResult{Entry: entry(tt.op, "port", data), MaybeApplied: tt.repeat}, tt.answers)
 			if d := cmp.Diff(tt.sent, sent); d != "" {
 				t.Errorf(
 					"run an attempt with these responses: methods of its requests differ (-want +got):\n%s",
@@ -70,9 +67,7 @@ func TestAttempt_RequestsAndOutcome(t *testing.T) {
 			if o.Kind != tt.want || o.MaybeApplied != tt.unsure {
 				t.Errorf(
 					"run an attempt with these responses: got outcome %+v, want kind %s and MaybeApplied %t",
-					o,
-					tt.want,
-					tt.unsure,
+					o, tt.want, tt.unsure,
 				)
 			}
 		})
@@ -127,9 +122,7 @@ func TestAttempt_CreatesTheMembersOfAPoolAgain(t *testing.T) {
 			if o.Kind != tt.want || o.MaybeApplied != tt.unsure {
 				t.Errorf(
 					"run an attempt with these responses: got outcome %+v, want kind %s and MaybeApplied %t",
-					o,
-					tt.want,
-					tt.unsure,
+					o, tt.want, tt.unsure,
 				)
 			}
 		})
@@ -143,10 +136,7 @@ func TestRequest_OfAPoolHasNoMembers(t *testing.T) {
 	if err != nil || strings.Contains(string(r.Body), "members") {
 		t.Errorf(
 			"request for the update of a pool: got %s %s %s, error %v; want a body without members",
-			r.Method,
-			r.Path,
-			r.Body,
-			err,
+			r.Method, r.Path, r.Body, err,
 		)
 	}
 	r, err = nestedRequest(
@@ -176,11 +166,8 @@ func runAttempt(t *testing.T, claim ClaimResult, answers []Response) (methods st
 	var sent []string
 	for r, more := a.NextRequest(); more; r, more = a.NextRequest() {
 		if len(sent) == len(answers) {
-			t.Fatalf(
-				"run an attempt with these responses: it sends a further request %s %s, want none",
-				r.Method,
-				r.Path,
-			)
+			t.Fatalf("run an attempt with these responses: it sends a further request %s %s, want none",
+				r.Method, r.Path)
 		}
 		a.HandleResponse(answers[len(sent)])
 		sent = append(sent, r.Method)

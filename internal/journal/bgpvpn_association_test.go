@@ -23,12 +23,8 @@ func TestAssociation_ChangesTheListOfItsBGPVPN(t *testing.T) {
 			t.Parallel()
 			a, err := journal.ReadAssociation(tt.typ, json.RawMessage(tt.data))
 			if err != nil || a.VPN != (journal.Ref{Type: "bgpvpn", ID: "V"}) {
-				t.Fatalf(
-					"read the association %s: got the BGPVPN %v, error %v; want the BGPVPN V",
-					tt.data,
-					a.VPN,
-					err,
-				)
+				t.Fatalf("read the association %s: got the BGPVPN %v, error %v; want the BGPVPN V",
+					tt.data, a.VPN, err)
 			}
 			added, err := a.AddTo(json.RawMessage(tt.vpn))
 			if err != nil || string(added) != tt.added {
@@ -36,13 +32,8 @@ func TestAssociation_ChangesTheListOfItsBGPVPN(t *testing.T) {
 			}
 			removed, err := a.RemoveFrom(json.RawMessage(tt.vpn))
 			if err != nil || string(removed) != tt.removed {
-				t.Errorf(
-					"remove the association from %s: got %s, error %v; want %s",
-					tt.vpn,
-					removed,
-					err,
-					tt.removed,
-				)
+				t.Errorf("remove the association from %s: got %s, error %v; want %s",
+					tt.vpn, removed, err, tt.removed)
 			}
 		})
 	}

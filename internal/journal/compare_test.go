@@ -45,9 +45,7 @@ func TestSameObject_ComparesOnlySentAttributes(t *testing.T) {
 			if got != tt.want {
 				t.Errorf(
 					"SameObject: got %t for the sent object %s and the controller's object %s, want the opposite",
-					got,
-					tt.sent,
-					tt.got,
+					got, tt.sent, tt.got,
 				)
 			}
 		})

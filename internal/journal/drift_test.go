@@ -34,12 +34,8 @@ func TestDifferingAttributes_OnlyThoseThatAnUpdateCorrects(t *testing.T) {
 					DifferingAttributes(tt.typ, json.RawMessage(tt.shall), json.RawMessage(tt.has))...),
 			)
 			if err != nil || string(got) != tt.want {
-				t.Errorf(
-					"DifferingAttributes for the controller's object %s: got %s, want %s",
-					tt.has,
-					got,
-					tt.want,
-				)
+				t.Errorf("DifferingAttributes for the controller's object %s: got %s, want %s",
+					tt.has, got, tt.want)
 			}
 		})
 	}

@@ -15,10 +15,7 @@ func TestMessagesPage_NamesTheCollectionsOfTheController(t *testing.T) {
 		want[k.typ] = []string{k.collection}
 	}
 	if d := cmp.Diff(want, docpage.Table(t, docpage.Messages, "### Changes for the controller")); d != "" {
-		t.Errorf(
-			"the collections in %s differ from the types of objects (-code +page):\n%s",
-			docpage.Messages,
-			d,
-		)
+		t.Errorf("the collections in %s differ from the types of objects (-code +page):\n%s",
+			docpage.Messages, d)
 	}
 }

@@ -56,14 +56,8 @@ func TestReferences_OfEachType(t *testing.T) {
 			t.Parallel()
 			needs, names, err := References(tt.typ, []byte(tt.data))
 			if err != nil || refList(needs) != tt.needs || refList(names) != tt.names {
-				t.Errorf(
-					"References: got needs %q and mentions %q (error %v), want %q and %q",
-					refList(needs),
-					refList(names),
-					err,
-					tt.needs,
-					tt.names,
-				)
+				t.Errorf("References: got needs %q and mentions %q (error %v), want %q and %q",
+					refList(needs), refList(names), err, tt.needs, tt.names)
 			}
 		})
 	}
@@ -74,11 +68,8 @@ func TestTypes_ParentsBeforeChildren(t *testing.T) {
 	for i, k := range objectTypes {
 		for _, l := range k.needs {
 			if at := slices.Index(Types(), l.typ); at < 0 || at >= i && l.typ != k.typ {
-				t.Errorf(
-					"order of the types: %s needs %s, which must come before it but does not",
-					k.typ,
-					l.typ,
-				)
+				t.Errorf("order of the types: %s needs %s, which must come before it but does not",
+					k.typ, l.typ)
 			}
 		}
 		for _, l := range k.mentions {
@@ -107,9 +98,7 @@ func TestChange_KeepsReferencesThatItsObjectNoLongerHas(t *testing.T) {
 	if err != nil || refList(after.Parents) != "network n" || refList(after.Mentioned) != "port p, router r" {
 		t.Errorf(
 			"references after an update that removes the port and the router: got parents %q and former parents %q (error %v), want network n as the parent, port p and router r as former parents",
-			refList(after.Parents),
-			refList(after.Mentioned),
-			err,
+			refList(after.Parents), refList(after.Mentioned), err,
 		)
 	}
 }
@@ -154,22 +143,13 @@ func TestWriteRequest_PathOfEachType(t *testing.T) {
 				continue
 			}
 			if err != nil || r.Method+" "+r.Path != path {
-				t.Errorf(
-					"WriteRequest to %s a %s: got %s %s (error %v), want %s",
-					op,
-					typ,
-					r.Method,
-					r.Path,
-					err,
-					path,
-				)
+				t.Errorf("WriteRequest to %s a %s: got %s %s (error %v), want %s",
+					op, typ, r.Method, r.Path, err, path)
 			}
 			if _, envelope := decoded(t, string(orEmpty(r.Body)))[typ]; envelope == (op == Delete) {
 				t.Errorf(
 					"WriteRequest to %s a %s: got body %s, want the object in its JSON envelope, or no body for a delete",
-					op,
-					typ,
-					r.Body,
+					op, typ, r.Body,
 				)
 			}
 		}

@@ -57,11 +57,7 @@ func TestDecideRecovery_ByControllerAndDatabase(t *testing.T) {
 					!tt.finish && (string(got.Operation) != tt.sends || string(got.Data) != tt.data) {
 					t.Errorf(
 						"DecideRecovery: got %+v with data %s, want Finish %t, operation %q and data %s",
-						got,
-						got.Data,
-						tt.finish,
-						tt.sends,
-						tt.data,
+						got, got.Data, tt.finish, tt.sends, tt.data,
 					)
 				}
 			},

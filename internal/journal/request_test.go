@@ -25,35 +25,19 @@ func TestWriteRequest_MethodAndPath(t *testing.T) {
 		for op, want := range map[Operation]string{Create: "POST " + collection, Update: "PUT " + collection + "/id1", Delete: "DELETE " + collection + "/id1"} {
 			r, err := WriteRequest(entry(op, typ, `{"id": "id1"}`))
 			if err != nil || r.Method+" "+r.Path != want {
-				t.Errorf(
-					"WriteRequest to %s a %s: got %s %s (error %v), want %s",
-					op,
-					typ,
-					r.Method,
-					r.Path,
-					err,
-					want,
-				)
+				t.Errorf("WriteRequest to %s a %s: got %s %s (error %v), want %s",
+					op, typ, r.Method, r.Path, err, want)
 			}
 			if (r.Body == nil) != (op == Delete) {
-				t.Errorf(
-					"WriteRequest to %s a %s: got body %s, want a body, or none for a delete",
-					op,
-					typ,
-					r.Body,
-				)
+				t.Errorf("WriteRequest to %s a %s: got body %s, want a body, or none for a delete",
+					op, typ, r.Body)
 			}
 		}
 		if r, err := ReadRequest(entry(Create, typ, `{}`)); err != nil || r.Method != "GET" ||
 			r.Path != collection+"/id1" ||
 			r.Body != nil {
-			t.Errorf(
-				"ReadRequest of a %s: got %+v (error %v), want GET %s/id1 without a body",
-				typ,
-				r,
-				err,
-				collection,
-			)
+			t.Errorf("ReadRequest of a %s: got %+v (error %v), want GET %s/id1 without a body",
+				typ, r, err, collection)
 		}
 	}
 	if r, _ := WriteRequest(Entry{Operation: Delete, Object: Ref{Type: "port", ID: "../networks?x#y"}}); r.Path != "/ports/..%2Fnetworks%3Fx%23y" {
@@ -217,11 +201,8 @@ func TestWriteRequest_ReplacesProjectsThatAreNoUUIDs(t *testing.T) {
 	}
 	rule := request("demo")["bandwidth_limit_rules"].([]any)[0].(object)
 	if rule["tenant_id"] != demoTenant {
-		t.Errorf(
-			"tenant of a rule in the policy: got %q, want that of the policy, %q",
-			rule["tenant_id"],
-			demoTenant,
-		)
+		t.Errorf("tenant of a rule in the policy: got %q, want that of the policy, %q",
+			rule["tenant_id"], demoTenant)
 	}
 	has := `{"id":"q","tenant_id":"` + fmt.Sprint(demoTenant) + `"}`
 	if differ := DifferingAttributes("policy", []byte(`{"id":"q","tenant_id":"demo"}`), []byte(has)); len(

@@ -62,12 +62,8 @@ func TestEvaluate_OutcomeByResponse(t *testing.T) {
 				t.Parallel()
 				got := Evaluate(Entry{Seq: 1, Attempt: 1, Operation: op}, tt.answer, DefaultMaxFailures)
 				if got.Kind != tt.want || got.MaybeApplied != tt.unsure {
-					t.Errorf(
-						"Evaluate: got outcome %+v, want kind %s and MaybeApplied %t",
-						got,
-						tt.want,
-						tt.unsure,
-					)
+					t.Errorf("Evaluate: got outcome %+v, want kind %s and MaybeApplied %t",
+						got, tt.want, tt.unsure)
 				}
 				if (got.Kind == OutcomeDone) != (got.Reason == "") {
 					t.Errorf(
@@ -111,11 +107,8 @@ func TestEvaluate_SuccessThatIsNotFromTheControllerIsRetried(t *testing.T) {
 		for _, code := range []int{200, 201, 204} {
 			t.Run(fmt.Sprintf("%s %d %q", tt.op, code, tt.body), func(t *testing.T) {
 				t.Parallel()
-				o := Evaluate(
-					entry(tt.op, "port", `{}`),
-					Response{Status: code, Body: []byte(tt.body)},
-					DefaultMaxFailures,
-				)
+				o := Evaluate(entry(tt.op, "port", `{}`),
+					Response{Status: code, Body: []byte(tt.body)}, DefaultMaxFailures)
 				if o.Kind != tt.want || o.MaybeApplied != (tt.want == OutcomeRetry) {
 					t.Errorf(
 						"Evaluate: got outcome %+v, want kind %s, and MaybeApplied only for the kind `again`",
@@ -139,9 +132,7 @@ func TestEvaluate_EntryFailsAfterMaxFailures(t *testing.T) {
 				if o.Kind != OutcomeRejected || o.State() != Pending || !o.CountsAsFailure() {
 					t.Fatalf(
 						"evaluate unexpected response number %d of %d: got outcome %+v, want pending and counted as a failure",
-						e.Failures+1,
-						limit,
-						o,
+						e.Failures+1, limit, o,
 					)
 				}
 				e.Failures++
@@ -149,12 +140,8 @@ func TestEvaluate_EntryFailsAfterMaxFailures(t *testing.T) {
 			for _, last := range []Response{status(400), {Status: 500, AcceptsOthers: true}} {
 				if o := Evaluate(e, last, limit); o.Kind != OutcomeFailed || o.State() != Failed ||
 					!o.CountsAsFailure() {
-					t.Errorf(
-						"evaluate response %+v after %d failures: got outcome %+v, want failed",
-						last,
-						e.Failures,
-						o,
-					)
+					t.Errorf("evaluate response %+v after %d failures: got outcome %+v, want failed",
+						last, e.Failures, o)
 				}
 			}
 			if o := Evaluate(e, Response{Status: http.StatusServiceUnavailable}, limit); o.Kind != OutcomeRetry ||
@@ -207,11 +194,7 @@ func TestEvaluate_ControllerErrorCountsIfOtherWritesAreAccepted(t *testing.T) {
 						o.RetryAfter <= 0 {
 						t.Errorf(
 							"evaluate at attempt %d: got outcome %+v, want pending, counted %t, ControllerDown %t, MaybeApplied %t",
-							attempt,
-							o,
-							tt.counts,
-							tt.down,
-							tt.unsure,
+							attempt, o, tt.counts, tt.down, tt.unsure,
 						)
 					}
 				}
@@ -227,11 +210,8 @@ func TestEvaluate_RespectsRetryAfterUpToALimit(t *testing.T) {
 			t.Run(fmt.Sprintf("%d %s", code, tt.asked), func(t *testing.T) {
 				t.Parallel()
 				if o := Evaluate(Entry{Attempt: 1}, Response{Status: code, RetryAfter: tt.asked}, DefaultMaxFailures); o.RetryAfter != tt.want {
-					t.Errorf(
-						"evaluate a response with a Retry-After header: got back-off %s, want %s",
-						o.RetryAfter,
-						tt.want,
-					)
+					t.Errorf("evaluate a response with a Retry-After header: got back-off %s, want %s",
+						o.RetryAfter, tt.want)
 				}
 			})
 		}
@@ -245,14 +225,8 @@ func TestBackoff_GrowsIsBoundedAndSpread(t *testing.T) {
 		for attempt := range 2000 {
 			p := backoff(Entry{Seq: seq}, firstBackoff, attempt)
 			if p < firstBackoff*3/4 || p > maxBackoff {
-				t.Fatalf(
-					"back-off of entry %d after attempt %d: got %s, want from %s to %s",
-					seq,
-					attempt,
-					p,
-					firstBackoff*3/4,
-					maxBackoff,
-				)
+				t.Fatalf("back-off of entry %d after attempt %d: got %s, want from %s to %s",
+					seq, attempt, p, firstBackoff*3/4, maxBackoff)
 			}
 			if attempt == 7 {
 				seen[p] = true
@@ -305,15 +279,8 @@ func TestEvaluate_DeleteOfAnUnknownMemberIsDone(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			if o := Evaluate(entry(tt.op, tt.typ, `{"pool_id":"p"}`), tt.answer, DefaultMaxFailures); o.Kind != tt.want {
-				t.Errorf(
-					"evaluate the answer %d %q to the %s of a %s: got %+v, want %s",
-					tt.answer.Status,
-					tt.answer.Body,
-					tt.op,
-					tt.typ,
-					o,
-					tt.want,
-				)
+				t.Errorf("evaluate the answer %d %q to the %s of a %s: got %+v, want %s",
+					tt.answer.Status, tt.answer.Body, tt.op, tt.typ, o, tt.want)
 			}
 		})
 	}

@@ -88,13 +88,8 @@ func TestNormalizeRequirements_KeepsMeaningWithoutBlanks(t *testing.T) {
 			t.Parallel()
 			got := NormalizeRequirements(text)
 			if got != want || NormalizeRequirements(got) != got {
-				t.Errorf(
-					"normalize %.50q: got %.50q, and of that %.50q; want %q twice",
-					text,
-					got,
-					NormalizeRequirements(got),
-					want,
-				)
+				t.Errorf("normalize %.50q: got %.50q, and of that %.50q; want %q twice",
+					text, got, NormalizeRequirements(got), want)
 			}
 			before, _ := ParseRequirements(text)
 			if after, _ := ParseRequirements(got); !cmp.Equal(before, after) {
@@ -177,11 +172,7 @@ func FuzzParseRequirements(f *testing.F) {
 			NormalizeRequirements(normal) != normal {
 			t.Errorf(
 				"normalize %q: got %q with the requirements %v, error %v; want %v in a form that does not change again",
-				text,
-				normal,
-				got,
-				err,
-				requirements,
+				text, normal, got, err, requirements,
 			)
 		}
 		if len(requirements) == 0 {
@@ -204,14 +195,8 @@ func FuzzParseRequirements(f *testing.F) {
 			t.Fatal(err)
 		}
 		if got, err := ParseRequirements(string(again)); err != nil || !cmp.Equal(requirements, got) {
-			t.Errorf(
-				"parse %s, which has the requirements of %q: got %v, error %v; want %v",
-				again,
-				text,
-				got,
-				err,
-				requirements,
-			)
+			t.Errorf("parse %s, which has the requirements of %q: got %v, error %v; want %v",
+				again, text, got, err, requirements)
 		}
 	})
 }

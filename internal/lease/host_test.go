@@ -14,11 +14,8 @@ func TestMatchCandidates_RefusesAnUnknownProperty(t *testing.T) {
 	}
 	matching, err := MatchCandidates(hosts, []Requirement{{"==", "gpu", "x"}, {"==", "trust_id", "null"}})
 	if err != nil || len(matching) != 1 || matching[0].ID != 1 {
-		t.Errorf(
-			"match hosts with gpu=x and without trust_id: got hosts %v and error %v, want host 1",
-			matching,
-			err,
-		)
+		t.Errorf("match hosts with gpu=x and without trust_id: got hosts %v and error %v, want host 1",
+			matching, err)
 	}
 	if _, err := MatchCandidates(hosts, []Requirement{{"==", "gpo", "x"}}); kindOf(
 		err,

@@ -24,13 +24,8 @@ func TestFindHypervisor_ByHostnameIDServiceAndPart(t *testing.T) {
 		"-b": "5",
 	} {
 		if h, err := lease.FindHypervisor(all, name); h.ID != want || err != nil {
-			t.Errorf(
-				"find the hypervisor %s: got %+v, error %v; want the one with the ID %s",
-				name,
-				h,
-				err,
-				want,
-			)
+			t.Errorf("find the hypervisor %s: got %+v, error %v; want the one with the ID %s",
+				name, h, err, want)
 		}
 	}
 	for name, want := range map[string]lease.Kind{
@@ -42,13 +37,8 @@ func TestFindHypervisor_ByHostnameIDServiceAndPart(t *testing.T) {
 	} {
 		var fault *lease.Fault
 		if h, err := lease.FindHypervisor(all, name); !errors.As(err, &fault) || fault.Kind != want {
-			t.Errorf(
-				"find the hypervisor %q: got %+v, error %v; want a fault of the kind %s",
-				name,
-				h,
-				err,
-				want,
-			)
+			t.Errorf("find the hypervisor %q: got %+v, error %v; want a fault of the kind %s",
+				name, h, err, want)
 		}
 	}
 }

@@ -24,12 +24,8 @@ func TestApplyChange_KeepsReservationsThatOlderRulesAllowed(t *testing.T) {
 	later := RequestedDate{At: now.Add(3 * time.Hour)}
 	moved, err := ApplyChange(l, Change{End: &later}, now)
 	if err != nil || !moved.EndAt.Equal(later.At) {
-		t.Errorf(
-			"move the end of a lease: got the end %s, error %v; want the end %s",
-			moved.EndAt,
-			err,
-			later.At,
-		)
+		t.Errorf("move the end of a lease: got the end %s, error %v; want the end %s",
+			moved.EndAt, err, later.At)
 	}
 	network := uuid.New()
 	for name, c := range map[string]ReservationChange{"amount -1": {Amount: new(-1)}, "another network": {Network: &network}} {

@@ -40,12 +40,8 @@ func TestReservableResource_AttributesAndCapabilities(t *testing.T) {
 	changed, err := r.With(map[string]string{"rack": "r1"}, []string{"usage_type", "nothing"})
 	if err != nil || !maps.Equal(changed.Capabilities, map[string]string{"rack": "r1"}) ||
 		r.Capabilities["usage_type"] != "storage" {
-		t.Errorf(
-			"change capabilities: got %v and the old ones %v, error %v",
-			changed.Capabilities,
-			r.Capabilities,
-			err,
-		)
+		t.Errorf("change capabilities: got %v and the old ones %v, error %v",
+			changed.Capabilities, r.Capabilities, err)
 	}
 	if _, err := (ReservableResource{Type: Device}).With(map[string]string{
 		"name":          "iot-1",
@@ -151,12 +147,8 @@ func TestPickResources_PrefersHeldThenNeverReserved(t *testing.T) {
 			}
 			got, err := PickResources(d, all, c.held)
 			if d := cmp.Diff(c.want, got); d != "" || kindOf(err) != c.kind {
-				t.Errorf(
-					"got error %v, want a fault of kind %q; the picked devices (-want +got):\n%s",
-					err,
-					c.kind,
-					d,
-				)
+				t.Errorf("got error %v, want a fault of kind %q; the picked devices (-want +got):\n%s",
+					err, c.kind, d)
 			}
 		})
 	}
@@ -258,12 +250,8 @@ func TestSegmentType_NameIsFixedAfterTheStart(t *testing.T) {
 		if err := checkChange(Reservation{ReservationDraft: d, Status: status}, renamed); kindOf(
 			err,
 		) != want {
-			t.Errorf(
-				"rename the network of a reservation that is %s: got %v, want a fault of kind %q",
-				status,
-				err,
-				want,
-			)
+			t.Errorf("rename the network of a reservation that is %s: got %v, want a fault of kind %q",
+				status, err, want)
 		}
 	}
 }

@@ -35,11 +35,8 @@ func TestNewSchedule_DatesOfADraft(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := NewSchedule(
-				Draft{Start: c.start, End: c.end, BeforeEnd: c.before},
-				DefaultBeforeEndLead,
-				now,
-			)
+			got, err := NewSchedule(Draft{Start: c.start, End: c.end, BeforeEnd: c.before},
+				DefaultBeforeEndLead, now)
 			if kindOf(err) != c.kind {
 				t.Errorf("NewSchedule: want a fault of kind %q (empty: no fault), got %v", c.kind, err)
 			}

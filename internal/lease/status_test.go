@@ -73,13 +73,7 @@ func TestCheckStatus_AllowsExactlyTheCombinationsOfTheSpecification(t *testing.T
 						if err := CheckStatus(l); (err == nil) != want {
 							t.Errorf(
 								"CheckStatus of lease %s, reservations %s and %s, start_lease %s, end_lease %s: got error %v, want success: %t",
-								row[0],
-								first,
-								second,
-								start,
-								end,
-								err,
-								want,
+								row[0], first, second, start, end, err, want,
 							)
 						}
 						checked++

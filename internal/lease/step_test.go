@@ -177,9 +177,7 @@ func TestNext_DeletionHasPriorityInEveryStatus(t *testing.T) {
 		if err := CheckStatus(l); err != nil || l.Status != Deleting {
 			t.Errorf(
 				"lease in %s after its deletion began: got status %s, CheckStatus returned %v; want DELETING and no error",
-				s,
-				l.Status,
-				err,
+				s, l.Status, err,
 			)
 		}
 	}
@@ -305,9 +303,7 @@ func successors(t *testing.T, l Lease, now time.Time) []Lease {
 			if again, err := BeginStep(next, step, now); err != nil || !cmp.Equal(next, again) {
 				t.Errorf(
 					"begin %s twice from %s: got error %v or another lease the second time, want the same lease",
-					step,
-					l.Status,
-					err,
+					step, l.Status, err,
 				)
 			}
 			all = append(all, next)
@@ -320,9 +316,7 @@ func successors(t *testing.T, l Lease, now time.Time) []Lease {
 			if again, err := FinishStep(next, step, failed); err != nil || !cmp.Equal(next, again) {
 				t.Errorf(
 					"finish %s twice from %s: got error %v or another lease the second time, want the same lease",
-					step,
-					l.Status,
-					err,
+					step, l.Status, err,
 				)
 			}
 			all = append(all, next)
@@ -336,11 +330,8 @@ func successors(t *testing.T, l Lease, now time.Time) []Lease {
 func checkTransitions(t *testing.T, from, to Lease) {
 	t.Helper()
 	if from.Status != to.Status && !from.Status.CanBecome(to.Status) {
-		t.Errorf(
-			"lease changed from %s to %s, want only changes that the transition table allows",
-			from.Status,
-			to.Status,
-		)
+		t.Errorf("lease changed from %s to %s, want only changes that the transition table allows",
+			from.Status, to.Status)
 	}
 	for i, r := range from.Reservations {
 		if next := to.Reservations[i].Status; r.Status != next &&
@@ -357,9 +348,7 @@ func checkTransitions(t *testing.T, from, to Lease) {
 			!slices.Contains(eventTransitions[e.Status], next) {
 			t.Errorf(
 				"event %s changed from %s to %s, want only changes that the transition table allows",
-				e.Type,
-				e.Status,
-				next,
+				e.Type, e.Status, next,
 			)
 		}
 	}

@@ -84,12 +84,8 @@ func TestExplain_NamesEveryWait(t *testing.T) {
 			}
 			if c.waitsFor == "" && len(waiting) != 0 ||
 				c.waitsFor != "" && (len(waiting) != 1 || waiting[0].For != c.waitsFor) {
-				t.Errorf(
-					"Explain for a lease in %s: want a wait for %q only (empty: no wait), got %+v",
-					c.l.Status,
-					c.waitsFor,
-					waiting,
-				)
+				t.Errorf("Explain for a lease in %s: want a wait for %q only (empty: no wait), got %+v",
+					c.l.Status, c.waitsFor, waiting)
 			}
 		})
 	}
@@ -121,10 +117,7 @@ func TestExpire_ReasonNamesOnlyLeasesOfTheProject(t *testing.T) {
 	}
 	want := "the lease could not start before its end, because lease own (" + l.Blockers[0].ID.String() + ") held host cmp-1 and another lease held host cmp-2"
 	if reason := got.Reservations[0].LastError; reason != want {
-		t.Errorf(
-			"expire a lease that waits for a lease of another project: got the reason %q, want %q",
-			reason,
-			want,
-		)
+		t.Errorf("expire a lease that waits for a lease of another project: got the reason %q, want %q",
+			reason, want)
 	}
 }

@@ -37,10 +37,7 @@ func TestPort_OrderAndGroupingOfReportsDoNotMatter(t *testing.T) {
 			if accepted != 2 || second.UpdateStatus(now).Status != Active {
 				t.Fatalf(
 					"apply %v in two groups, the first of %d reports: %d accepted and status %s, want 2 and ACTIVE",
-					order,
-					cut,
-					accepted,
-					second.UpdateStatus(now).Status,
+					order, cut, accepted, second.UpdateStatus(now).Status,
 				)
 			}
 		}
@@ -118,14 +115,8 @@ func TestApplyReports_ProvenHostCountsOnlyForWhatWaitsForIt(t *testing.T) {
 			time.Time{},
 		)
 		if accepted[0] != c.want {
-			t.Errorf(
-				"report %q of entity %s by the proven host %q: accepted %v, want %v",
-				c.event,
-				c.entity,
-				c.host,
-				accepted[0],
-				c.want,
-			)
+			t.Errorf("report %q of entity %s by the proven host %q: accepted %v, want %v",
+				c.event, c.entity, c.host, accepted[0], c.want)
 		}
 	}
 }
@@ -162,12 +153,8 @@ func TestApplyReports_RPCReportCountsOnlyForTheBindingWhoseDetailsTheHostHas(t *
 		}
 		if _, accepted := back.ApplyReports(PortContext{}, []Report{up}, now); accepted[0] == fenced ||
 			back.NeedsDetailsAgain(up) != fenced {
-			t.Errorf(
-				"%s: report about the first binding to the host: got accepted %t, want %t",
-				vif,
-				accepted[0],
-				!fenced,
-			)
+			t.Errorf("%s: report about the first binding to the host: got accepted %t, want %t",
+				vif, accepted[0], !fenced)
 		}
 		if _, accepted := back.ApplyReports(PortContext{}, []Report{details, up}, now); !accepted[1] {
 			t.Errorf("%s: report after a new request for the details: got ignored, want accepted", vif)

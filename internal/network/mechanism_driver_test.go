@@ -60,9 +60,7 @@ func TestPort_BindingNeedsALiveAgentThatSupportsTheVNIC(t *testing.T) {
 			if p.VIF = p.VIFTypeWith(tc.agents); p.VIF != tc.want || p.Bound() != (p.Reason() == "") {
 				t.Errorf(
 					"bind the port of %+v: got VIF type %s and reason %q; want the VIF type of this case, and a reason if and only if it is not bound",
-					tc,
-					p.VIF,
-					p.Reason(),
+					tc, p.VIF, p.Reason(),
 				)
 			}
 		})
@@ -93,11 +91,7 @@ func TestPort_BindingNeedsADriverForTheNetworkType(t *testing.T) {
 					(p.Status == Active) != bound {
 					t.Errorf(
 						"bind a port of the VNIC type %s on a %s network: got VIF type %s and status %s, want the port bound and ACTIVE: %t",
-						vnic,
-						networkType,
-						p.VIF,
-						p.Status,
-						bound,
+						vnic, networkType, p.VIF, p.Status, bound,
 					)
 				}
 			})

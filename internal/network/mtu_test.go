@@ -27,14 +27,8 @@ func TestNetwork_LargestMTUIsThatOfItsType(t *testing.T) {
 			n := network.NewNetwork(uuid.New(), network.NetworkChange{Type: &c.kind, MTU: &c.requested})
 			got, err := n.ResolveMTU(c.physical)
 			if c.want == 0 && err == nil || c.want != 0 && (err != nil || got.MTU != c.want) {
-				t.Errorf(
-					"MTU %d on physical networks with the MTU %d: got %d, %v, want %d",
-					c.requested,
-					c.physical,
-					got.MTU,
-					err,
-					c.want,
-				)
+				t.Errorf("MTU %d on physical networks with the MTU %d: got %d, %v, want %d",
+					c.requested, c.physical, got.MTU, err, c.want)
 			}
 		})
 	}

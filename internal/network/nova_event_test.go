@@ -23,19 +23,14 @@ func TestNovaEventForStatus_OnlyServerPortsAndOnlyPluggedOrUnplugged(t *testing.
 				e, _ := Port{DeviceOwner: "compute:nova", DeviceID: server}.NovaEventForStatus(from, to)
 				if got := e.Name + " " + e.Status; got != want[[2]string{from, to}] &&
 					(got != " " || want[[2]string{from, to}] != "") {
-					t.Errorf(
-						"Nova event for the status change of a server's port: got %q, want %q",
-						got,
-						want[[2]string{from, to}],
-					)
+					t.Errorf("Nova event for the status change of a server's port: got %q, want %q",
+						got, want[[2]string{from, to}])
 				}
 				for _, p := range []Port{{DeviceOwner: "compute:nova", DeviceID: "lb-1"}, {DeviceOwner: "network:dhcp", DeviceID: server}, {DeviceID: server}} {
 					if e, ok := p.NovaEventForStatus(from, to); ok {
 						t.Errorf(
 							"status change of a port with device_owner %q and device_id %q: got the Nova event %+v, want none",
-							p.DeviceOwner,
-							p.DeviceID,
-							e,
+							p.DeviceOwner, p.DeviceID, e,
 						)
 					}
 				}

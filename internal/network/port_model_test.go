@@ -238,12 +238,8 @@ func TestPort_StatusEqualsModelAfterEveryShortSequence(t *testing.T) {
 	explore = func(s portUnderTest, m portModel, path []string) {
 		checked++
 		if wrong := mismatch(s, m); wrong != "" {
-			t.Fatalf(
-				"port after the inputs %s differs from its model: %s; blocks of the port: %+v",
-				strings.Join(path, ", "),
-				wrong,
-				s.Blocks,
-			)
+			t.Fatalf("port after the inputs %s differs from its model: %s; blocks of the port: %+v",
+				strings.Join(path, ", "), wrong, s.Blocks)
 		}
 		if len(path) == depth {
 			return
@@ -274,12 +270,8 @@ func TestPort_StatusEqualsModelAfterLongSequences(t *testing.T) {
 			in.model(&m)
 			m.settle()
 			if wrong := mismatch(s, m); wrong != "" {
-				t.Fatalf(
-					"port after the inputs %s differs from its model: %s; blocks of the port: %+v",
-					strings.Join(path, ", "),
-					wrong,
-					s.Blocks,
-				)
+				t.Fatalf("port after the inputs %s differs from its model: %s; blocks of the port: %+v",
+					strings.Join(path, ", "), wrong, s.Blocks)
 			}
 		}
 	})

@@ -82,14 +82,7 @@ func (a *randomPort) changeContext() string {
 func (a *randomPort) changeByClient() string {
 	c, p := BlockTrigger{Revision: a.Revision + 1}, a.Port
 	what := a.draw(
-		"change",
-		"admin",
-		"host 1",
-		"host 2",
-		"no host",
-		"address",
-		"owner",
-		`{"migrating_to":"2"}`,
+		"change", "admin", "host 1", "host 2", "no host", "address", "owner", `{"migrating_to":"2"}`,
 		`{"capabilities":["switchdev"]}`,
 	)
 	switch what {
@@ -140,13 +133,8 @@ func (a *randomPort) violation() string {
 	free := a.Bound() && a.AdminUp && len(a.Blocks) == 0
 	switch {
 	case a.Status == Active && !free, a.Status != Active && free && !a.Distributed():
-		return fmt.Sprintf(
-			"it is %s, bound as %s, up %t, blocked by %v",
-			a.Status,
-			a.VIF,
-			a.AdminUp,
-			a.Blocks,
-		)
+		return fmt.Sprintf("it is %s, bound as %s, up %t, blocked by %v",
+			a.Status, a.VIF, a.AdminUp, a.Blocks)
 	case (a.Status == Active) != (s.Reason == "" && len(s.Waiting) == 0):
 		return "its sentence is " + s.Sentence()
 	case again.Status != a.Status || again.VIF != a.VIF || len(again.Blocks) != len(a.Blocks):
@@ -197,12 +185,8 @@ func TestPort_StatusAndReasonAlwaysAgree(t *testing.T) {
 			a.steps = append(a.steps, step())
 			a.Revision++
 			if wrong := a.violation(); wrong != "" {
-				t.Fatalf(
-					"port with device owner %q after the steps %s breaks a rule: %s",
-					owner,
-					strings.Join(a.steps, ", "),
-					wrong,
-				)
+				t.Fatalf("port with device owner %q after the steps %s breaks a rule: %s",
+					owner, strings.Join(a.steps, ", "), wrong)
 			}
 		}
 	})

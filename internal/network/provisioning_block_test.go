@@ -17,10 +17,7 @@ func TestPort_ActiveWithoutBlocksIfNoAgentHasToWireIt(t *testing.T) {
 	p = p.UpdateBlocks(pc, BlockTrigger{BindingChanged: true, AddressesChanged: true}, time.Time{}).
 		UpdateStatus(time.Time{})
 	if p.Status != Active {
-		t.Errorf(
-			"status of a port that no agent wires: got %s with blocks %v, want ACTIVE",
-			p.Status,
-			p.Blocks,
-		)
+		t.Errorf("status of a port that no agent wires: got %s with blocks %v, want ACTIVE",
+			p.Status, p.Blocks)
 	}
 }

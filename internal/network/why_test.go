@@ -29,9 +29,7 @@ func TestPort_NamesAllHostsFromWhichAReportIsAccepted(t *testing.T) {
 				!strings.Contains(got, "it waits for L2 on cmp-1 since") {
 				t.Errorf(
 					"sentence of a port that waits for DHCP agents on %v and for L2: got %q, want it to contain %q and the L2 agent's host",
-					hosts,
-					got,
-					want,
+					hosts, got, want,
 				)
 			}
 			if got := p.StatusView().Sentence() + p.Redacted().StatusView().Sentence(); strings.Contains(

@@ -52,16 +52,10 @@ func TestRequests_HostileValuesDoNotChangeThePath(t *testing.T) {
 				Payload:   value,
 			},
 		)
-		enforcement.Check(
-			t.Context(),
-			"check-create",
-			notify.EnforcementRequest{User: value, Project: value, Lease: value},
-		)
-		enforcement.Notify(
-			t.Context(),
-			"on-end",
-			notify.EnforcementRequest{User: value, Project: value, Lease: value},
-		)
+		enforcement.Check(t.Context(), "check-create",
+			notify.EnforcementRequest{User: value, Project: value, Lease: value})
+		enforcement.Notify(t.Context(), "on-end",
+			notify.EnforcementRequest{User: value, Project: value, Lease: value})
 		want := []string{
 			"/compute/v2.1/os-server-external-events",
 			"/hook?key=1",

@@ -69,11 +69,8 @@ func TestNovaSend_RequestForm(t *testing.T) {
 		t.Error(d)
 	}
 	if got.Method != "POST" || got.URL.Path != "/v2.1/os-server-external-events" {
-		t.Errorf(
-			"request for external events: got %s %s, want POST /v2.1/os-server-external-events",
-			got.Method,
-			got.URL.Path,
-		)
+		t.Errorf("request for external events: got %s %s, want POST /v2.1/os-server-external-events",
+			got.Method, got.URL.Path)
 	}
 	for name, value := range map[string]string{
 		"Content-Type":                 "application/json",
@@ -124,12 +121,8 @@ func TestNovaSend_StatusesAndCodes(t *testing.T) {
 				t.Error(d, err)
 			}
 			if (err == nil) != (tt.codes != nil) || errors.Is(err, notify.ErrRejected) != tt.refused {
-				t.Errorf(
-					"send an event: got error %v, want success %v, rejected %v",
-					err,
-					tt.codes != nil,
-					tt.refused,
-				)
+				t.Errorf("send an event: got error %v, want success %v, rejected %v",
+					err, tt.codes != nil, tt.refused)
 			}
 			if n := len(stub.Events()); n != tt.taken {
 				t.Errorf("events that Nova received: got %d, want %d", n, tt.taken)
@@ -165,9 +158,7 @@ func TestNovaSend_NotFoundCountsOnlyWithNovasErrorBody(t *testing.T) {
 				errors.Is(err, notify.ErrRejected) {
 				t.Errorf(
 					"send an event, answer 404 with the body %q: got codes %v, error %v; want a code only for Nova's own error body",
-					body,
-					codes,
-					err,
+					body, codes, err,
 				)
 			}
 		})

@@ -86,11 +86,7 @@ func TestWebhookSend_Statuses(t *testing.T) {
 				len(stub.Notifications()) != tt.taken {
 				t.Errorf(
 					"send a notification: got error %v and the notifications %v; want failed %v, rejected %v and %d notifications",
-					err,
-					stub.Notifications(),
-					tt.failed,
-					tt.final,
-					tt.taken,
+					err, stub.Notifications(), tt.failed, tt.final, tt.taken,
 				)
 			}
 		})

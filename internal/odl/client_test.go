@@ -88,13 +88,7 @@ func TestSend_CreatesUpdatesAndDeletes(t *testing.T) {
 		if a.Status != step.status || !strings.Contains(string(a.Body), step.answer) || a.Failure != "" {
 			t.Errorf(
 				"%s %s: got status %d, body %s, failure detail %s; want status %d and a body with %q",
-				step.method,
-				step.path,
-				a.Status,
-				a.Body,
-				a.Detail,
-				step.status,
-				step.answer,
+				step.method, step.path, a.Status, a.Body, a.Detail, step.status, step.answer,
 			)
 		}
 	}
@@ -142,11 +136,8 @@ func TestSend_FailureKindOfEachFault(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				c := odltest.New()
-				client := newMemoryClient(
-					t,
-					odl.Config{URL: odltest.BasePath + "/", Timeout: 30 * time.Second},
-					c,
-				)
+				client := newMemoryClient(t,
+					odl.Config{URL: odltest.BasePath + "/", Timeout: 30 * time.Second}, c)
 				c.InjectFaults(tt.fault)
 
 				method, path := "POST", "/networks"

@@ -49,13 +49,8 @@ func TestRequests_HostileIDsStayBelowTheirCollection(t *testing.T) {
 		refused := strings.Contains(value, "..") || value == "."
 		if (sent.Failure == odl.FailureInvalidRequest) != refused ||
 			value == "harmless" && len(transport.uris) != 4 {
-			t.Errorf(
-				"requests with the ID %q: got %v and failure %q, want the request refused: %t",
-				value,
-				transport.uris,
-				sent.Failure,
-				refused,
-			)
+			t.Errorf("requests with the ID %q: got %v and failure %q, want the request refused: %t",
+				value, transport.uris, sent.Failure, refused)
 		}
 		for _, uri := range transport.uris {
 			uri = strings.TrimSuffix(uri, "?odl-leaf-nodes-only=true")

@@ -49,9 +49,7 @@ func TestList_ReadsListLargerThanTheBodyLimit(t *testing.T) {
 	if err != nil || a.Status != 200 || a.Failure != "" || n != objects {
 		t.Errorf(
 			"read a large list: got %d objects, response %+v, error %v; want all objects and no error",
-			n,
-			a,
-			err,
+			n, a, err,
 		)
 	}
 }
@@ -123,9 +121,7 @@ func TestList_UnexpectedBodyIsNotAFailure(t *testing.T) {
 					n != tt.objects {
 					t.Errorf(
 						"read an interrupted or malformed list: got %d objects, response %+v, error %v; want the objects, the failure and the error of this test case",
-						n,
-						a,
-						err,
+						n, a, err,
 					)
 				}
 				if tt.trouble == "" && a.Status != max(tt.status, 200) {

@@ -37,10 +37,7 @@ func TestMessagesPage_NamesThePathsOfTheController(t *testing.T) {
 	}
 	got := slices.Sorted(maps.Keys(docpage.Table(t, docpage.Messages, "### State of the controller")))
 	if d := cmp.Diff(slices.Sorted(maps.Keys(paths)), got); d != "" {
-		t.Errorf(
-			"the paths of the controller in %s differ from package odl (-code +page):\n%s",
-			docpage.Messages,
-			d,
-		)
+		t.Errorf("the paths of the controller in %s differ from package odl (-code +page):\n%s",
+			docpage.Messages, d)
 	}
 }

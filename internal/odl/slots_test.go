@@ -44,11 +44,8 @@ func TestSend_LimitsRequestsInFlight(t *testing.T) {
 		for range requests {
 			all.Go(func() {
 				if a := send(t, client, "PUT", "/networks/x", "{}"); a.Status != http.StatusNoContent {
-					t.Errorf(
-						"send one of %d requests at the same time: got %+v, want status 204",
-						requests,
-						a,
-					)
+					t.Errorf("send one of %d requests at the same time: got %+v, want status 204",
+						requests, a)
 				}
 			})
 		}
@@ -58,20 +55,14 @@ func TestSend_LimitsRequestsInFlight(t *testing.T) {
 		if n := client.InFlight(); n != limit {
 			t.Errorf(
 				"while the controller answers none of %d requests: got %d requests in flight, want %d",
-				requests,
-				n,
-				limit,
+				requests, n, limit,
 			)
 		}
 		close(c.answer)
 		all.Wait()
 		if most := c.atMost.Load(); most != limit {
-			t.Errorf(
-				"%d requests at the same time: the controller saw at most %d at once, want %d",
-				requests,
-				most,
-				limit,
-			)
+			t.Errorf("%d requests at the same time: the controller saw at most %d at once, want %d",
+				requests, most, limit)
 		}
 		if n := client.InFlight(); n != 0 {
 			t.Errorf("after all requests: got %d requests in flight, want 0", n)
@@ -99,9 +90,7 @@ func TestSend_WithoutSlotSendsNothing(t *testing.T) {
 				if err != nil || a.Failure != odl.FailureBusy || a.RetryAfter <= 0 || ctx.Err() != nil {
 					t.Errorf(
 						"send while all slots are occupied: got %+v, error %v, context %v; want failure busy before the deadline",
-						a,
-						err,
-						ctx.Err(),
+						a, err, ctx.Err(),
 					)
 				}
 			})

@@ -88,11 +88,7 @@ func TestOperationalData_FeaturesHostsAndPortStatuses(t *testing.T) {
 			fourth == nil {
 			t.Errorf(
 				"read operational data in four ways with the fault %+v: got the errors %v, %v, %v, %v; want an error each time",
-				fault,
-				first,
-				second,
-				third,
-				fourth,
+				fault, first, second, third, fourth,
 			)
 		}
 		c.ClearFaults()

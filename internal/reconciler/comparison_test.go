@@ -216,13 +216,8 @@ func TestComparison_TellsAnExecutionWithoutRow(t *testing.T) {
 		}
 	}
 
-	history := f.namespace.Client.GetWorkflowHistory(
-		t.Context(),
-		orphan,
-		"",
-		false,
-		enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT,
-	)
+	history := f.namespace.Client.GetWorkflowHistory(t.Context(), orphan, "", false,
+		enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
 		e, err := history.Next()
 		if err != nil {

@@ -33,21 +33,13 @@ func TestRepairUsage_SavesWhatItCorrected(t *testing.T) {
 		t.Helper()
 		got, err := r.repairUsage(t.Context())
 		if !errors.Is(err, failure) || got < pause {
-			t.Errorf(
-				"compare the usage: got a pause of %s, error %v; want at least %s, error %v",
-				got,
-				err,
-				pause,
-				failure,
-			)
+			t.Errorf("compare the usage: got a pause of %s, error %v; want at least %s, error %v",
+				got, err, pause, failure)
 		}
 		saved, err := s.Outbox.Projections(t.Context())
 		if err != nil || len(saved) != 3 || saved[2].ComparedAt == nil {
-			t.Fatalf(
-				"saved comparisons: got %+v, error %v; want three, of which the third has a time",
-				saved,
-				err,
-			)
+			t.Fatalf("saved comparisons: got %+v, error %v; want three, of which the third has a time",
+				saved, err)
 		}
 		want := outbox.Projection{
 			Name:      outbox.Usage,

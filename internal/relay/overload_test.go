@@ -232,22 +232,16 @@ func TestRun_PortNoteOvertakesTheJournal(t *testing.T) {
 		}
 	}}
 	startFaultyRelay(t, s, f, time.Hour)
-	await(
-		t,
-		"the relay makes as many calls as it can",
-		func() bool { return calls.Load() >= before+maxCalls },
-	)
+	await(t, "the relay makes as many calls as it can",
+		func() bool { return calls.Load() >= before+maxCalls })
 
 	enqueue(t, s, contract.Port, "port/1")
 	close(written)
 
 	await(t, "the port's note is delivered", func() bool { return slices.Contains(f.order(), "port/1") })
 	if place := slices.Index(f.order(), "port/1"); place >= before+2*maxCalls {
-		t.Errorf(
-			"place of the port's note among 5,000 notes of the journal: got %d, want less than %d",
-			place,
-			before+2*maxCalls,
-		)
+		t.Errorf("place of the port's note among 5,000 notes of the journal: got %d, want less than %d",
+			place, before+2*maxCalls)
 	}
 }
 
@@ -282,11 +276,8 @@ func TestRun_NoteThatTemporalRefusesIsSetAside(t *testing.T) {
 	mu.Unlock()
 	enqueue(t, s, contract.Port, "port/full")
 
-	await(
-		t,
-		"the note is delivered after the next nudge",
-		func() bool { return strings.Join(f.order(), " ") == "port/other port/full" },
-	)
+	await(t, "the note is delivered after the next nudge",
+		func() bool { return strings.Join(f.order(), " ") == "port/other port/full" })
 	await(t, "no note is set aside", func() bool {
 		n, err := s.Outbox.CountSetAside(t.Context())
 		return err == nil && n == 0

@@ -141,11 +141,8 @@ func TestDeliver_StartsTheWorkflow(t *testing.T) {
 	}
 	attributes := d.TypedSearchAttributes
 	if resource, ok := attributes.GetKeyword(resourceKey); !ok || resource != "network" {
-		t.Errorf(
-			"search attribute %s of the workflow: got %q, want network",
-			contract.AttributeResource,
-			resource,
-		)
+		t.Errorf("search attribute %s of the workflow: got %q, want network",
+			contract.AttributeResource, resource)
 	}
 	if summary, err := d.GetStaticSummary(); err != nil || !strings.Contains(summary, "blue") {
 		t.Errorf("static summary of the workflow: got %q, error %v; want the network's name", summary, err)

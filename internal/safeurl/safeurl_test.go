@@ -32,12 +32,8 @@ func TestTransport_RefusesDotSegments(t *testing.T) {
 				return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
 			})),
 		}
-		r, err := http.NewRequestWithContext(
-			t.Context(),
-			http.MethodPost,
-			"http://service.test"+path,
-			strings.NewReader("{}"),
-		)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+			"http://service.test"+path, strings.NewReader("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,13 +42,8 @@ func TestTransport_RefusesDotSegments(t *testing.T) {
 			_ = resp.Body.Close()
 		}
 		if errors.Is(err, safeurl.ErrPath) != refused || (sent == nil) != refused {
-			t.Errorf(
-				"request for %s: got error %v and request %v, want it refused: %t",
-				path,
-				err,
-				sent,
-				refused,
-			)
+			t.Errorf("request for %s: got error %v and request %v, want it refused: %t",
+				path, err, sent, refused)
 		}
 		if !refused && (sent.RequestURI() != path || sent.RawQuery != "") {
 			t.Errorf("request for %s: got %s, want the same path and no query", path, sent.RequestURI())

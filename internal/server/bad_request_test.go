@@ -71,10 +71,7 @@ func TestBadRequest_IsJSON(t *testing.T) {
 				body.NeutronError.Message != c.text {
 				t.Errorf(
 					"answer to a malformed request: got status %s, Content-Type %q, message %q, error %v; want the expected status and message as JSON",
-					r.Status,
-					r.Header.Get("Content-Type"),
-					body.NeutronError.Message,
-					err,
+					r.Status, r.Header.Get("Content-Type"), body.NeutronError.Message, err,
 				)
 			}
 		})

@@ -47,10 +47,7 @@ func TestBadTokens_DelayOnlyTheirAddress(t *testing.T) {
 		if !strings.Contains(body, format) || after == "" {
 			t.Errorf(
 				"GET %s with one invalid token too many: got Retry-After %q and the body %s, want Retry-After and %s",
-				path,
-				after,
-				body,
-				format,
+				path, after, body, format,
 			)
 		}
 	}

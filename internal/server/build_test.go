@@ -32,11 +32,8 @@ func TestBuild_DescribedByHealthMetricsAndTemporalIdentity(t *testing.T) {
 		t,
 		"Temporal shows the version of berth as a part of the identity of the worker",
 		func() bool {
-			queue, err := a.Temporal.DescribeTaskQueue(
-				t.Context(),
-				contract.PortQueue,
-				enums.TASK_QUEUE_TYPE_WORKFLOW,
-			)
+			queue, err := a.Temporal.DescribeTaskQueue(t.Context(), contract.PortQueue,
+				enums.TASK_QUEUE_TYPE_WORKFLOW)
 			if err != nil {
 				return false
 			}

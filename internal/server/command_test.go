@@ -54,10 +54,7 @@ func TestCommand_ErrorsHideTheUsersOfURLs(t *testing.T) {
 			!strings.Contains(text, "host.example/x") {
 			t.Errorf(
 				"error %v at the end of a process: got exit code %d and %q, want exit code %d and the URL without the user",
-				err,
-				code,
-				text,
-				want,
+				err, code, text, want,
 			)
 		}
 	}

@@ -13,12 +13,8 @@ import (
 // postLogin sends the form of the console's login, and returns the answer without following its redirect.
 func postLogin(t *testing.T, client *http.Client, url string) *http.Response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(
-		t.Context(),
-		http.MethodPost,
-		url+"/console/login",
-		strings.NewReader("token=admin"),
-	)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/console/login",
+		strings.NewReader("token=admin"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,12 +62,8 @@ func TestConsole_HasNoCORS(t *testing.T) {
 		}
 		_ = w.Body.Close()
 		if got := w.Header.Get("Access-Control-Allow-Origin"); got != want {
-			t.Errorf(
-				"GET %s from another origin: got Access-Control-Allow-Origin %q, want %q",
-				path,
-				got,
-				want,
-			)
+			t.Errorf("GET %s from another origin: got Access-Control-Allow-Origin %q, want %q",
+				path, got, want)
 		}
 	}
 }

@@ -40,11 +40,8 @@ func TestController_TLSAndPortStatus(t *testing.T) {
 	s := servertest.NewDeployment(t, storetest.URL(t), settings...)
 	s.Controller = c
 	s.Settings = append(
-		s.Settings,
-		"BERTH_ODL_URL="+server.URL+odltest.BasePath,
-		"BERTH_ODL_USERNAME=berth",
-		"BERTH_ODL_PASSWORD=secret",
-		"BERTH_ODL_CA_FILE="+ca,
+		s.Settings, "BERTH_ODL_URL="+server.URL+odltest.BasePath,
+		"BERTH_ODL_USERNAME=berth", "BERTH_ODL_PASSWORD=secret", "BERTH_ODL_CA_FILE="+ca,
 	)
 	api := s.StartWorker("api,relay,temporal")
 	s.Await("the controller's host is an agent", func() string {

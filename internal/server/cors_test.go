@@ -36,22 +36,14 @@ func TestCORS_ConfiguredOriginsOnEveryAPI(t *testing.T) {
 		if w := ask(http.MethodOptions, api.Prefix+"/anything"); w.StatusCode != 200 ||
 			w.Header.Get("Access-Control-Allow-Methods") != "PUT" ||
 			w.Header.Get("Access-Control-Allow-Origin") != page {
-			t.Errorf(
-				"preflight request to %s: got %s with headers %v, want 200 with the CORS headers",
-				api.Prefix,
-				w.Status,
-				w.Header,
-			)
+			t.Errorf("preflight request to %s: got %s with headers %v, want 200 with the CORS headers",
+				api.Prefix, w.Status, w.Header)
 		}
 		if w := ask(http.MethodGet, api.Prefix+"/anything"); w.StatusCode != 401 ||
 			w.Header.Get("Access-Control-Allow-Origin") != page ||
 			!slices.Contains(w.Header["Vary"], "Origin") {
-			t.Errorf(
-				"GET %s without a token: got %s with headers %v, want 401 with the CORS headers",
-				api.Prefix,
-				w.Status,
-				w.Header,
-			)
+			t.Errorf("GET %s without a token: got %s with headers %v, want 401 with the CORS headers",
+				api.Prefix, w.Status, w.Header)
 		}
 	}
 	if w := ask(http.MethodGet, "/placement/"); w.StatusCode != 200 ||

@@ -162,11 +162,8 @@ func TestDevRun_UsesGivenServices(t *testing.T) {
 		t.Errorf("addresses of OpenDaylight and Nova: got %s, want the given ones", got)
 	}
 	if found["STUB_URLS"] != found["BERTH_NEUTRON_URL"] {
-		t.Errorf(
-			"URLs of stubs: got %q, want only the one of Neutron, %q",
-			found["STUB_URLS"],
-			found["BERTH_NEUTRON_URL"],
-		)
+		t.Errorf("URLs of stubs: got %q, want only the one of Neutron, %q",
+			found["STUB_URLS"], found["BERTH_NEUTRON_URL"])
 	}
 	for _, want := range []string{"OpenDaylight is the one of BERTH_ODL_URL: " + controller.URL, "Nova is the one of BERTH_NOVA_URL: " + nova.URL,
 		"the stub of Neutron is running"} {
@@ -175,9 +172,7 @@ func TestDevRun_UsesGivenServices(t *testing.T) {
 		}
 	}
 	request, err := http.NewRequestWithContext(
-		t.Context(),
-		http.MethodPost,
-		found["BERTH_URL"]+"/networking/v2.0/networks",
+		t.Context(), http.MethodPost, found["BERTH_URL"]+"/networking/v2.0/networks",
 		strings.NewReader(`{"network":{"name":"blue"}}`),
 	)
 	if err != nil {
@@ -209,10 +204,7 @@ func TestDevRun_UsesGivenServices(t *testing.T) {
 	again := servertest.StartDev(t, slices.Concat(settings, given)...).Addresses(t, data)
 	if again["BERTH_NEUTRON_URL"] == found["BERTH_NEUTRON_URL"] ||
 		again["STUB_URLS"] != again["BERTH_NEUTRON_URL"] {
-		t.Errorf(
-			"Neutron of the second run: got %s with the stubs %q, want a new stub",
-			again["BERTH_NEUTRON_URL"],
-			again["STUB_URLS"],
-		)
+		t.Errorf("Neutron of the second run: got %s with the stubs %q, want a new stub",
+			again["BERTH_NEUTRON_URL"], again["STUB_URLS"])
 	}
 }

@@ -49,10 +49,7 @@ func TestOperatorListen_OnlyOperatorsReachTheirRoutes(t *testing.T) {
 				(body != missing || r.Header.Get("Content-Type") != "application/json") {
 				t.Errorf(
 					"GET %s on address %d: got the body %s, want the same as for an unknown path, %s",
-					path,
-					i+1,
-					body,
-					missing,
+					path, i+1, body, missing,
 				)
 			}
 		}
@@ -80,9 +77,7 @@ func TestOperatorListen_WithoutItEverythingButProfilesIsOnOneAddress(t *testing.
 func TestOperatorListen_UsesTLSAndCountsRequestsOfBothAddresses(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
-	a := servertest.StartApp(
-		t,
-		config.API,
+	a := servertest.StartApp(t, config.API,
 		append(newTLSFiles(t, ca, "server").settings(), "BERTH_OPERATOR_LISTEN=127.0.0.1:0")...)
 	for _, url := range []string{a.URL() + "/networking/v2.0/ports", a.OperatorURL() + "/operator/v1/notes"} {
 		if r, _ := get(t, ca.client(), url); r.StatusCode != http.StatusUnauthorized {

@@ -149,12 +149,8 @@ func TestHTTP2_StreamsAndConnectionsAreBounded(t *testing.T) {
 
 	accepted, refused := 0, 0
 	for range attempts {
-		c, err := newHTTP2Client(
-			t.Context(),
-			"127.0.0.2",
-			address,
-			http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0},
-		)
+		c, err := newHTTP2Client(t.Context(), "127.0.0.2", address,
+			http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 		for range requests {
 			if err == nil {
 				err = c.request()
@@ -243,13 +239,8 @@ func TestConnectionLimit_KeepsConnectionsForHealthChecks(t *testing.T) {
 		}
 	}
 	if strangers != reservedConnections-2 || l.open != 100+reservedConnections {
-		t.Errorf(
-			"connections beyond the limit: got %d and %d open, want %d and %d",
-			strangers,
-			l.open,
-			reservedConnections-2,
-			100+reservedConnections,
-		)
+		t.Errorf("connections beyond the limit: got %d and %d open, want %d and %d",
+			strangers, l.open, reservedConnections-2, 100+reservedConnections)
 	}
 	l = &connectionLimit{perClient: 1, client: map[netip.Addr]int{}, exempt: l.exempt}
 	for range 2 {
@@ -277,11 +268,8 @@ func TestConnectionLimit_ForgetsClosedConnections(t *testing.T) {
 		release() // Close may be called twice
 	}
 	if l.open != 0 || len(l.client) != 0 {
-		t.Errorf(
-			"after the end of all connections: got %d open and %d clients, want none",
-			l.open,
-			len(l.client),
-		)
+		t.Errorf("after the end of all connections: got %d open and %d clients, want none",
+			l.open, len(l.client))
 	}
 }
 

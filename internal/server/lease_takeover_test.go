@@ -17,12 +17,8 @@ func TestLeaseTakeover_FinishesStepsThatAnotherProcessHasBegun(t *testing.T) {
 	servertest.AwaitReady(t, a)
 	base := "http://" + a.Address() + "/reservation/v1/"
 	var ignored map[string]any
-	post(
-		t,
-		base+"devices",
-		map[string]any{"name": "iot-1", "device_type": "container", "device_driver": "zun"},
-		&ignored,
-	)
+	post(t, base+"devices",
+		map[string]any{"name": "iot-1", "device_type": "container", "device_driver": "zun"}, &ignored)
 	var created struct{ Lease struct{ ID string } }
 	post(
 		t,
@@ -43,11 +39,7 @@ func TestLeaseTakeover_FinishesStepsThatAnotherProcessHasBegun(t *testing.T) {
 		t.Fatalf("begin the start of the lease: got %+v, error %v; want one lease in STARTING", started, err)
 	}
 	// the time of the killed process is over
-	storetest.Exec(
-		t,
-		a.DatabaseURL(),
-		`update lease set batch_until = now()`,
-	)
+	storetest.Exec(t, a.DatabaseURL(), `update lease set batch_until = now()`)
 
 	servertest.Await(t, "the lease is ACTIVE", func() bool {
 		status := queryTexts(t, a.DatabaseURL(), `select status from lease`)

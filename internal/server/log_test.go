@@ -50,10 +50,7 @@ func TestLog_HidesTheUsersOfURLs(t *testing.T) {
 		var b bytes.Buffer
 		log := server.NewLogger(&b, cfg).With("with", secret)
 		log.Warn(
-			"cannot reach "+secret,
-			"text",
-			secret,
-			"error",
+			"cannot reach "+secret, "text", secret, "error",
 			&url.Error{Op: "Get", URL: secret, Err: errors.New("refused")},
 			slog.Group("group", "text", secret),
 		)

@@ -34,12 +34,8 @@ func scrape(t *testing.T, a *server.App) string {
 // send sends a request as an administrator and returns the status.
 func send(t *testing.T, a *server.App, method, path, body string, headers ...string) int {
 	t.Helper()
-	r, err := http.NewRequestWithContext(
-		t.Context(),
-		method,
-		"http://"+a.Address()+path,
-		strings.NewReader(body),
-	)
+	r, err := http.NewRequestWithContext(t.Context(), method,
+		"http://"+a.Address()+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

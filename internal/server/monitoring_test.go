@@ -67,11 +67,8 @@ func TestMonitoring_NamedMetricsExistInAScrape(t *testing.T) {
 			"OS_PROJECT_NAME=service",
 			"BERTH_RABBITMQ_URL=amqp://berth:secret@127.0.0.1:1/",
 		)...)
-	a := servertest.StartApp(
-		t,
-		"api,relay,temporal",
-		"BERTH_ODL_URL="+servertest.Serve(t, odltest.New())+odltest.BasePath,
-	)
+	a := servertest.StartApp(t, "api,relay,temporal",
+		"BERTH_ODL_URL="+servertest.Serve(t, odltest.New())+odltest.BasePath)
 	if code := send(t, a, http.MethodPost, "/networking/v2.0/networks", `{"network": {"name": "blue"}}`); code != 201 {
 		t.Fatalf("create a network: got the status %d, want 201", code)
 	}

@@ -15,12 +15,8 @@ func TestAPIs_ExplainCandidatesBehindAProxy(t *testing.T) {
 	a := servertest.StartApp(t, "api", "BERTH_TRUSTED_PROXIES=127.0.0.1,::1", "BERTH_CANDIDATES_MAX=5")
 	send := func(method, path, body string) *http.Response {
 		t.Helper()
-		r, err := http.NewRequestWithContext(
-			t.Context(),
-			method,
-			"http://"+a.Address()+path,
-			strings.NewReader(body),
-		)
+		r, err := http.NewRequestWithContext(t.Context(), method,
+			"http://"+a.Address()+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,9 +40,7 @@ func TestAPIs_ExplainCandidatesBehindAProxy(t *testing.T) {
 	if got, want := created.Header.Get("Location"), "https://cloud.example.org/placement/resource_providers/"+id; got != want {
 		t.Errorf(
 			"create a provider behind a trusted proxy: got the status %s and the Location %s, want %s",
-			created.Status,
-			got,
-			want,
+			created.Status, got, want,
 		)
 	}
 	var explained struct {
@@ -58,9 +52,7 @@ func TestAPIs_ExplainCandidatesBehindAProxy(t *testing.T) {
 		explained.Candidates.Limit != 5 {
 		t.Errorf(
 			"explain a query for candidates: got %s with %+v, error %v; want one tree and the configured limit 5",
-			answer.Status,
-			explained,
-			err,
+			answer.Status, explained, err,
 		)
 	}
 }

@@ -42,11 +42,7 @@ func TestProjectRate_EveryAPIRefusesInItsOwnFormat(t *testing.T) {
 			after == "" {
 			t.Errorf(
 				"GET %s over the rate: got %d with Retry-After %q and the body %s; want 429, Retry-After and %s",
-				path,
-				status,
-				after,
-				body,
-				format,
+				path, status, after, body, format,
 			)
 		}
 	}
@@ -132,23 +128,11 @@ func TestAgentRate_LimitsTheAgentsOfOneHost(t *testing.T) {
 		token  string
 		status int
 	}{{busy, 200}, {busy, 429}, {other, 200}, {admin, 200}, {admin, 200}} {
-		status, body, after := sendAs(
-			t,
-			a,
-			http.MethodPost,
-			"/agent/v1/reports",
-			want.token,
-			`{"reports":[]}`,
-		)
+		status, body, after := sendAs(t, a, http.MethodPost,
+			"/agent/v1/reports", want.token, `{"reports":[]}`)
 		if status != want.status || status == 429 && (after == "" || !strings.Contains(body, `"code":429`)) {
-			t.Errorf(
-				"request %d: got %d with Retry-After %q and the body %s, want %d",
-				i,
-				status,
-				after,
-				body,
-				want.status,
-			)
+			t.Errorf("request %d: got %d with Retry-After %q and the body %s, want %d",
+				i, status, after, body, want.status)
 		}
 	}
 	if _, metrics, _ := getAs(t, a, "/metrics", ""); !strings.Contains(

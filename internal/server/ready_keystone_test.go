@@ -41,13 +41,8 @@ func TestReadiness_NamesKeystoneThatDoesNotAnswer(t *testing.T) {
 
 	keystone.Fail(http.StatusServiceUnavailable)
 
-	body := awaitReadiness(
-		t,
-		patient,
-		http.StatusOK,
-		"keystone",
-		"Keystone answered 503; the process stays ready for another",
-	)
+	body := awaitReadiness(t, patient, http.StatusOK, "keystone",
+		"Keystone answered 503; the process stays ready for another")
 	if !slices.Contains(body.Informational, "keystone") {
 		t.Errorf("/readyz within the grace: got %+v, want keystone as a failed informational check", body)
 	}

@@ -78,11 +78,8 @@ func TestReadiness_ConcurrentRequestsShareOneCheck(t *testing.T) {
 	for range clients - 1 {
 		requests.Go(request)
 	}
-	servertest.Await(
-		t,
-		"all other requests wait",
-		func() bool { return check.begun.Load() > 1 || waiting() == clients-1 },
-	)
+	servertest.Await(t, "all other requests wait",
+		func() bool { return check.begun.Load() > 1 || waiting() == clients-1 })
 
 	close(check.release)
 	requests.Wait()
@@ -124,11 +121,8 @@ func TestReadiness_CheckWhoseRequestsHaveLeftServesTheNextRequest(t *testing.T) 
 		code, _ := readProbe(t, url)
 		next <- code
 	}()
-	servertest.Await(
-		t,
-		"the next request waits, or begins another check",
-		func() bool { return waiting() > 0 || check.begun.Load() > 1 },
-	)
+	servertest.Await(t, "the next request waits, or begins another check",
+		func() bool { return waiting() > 0 || check.begun.Load() > 1 })
 
 	close(check.release)
 
@@ -157,11 +151,8 @@ func TestReadiness_ResultIsKeptForALimitedTime(t *testing.T) {
 func TestReadiness_StoppingProcessIsNotReadyAtOnce(t *testing.T) {
 	t.Parallel()
 	var stopping atomic.Bool
-	probe, _ := server.NewReadinessProbe(
-		unreachable,
-		func(context.Context) string { return "ok" },
-		stopping.Load,
-	)
+	probe, _ := server.NewReadinessProbe(unreachable,
+		func(context.Context) string { return "ok" }, stopping.Load)
 	url := serveProbe(t, probe)
 	if code, body := readProbe(t, url); code != http.StatusOK {
 		t.Errorf("request to a running process: got %d %+v, want 200", code, body)

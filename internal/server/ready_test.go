@@ -95,9 +95,7 @@ func TestReadiness_APIProcessIsReadyWithoutTemporal(t *testing.T) {
 		)
 	}
 	r, err := http.NewRequestWithContext(
-		t.Context(),
-		http.MethodPost,
-		"http://"+a.Address()+"/networking/v2.0/networks",
+		t.Context(), http.MethodPost, "http://"+a.Address()+"/networking/v2.0/networks",
 		strings.NewReader(`{"network":{"name":"blue"}}`),
 	)
 	if err != nil {
@@ -184,9 +182,7 @@ func TestReadiness_NamesUnreachableServer(t *testing.T) {
 				body.Checks["process"] != "ok" {
 				t.Errorf(
 					"/readyz while %s is unreachable: got %d %v, want 503 with this check failed and the check of the process ok",
-					neighbour,
-					code,
-					body,
+					neighbour, code, body,
 				)
 			}
 			if got := getStatus(t, a, "/healthz"); got != http.StatusOK {
@@ -246,11 +242,8 @@ func TestReadiness_RelayBindsARestoredDatabaseAgain(t *testing.T) {
 		"/readyz answers 503 because the database is bound to another Temporal namespace",
 		func() bool {
 			// has no effect before the relay has bound the database
-			storetest.Exec(
-				t,
-				url,
-				`update temporal_namespace set id = 'other', adopted_at = now() + interval '1 hour'`,
-			)
+			storetest.Exec(t, url,
+				`update temporal_namespace set id = 'other', adopted_at = now() + interval '1 hour'`)
 			var code int
 			code, body = servertest.ReadReadiness(t, relay)
 			return code == http.StatusServiceUnavailable &&
@@ -268,10 +261,7 @@ func TestReadiness_RelayBindsARestoredDatabaseAgain(t *testing.T) {
 		)
 	}
 
-	storetest.Exec(
-		t,
-		url,
-		`update temporal_namespace set id = 'earlier', adopted_at = now() - interval '1 hour'`,
-	)
+	storetest.Exec(t, url,
+		`update temporal_namespace set id = 'earlier', adopted_at = now() - interval '1 hour'`)
 	servertest.AwaitReady(t, relay)
 }

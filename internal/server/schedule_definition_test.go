@@ -33,14 +33,7 @@ func TestSchedule_FollowsItsDefinitionAndKeepsChangesOfOperators(t *testing.T) {
 			s.State.Paused != paused {
 			t.Errorf(
 				"%s: got the intervals %v, the policy %+v, paused %t; want the interval %s, the catch-up window %s, the overlap %s, paused %t",
-				when,
-				s.Spec.Intervals,
-				*s.Policy,
-				s.State.Paused,
-				interval,
-				catchUp,
-				overlap,
-				paused,
+				when, s.Spec.Intervals, *s.Policy, s.State.Paused, interval, catchUp, overlap, paused,
 			)
 		}
 	}
@@ -99,11 +92,7 @@ func TestSchedule_WithoutRecordedDefinitionIsUpdated(t *testing.T) {
 		GetHandle(t.Context(), contract.MaintenanceID(contract.KeySweep)).
 		Describe(t.Context())
 	if err != nil || got.Schedule.Spec.Intervals[0].Every != sweepSchedule.interval {
-		t.Errorf(
-			"schedule after the update: got %+v, error %v; want the interval %s",
-			got,
-			err,
-			sweepSchedule.interval,
-		)
+		t.Errorf("schedule after the update: got %+v, error %v; want the interval %s",
+			got, err, sweepSchedule.interval)
 	}
 }

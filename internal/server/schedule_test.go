@@ -64,11 +64,8 @@ func TestSweep_RestartsWorkflowsThatEndedAbnormally(t *testing.T) {
 		if err := sweep.Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
 			t.Error(err)
 		}
-		got = queryTexts(
-			t,
-			a.DatabaseURL(),
-			`select workflow_id from note where restart order by workflow_id`,
-		)
+		got = queryTexts(t, a.DatabaseURL(),
+			`select workflow_id from note where restart order by workflow_id`)
 		return len(got) >= len(want)
 	})
 	if d := cmp.Diff(want, got); d != "" {
@@ -118,12 +115,8 @@ func post(t *testing.T, url string, body, answer any) {
 		t.Fatalf("POST %s: got %s %s, error %v; want a success", url, resp.Status, text, err)
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
-		t.Fatalf(
-			"decode the response to POST %s as JSON: got error %v for the body %s, want no error",
-			url,
-			err,
-			text,
-		)
+		t.Fatalf("decode the response to POST %s as JSON: got error %v for the body %s, want no error",
+			url, err, text)
 	}
 }
 

@@ -103,12 +103,8 @@ func TestAuthentication_ProcessNeedsTheModeOfItsDatabase(t *testing.T) {
 				)
 			}
 			if found, err := db.ReadAuthentication(t.Context(), url); err != nil || found.Mode != c.after {
-				t.Errorf(
-					"mode of the database after the start: got %q, error %v, want %q",
-					found.Mode,
-					err,
-					c.after,
-				)
+				t.Errorf("mode of the database after the start: got %q, error %v, want %q",
+					found.Mode, err, c.after)
 			}
 		})
 	}

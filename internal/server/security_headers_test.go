@@ -36,11 +36,7 @@ func TestSecurityHeaders_OnEveryAnswer(t *testing.T) {
 				if r.StatusCode != status || got != [2]string{"nosniff", strict} {
 					t.Errorf(
 						"GET %s: got %s with the headers %q, want %d with nosniff and Strict-Transport-Security %q",
-						path,
-						r.Status,
-						got,
-						status,
-						strict,
+						path, r.Status, got, status, strict,
 					)
 				}
 			}
@@ -52,9 +48,7 @@ func TestSecurityHeaders_NoStoreForAnAnswerWithAToken(t *testing.T) {
 	t.Parallel()
 	a := servertest.StartApp(t, config.API)
 	r, err := http.NewRequestWithContext(
-		t.Context(),
-		http.MethodPost,
-		a.URL()+"/operator/v1/agent-tokens",
+		t.Context(), http.MethodPost, a.URL()+"/operator/v1/agent-tokens",
 		strings.NewReader(`{"host":"cmp-1"}`),
 	)
 	if err != nil {
@@ -68,10 +62,7 @@ func TestSecurityHeaders_NoStoreForAnAnswerWithAToken(t *testing.T) {
 	}
 	_ = w.Body.Close()
 	if w.StatusCode != http.StatusCreated || w.Header.Get("Cache-Control") != "no-store" {
-		t.Errorf(
-			"create an agent token: got %s with Cache-Control %q, want 201 with no-store",
-			w.Status,
-			w.Header.Get("Cache-Control"),
-		)
+		t.Errorf("create an agent token: got %s with Cache-Control %q, want 201 with no-store",
+			w.Status, w.Header.Get("Cache-Control"))
 	}
 }

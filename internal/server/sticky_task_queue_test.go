@@ -77,11 +77,8 @@ func TestStickyQueueTakeover_NamesQueueAfterSlot(t *testing.T) {
 				},
 			)
 			if d := cmp.Diff(c.want, got, protocmp.Transform()); err != nil || d != "" {
-				t.Errorf(
-					"intercept a request of the SDK: error %v, forwarded request (-want +got): %s",
-					err,
-					d,
-				)
+				t.Errorf("intercept a request of the SDK: error %v, forwarded request (-want +got): %s",
+					err, d)
 			}
 		})
 	}

@@ -13,12 +13,8 @@ func TestQuota_OfAnUnknownResourceIsRefused(t *testing.T) {
 		err := servertest.OpenError(t, setting+"=server=1")
 		if err == nil ||
 			!strings.Contains(err.Error(), setting+`: unknown resource "server"; the resources are `+known) {
-			t.Errorf(
-				"start with %s=server=1: got error %v, want one that names the resources %s",
-				setting,
-				err,
-				known,
-			)
+			t.Errorf("start with %s=server=1: got error %v, want one that names the resources %s",
+				setting, err, known)
 		}
 	}
 }

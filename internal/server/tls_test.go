@@ -171,18 +171,11 @@ func TestTLS_Version12OrNewerWithHTTP1AndHTTP2(t *testing.T) {
 		}
 	}
 	for version, accepted := range map[uint16]bool{tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
-		conn, err := tls.Dial(
-			"tcp",
-			a.Address(),
-			&tls.Config{InsecureSkipVerify: true, MinVersion: version, MaxVersion: version},
-		)
+		conn, err := tls.Dial("tcp", a.Address(),
+			&tls.Config{InsecureSkipVerify: true, MinVersion: version, MaxVersion: version})
 		if (err == nil) != accepted {
-			t.Errorf(
-				"handshake with %s: got error %v, want accepted: %v",
-				tls.VersionName(version),
-				err,
-				accepted,
-			)
+			t.Errorf("handshake with %s: got error %v, want accepted: %v",
+				tls.VersionName(version), err, accepted)
 		}
 		if err == nil {
 			_ = conn.Close()
@@ -215,10 +208,7 @@ func TestTLS_RequestWithoutTLSGetsJSON(t *testing.T) {
 		body.NeutronError.Message != message {
 		t.Errorf(
 			"request without TLS: got %s, Content-Type %q, body %q; want 400 with the message %q as JSON",
-			r.Status,
-			r.Header.Get("Content-Type"),
-			text,
-			message,
+			r.Status, r.Header.Get("Content-Type"), text, message,
 		)
 	}
 	for name := range r.Header {
@@ -301,9 +291,7 @@ func TestTLS_ClientsNeedACertificateOfTheClientAuthority(t *testing.T) {
 	ca, clients, strangers := newAuthority(t), newAuthority(t), newAuthority(t)
 	clientCA := filepath.Join(t.TempDir(), "clients.pem")
 	write(t, clientCA, clients.pem())
-	a := servertest.StartApp(
-		t,
-		config.API,
+	a := servertest.StartApp(t, config.API,
 		append(newTLSFiles(t, ca, "server").settings(), "BERTH_TLS_CLIENT_CA_FILE="+clientCA)...)
 	own := func(by authority) tls.Certificate {
 		t.Helper()

@@ -95,9 +95,7 @@ func startTraced(
 func create(t *testing.T, a *server.App, kind, body string, header http.Header) (string, http.Header) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(
-		t.Context(),
-		http.MethodPost,
-		a.URL()+"/networking/v2.0/"+kind+"s",
+		t.Context(), http.MethodPost, a.URL()+"/networking/v2.0/"+kind+"s",
 		strings.NewReader(`{"`+kind+`":`+body+`}`),
 	)
 	if err != nil {
@@ -135,10 +133,7 @@ func TestTraces_OneTraceFromRequestOverNoteAndWorkflowToController(t *testing.T)
 	t.Cleanup(collectorServer.Close)
 	a, controller, traceparents := startTraced(t, collectorServer.URL)
 	network, _ := create(
-		t,
-		a,
-		"network",
-		`{}`,
+		t, a, "network", `{}`,
 		http.Header{"Traceparent": {"00-" + strings.Repeat("e", 32) + "-" + strings.Repeat("b", 16) + "-00"}},
 	)
 	servertest.Await(t, "the controller has the network", hasObject(controller, network))
@@ -169,11 +164,8 @@ func TestTraces_OneTraceFromRequestOverNoteAndWorkflowToController(t *testing.T)
 		"SQL batch < RunActivity:",
 		"RunActivity: < RunWorkflow:JournalEntry < StartWorkflow:JournalEntry < note JournalEntry < POST /networking/v2.0/ports",
 	}
-	servertest.Await(
-		t,
-		"the receiver has the spans of the request",
-		func() bool { return len(missingChains(receiver.of(trace), chains, client)) == 0 },
-	)
+	servertest.Await(t, "the receiver has the spans of the request",
+		func() bool { return len(missingChains(receiver.of(trace), chains, client)) == 0 })
 	checkMemo(
 		t,
 		a,
@@ -296,11 +288,8 @@ func TestTraces_EveryAPIContinuesTheTraceAndTheRequestIDOfItsCaller(t *testing.T
 			}
 			_ = answer.Body.Close()
 
-			servertest.Await(
-				t,
-				"the receiver has the span of the request",
-				func() bool { return len(receiver.of(trace)) > 0 },
-			)
+			servertest.Await(t, "the receiver has the span of the request",
+				func() bool { return len(receiver.of(trace)) > 0 })
 
 			got := map[string]string{}
 			for _, span := range receiver.of(trace) {
@@ -315,11 +304,7 @@ func TestTraces_EveryAPIContinuesTheTraceAndTheRequestIDOfItsCaller(t *testing.T
 				got["openstack.global_request_id"] != global {
 				t.Errorf(
 					"%s %s with the request ID %s: got the ID %q in the answer and %v in the span; want an own ID, and both IDs in the span",
-					method,
-					path,
-					global,
-					id,
-					got,
+					method, path, global, id, got,
 				)
 			}
 		})
@@ -340,10 +325,7 @@ func TestTraces_MissingReceiverDelaysNothing(t *testing.T) {
 	a, controller, _ := startTraced(t, hanging.URL)
 	for range 3 {
 		network, _ := create(t, a, "network", `{}`, http.Header{})
-		servertest.Await(
-			t,
-			"the controller has the network although the receiver of traces hangs",
-			hasObject(controller, network),
-		)
+		servertest.Await(t, "the controller has the network although the receiver of traces hangs",
+			hasObject(controller, network))
 	}
 }

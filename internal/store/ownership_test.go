@@ -166,11 +166,8 @@ func TestOwnership_EveryTableHasOneOwner(t *testing.T) {
 		func(table string) bool { return table == "goose_db_version" },
 	)
 	if !slices.Equal(existing, owned) {
-		t.Errorf(
-			"tables of the schema:\n%v\ntables with an owner:\n%v\nwant both lists to be equal",
-			existing,
-			owned,
-		)
+		t.Errorf("tables of the schema:\n%v\ntables with an owner:\n%v\nwant both lists to be equal",
+			existing, owned)
 	}
 }
 
@@ -204,10 +201,7 @@ func TestOwnership_OnlyTheOwnerWritesATable(t *testing.T) {
 				if u.write || allowedReads[pkg][u.table] == "" {
 					t.Errorf(
 						"%s: package %s %s, a table of package %s: want no write, and no read that allowedReads does not list",
-						s.position,
-						pkg,
-						u,
-						owner,
+						s.position, pkg, u, owner,
 					)
 					continue
 				}

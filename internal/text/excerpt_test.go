@@ -30,12 +30,8 @@ func TestExcerpt_CutsByRunesAndSaysSo(t *testing.T) {
 				t.Errorf("excerpt of at most 5 characters of %.20q: got %q, want %q", tt.text, got, tt.want)
 			}
 			if got := text.Excerpt([]byte(tt.text), 5); got != tt.want {
-				t.Errorf(
-					"excerpt of at most 5 characters of the bytes %.20q: got %q, want %q",
-					tt.text,
-					got,
-					tt.want,
-				)
+				t.Errorf("excerpt of at most 5 characters of the bytes %.20q: got %q, want %q",
+					tt.text, got, tt.want)
 			}
 		})
 	}
@@ -70,20 +66,13 @@ func FuzzExcerpt(f *testing.F) {
 			if !utf8.ValidString(got) || utf8.RuneCountInString(got) > limit {
 				t.Errorf(
 					"%s of at most %d characters of %q: got %q, want at most as many characters of valid UTF-8",
-					name,
-					limit,
-					s,
-					got,
+					name, limit, s, got,
 				)
 			}
 			if again := cut(got, limit); again != got {
 				t.Errorf(
 					"%s of at most %d characters of %q: got %q, and of this result %q, want the same",
-					name,
-					limit,
-					s,
-					got,
-					again,
+					name, limit, s, got, again,
 				)
 			}
 		}

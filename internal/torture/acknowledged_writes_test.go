@@ -65,10 +65,7 @@ func TestAcknowledgedWrites_SurviveKillOfProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	// the TCP port of the killed process
-	s.Settings = append(
-		s.Settings,
-		fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", port),
-	)
+	s.Settings = append(s.Settings, fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", port))
 	c := s.StartWorker("api,relay,temporal")
 	checkWritesSurvive(c, s, func() {
 		c.Kill()
@@ -181,11 +178,7 @@ func checkWritesSurvive(c *servertest.Worker, s *servertest.Deployment, crash fu
 	}
 	s.Logf(
 		"clients ran %d rounds, and %d requests failed; berth acknowledged %d objects, reports for %d ports, and allocations of %d consumers",
-		l.rounds.Load(),
-		l.failed.Load(),
-		len(l.names),
-		len(l.reported),
-		len(l.consumers),
+		l.rounds.Load(), l.failed.Load(), len(l.names), len(l.reported), len(l.consumers),
 	)
 }
 
@@ -218,20 +211,14 @@ func checkAcknowledgedKept(s *servertest.Deployment, l *clientLoad) {
 		if value, ok := found[id]; !ok || !strings.HasPrefix(value, name) {
 			s.Errorf(
 				"object %s: berth acknowledged the name %q, but the database has the name %q (row found: %v); want the acknowledged name",
-				id,
-				name,
-				value,
-				ok,
+				id, name, value, ok,
 			)
 		}
 	}
 	for id := range l.reported {
 		if found[id] != "" && !strings.HasSuffix(found[id], "ACTIVE") {
-			s.Errorf(
-				"both reports for port %s were acknowledged: got name and status %s, want ACTIVE",
-				id,
-				found[id],
-			)
+			s.Errorf("both reports for port %s were acknowledged: got name and status %s, want ACTIVE",
+				id, found[id])
 		}
 	}
 	for id := range l.deleted {
@@ -400,9 +387,7 @@ func (l *clientLoad) runRound() bool {
 	port, ok := l.create("port", servertest.PortBody(network))
 	return ok && l.renameNetwork(network) && l.allocate() &&
 		l.send(
-			"POST",
-			"/agent/v1/reports",
-			servertest.ReportsBody(port),
+			"POST", "/agent/v1/reports", servertest.ReportsBody(port),
 			func(servertest.Object) { l.reported[port] = true },
 		) &&
 		(l.rounds.Load()%2 == 0 || l.deletePort(port))
@@ -448,10 +433,6 @@ func (l *clientLoad) deletePort(port string) bool {
 	l.mu.Lock()
 	delete(l.names, port)
 	l.mu.Unlock()
-	return l.send(
-		"DELETE",
-		"/networking/v2.0/ports/"+port,
-		nil,
-		func(servertest.Object) { l.deleted[port] = true },
-	)
+	return l.send("DELETE", "/networking/v2.0/ports/"+port, nil,
+		func(servertest.Object) { l.deleted[port] = true })
 }

@@ -40,23 +40,11 @@ func TestAudit_CostsOneStatementAndNoRoundTrip(t *testing.T) {
 	}
 	without, with := cost("BERTH_AUDIT=off"), cost("BERTH_AUDIT=on")
 	for name, got := range with {
-		t.Logf(
-			"%s: %d statements in %d round trips without the audit log, %d in %d with it",
-			name,
-			without[name][0],
-			without[name][1],
-			got[0],
-			got[1],
-		)
+		t.Logf("%s: %d statements in %d round trips without the audit log, %d in %d with it",
+			name, without[name][0], without[name][1], got[0], got[1])
 		if want := [2]int64{without[name][0] + 1, without[name][1]}; got != want {
-			t.Errorf(
-				"%s with the audit log: got %d statements in %d round trips, want %d in %d",
-				name,
-				got[0],
-				got[1],
-				want[0],
-				want[1],
-			)
+			t.Errorf("%s with the audit log: got %d statements in %d round trips, want %d in %d",
+				name, got[0], got[1], want[0], want[1])
 		}
 	}
 }

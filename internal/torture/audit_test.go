@@ -101,15 +101,8 @@ func TestAudit_EachChangeLeavesOneRecord(t *testing.T) {
 			want = 2
 		}
 		if len(records) != want || status >= 400 && want > 0 {
-			t.Errorf(
-				"%s: got status %d, changes in the tables %v and %d audit records, want %d: %+v",
-				operation,
-				status,
-				changed,
-				len(records),
-				want,
-				records,
-			)
+			t.Errorf("%s: got status %d, changes in the tables %v and %d audit records, want %d: %+v",
+				operation, status, changed, len(records), want, records)
 		}
 		for _, got := range records {
 			recorded[operation] = true
@@ -163,10 +156,7 @@ func checkAuditRecord(t *testing.T, method, route, request string, got auditlog.
 		got.Before != nil && got.After != nil && *got.After < *got.Before {
 		t.Errorf(
 			"%s %s: got a record of a %s without its revision or generation, or with a smaller one after the change: %+v",
-			method,
-			route,
-			got.ObjectType,
-			got,
+			method, route, got.ObjectType, got,
 		)
 	}
 }

@@ -80,12 +80,8 @@ func expectUnavailable(h *hostileClient, onlyWrites bool, reason db.Reason) (oth
 				return
 			}
 			if err := checkErrorBody(a.path, status, header, body); err != nil {
-				h.t.Errorf(
-					"%s: got the body %.300s; want an error in the format of the API: %v",
-					route,
-					body,
-					err,
-				)
+				h.t.Errorf("%s: got the body %.300s; want an error in the format of the API: %v",
+					route, body, err)
 			}
 			if !bytes.Contains(body, []byte(reason)) {
 				h.t.Errorf("%s: got the body %.300s; want an error with the reason %q", route, body, reason)
@@ -97,9 +93,7 @@ func expectUnavailable(h *hostileClient, onlyWrites bool, reason db.Reason) (oth
 				unknown && repeatable {
 				h.t.Errorf(
 					"%s: got Retry-After %q and the body %.300s; want seconds, or a POST that says that the change may have been made",
-					route,
-					header.Get("Retry-After"),
-					body,
+					route, header.Get("Retry-After"), body,
 				)
 			}
 		})
@@ -181,9 +175,7 @@ func sessionsEnd(t *testing.T, postgres *storetest.Server) storetest.Outage {
 		Begin: func() {
 			rival = storetest.NewRival(t, postgres.SuperuserURL())
 			// PostgreSQL ends the other session if the two sessions wait for each other
-			rival.Do(
-				`set deadlock_timeout = '1h'`,
-			)
+			rival.Do(`set deadlock_timeout = '1h'`)
 			rival.Do(`begin`)
 			rival.Do(`do $$
 				declare
@@ -254,13 +246,8 @@ func TestLockedTable_OtherTablesAndOperatorsAreServed(t *testing.T) {
 	} {
 		status, body, _, err := h.send(t.Context(), a)
 		if err != nil || status >= 300 {
-			t.Errorf(
-				"%s while another table is locked: got status %d, body %s, error %v; want success",
-				a,
-				status,
-				body,
-				err,
-			)
+			t.Errorf("%s while another table is locked: got status %d, body %s, error %v; want success",
+				a, status, body, err)
 		}
 	}
 	servertest.Await(t, "/readyz names the database as ok while a table is locked", func() bool {
@@ -319,13 +306,8 @@ func TestHungDatabase_EveryRouteAnswers503AtOnce(t *testing.T) {
 	query := u.Query()
 	query.Set("connect_timeout", "600") // no request must fail before the hang is detected
 	u.RawQuery = query.Encode()
-	h := newHostileClientOn(
-		t,
-		u.String(),
-		"api",
-		"BERTH_REQUEST_TIMEOUT=50s",
-		"BERTH_DATABASE_ANSWER_TIMEOUT=15s",
-	)
+	h := newHostileClientOn(t, u.String(), "api", "BERTH_REQUEST_TIMEOUT=50s",
+		"BERTH_DATABASE_ANSWER_TIMEOUT=15s")
 	hang := postgres.Outages()[0]
 	end := sync.OnceFunc(hang.End)
 	defer end()

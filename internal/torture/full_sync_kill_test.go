@@ -61,11 +61,8 @@ func checkFullSyncContinues(s *servertest.Deployment, crash func(victim *servert
 		network := api.CreateNetwork(fmt.Sprint("net-", i))
 		api.CreateSubnet(network)
 		for range 3 {
-			api.Must(
-				"POST",
-				"/networking/v2.0/ports",
-				servertest.Object{"port": servertest.Object{"network_id": network}},
-			)
+			api.Must("POST", "/networking/v2.0/ports",
+				servertest.Object{"port": servertest.Object{"network_id": network}})
 		}
 	}
 	s.AwaitNone("all earlier changes are mirrored", servertest.UnfinishedEntries)

@@ -62,12 +62,8 @@ func TestGeneration_OneWriterThroughKills(t *testing.T) {
 			t.Errorf("check the database after the kills: want no %s, found %v", what, found)
 		}
 	}
-	t.Logf(
-		"clients sent %d requests: berth acknowledged %d writes, and %d writes got no answer",
-		len(c.ops),
-		c.acknowledged,
-		c.unanswered,
-	)
+	t.Logf("clients sent %d requests: berth acknowledged %d writes, and %d writes got no answer",
+		len(c.ops), c.acknowledged, c.unanswered)
 }
 
 // replica is a berth process with the role api. After a kill, the test restarts the process of a replica on

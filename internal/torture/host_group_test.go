@@ -140,15 +140,8 @@ func (g *hostGroup) createLease(start, end time.Duration, reservations ...server
 func (g *hostGroup) expectStatus(code int, method, path string, body any) {
 	g.T.Helper()
 	if got, answer, err := g.api.Do(method, path, body); got != code || err != nil {
-		g.Errorf(
-			"%s with the body %v: want status %d, got status %d, body %v, error %v",
-			method,
-			body,
-			code,
-			got,
-			answer,
-			err,
-		)
+		g.Errorf("%s with the body %v: want status %d, got status %d, body %v, error %v",
+			method, body, code, got, answer, err)
 	}
 }
 
@@ -212,11 +205,8 @@ func (g *hostGroup) registerFloatingIPs(addresses ...string) (network string) {
 		"allocation_pools": []servertest.Object{{"start": "172.24.4.100", "end": "172.24.4.200"}},
 	})
 	for _, a := range addresses {
-		g.api.Must(
-			"POST",
-			"/reservation/v1/floatingips",
-			servertest.Object{"floating_network_id": network, "floating_ip_address": a},
-		)
+		g.api.Must("POST", "/reservation/v1/floatingips",
+			servertest.Object{"floating_network_id": network, "floating_ip_address": a})
 	}
 	return network
 }

@@ -27,9 +27,7 @@ const maxRefusalQueries = 10
 var (
 	lengthError = regexp.MustCompile(`(more than|at most|1 to) [0-9]+`)
 	// resource class, UUID or group suffix
-	dynamicKey = regexp.MustCompile(
-		`^([A-Z_][A-Z0-9_]+|[0-9a-f-]{36})$`,
-	)
+	dynamicKey = regexp.MustCompile(`^([A-Z_][A-Z0-9_]+|[0-9a-f-]{36})$`)
 )
 
 // longListBody is a request body with one list that is too long.
@@ -43,12 +41,7 @@ type longListBody struct {
 // is not too large.
 func longListBodies(t *testing.T, document string) (all []longListBody) {
 	// Placement checks nothing below the suffix ""
-	document = strings.Replace(
-		document,
-		`"mappings":{"":`,
-		`"mappings":{"_1":`,
-		1,
-	)
+	document = strings.Replace(document, `"mappings":{"":`, `"mappings":{"_1":`, 1)
 	var root any
 	if err := json.Unmarshal([]byte(document), &root); err != nil {
 		t.Fatalf("parse %s: %v", document, err)
@@ -129,25 +122,16 @@ func (h *hostileClient) refuseLongList(q *queryCounter, a attack, name string) {
 	case status != http.StatusBadRequest || !strings.Contains(string(body), name) || !lengthError.Match(body):
 		h.t.Errorf(
 			"send the request %s: got status %d, body %.300s; want 400 with the name %q and the maximum length",
-			a,
-			status,
-			body,
-			name,
+			a, status, body, name,
 		)
 	case queries > maxRefusalQueries:
-		h.t.Errorf(
-			"send the request %s: berth executed %d SQL statements, want at most %d",
-			a,
-			queries,
-			maxRefusalQueries,
-		)
+		h.t.Errorf("send the request %s: berth executed %d SQL statements, want at most %d",
+			a, queries, maxRefusalQueries)
 	}
 	if err := checkErrorBody(a.path, status, header, body); err != nil {
 		h.t.Errorf(
 			"send the request %s: got the body %.300s; want an error in the format of the API: %v",
-			a,
-			body,
-			err,
+			a, body, err,
 		)
 	}
 }
@@ -168,11 +152,8 @@ func TestHostileLists_RefusedBecauseOfTheirLengthBeforeAnyWork(t *testing.T) {
 				attack{method: r.Method, path: path + "?many=" + strings.Repeat("a,", longList)},
 				"many",
 			)
-			h.refuseLongList(
-				q,
-				attack{method: r.Method, path: path + "?z=" + strings.Repeat("&z=", longList-1)},
-				"z",
-			)
+			h.refuseLongList(q,
+				attack{method: r.Method, path: path + "?z=" + strings.Repeat("&z=", longList-1)}, "z")
 		}
 		document := validBodies[r.Method+" "+api.Prefix+r.Path]
 		if document == "" {
@@ -244,12 +225,8 @@ func TestHostileLists_QueriesDoNotGrowWithTheList(t *testing.T) {
 			t.Errorf("%s: got status %d, want %d", name, got, tc.want)
 		}
 		if queries := q.count.Load() - before; queries > maxRefusalQueries {
-			t.Errorf(
-				"%s: berth executed %d SQL statements, want at most %d",
-				name,
-				queries,
-				maxRefusalQueries,
-			)
+			t.Errorf("%s: berth executed %d SQL statements, want at most %d",
+				name, queries, maxRefusalQueries)
 		}
 	}
 }

@@ -144,19 +144,12 @@ func TestHostileLoad_MemoryAndConnectionsBounded(t *testing.T) {
 			})
 			t.Logf(
 				"got status %d and a body of %d kB, with %s of CPU time and a heap of at most %d MiB",
-				status,
-				size>>10,
-				cpu,
-				heap>>20,
+				status, size>>10, cpu, heap>>20,
 			)
 			if status != c.status || cpu > maxCPU || heap > 400<<20 {
 				t.Errorf(
 					"send a costly request: got status %d, %s of CPU time and a heap of %d MiB; want status %d, at most %s of CPU time and at most 400 MiB",
-					status,
-					cpu,
-					heap>>20,
-					c.status,
-					maxCPU,
+					status, cpu, heap>>20, c.status, maxCPU,
 				)
 			}
 		})
@@ -179,9 +172,7 @@ func TestHostileLoad_MemoryAndConnectionsBounded(t *testing.T) {
 	})
 	t.Logf(
 		"send 12 requests with bodies of 1 MiB: berth used %s of CPU time, at most %d MiB of heap, and at most %d database connections",
-		cpu,
-		heap>>20,
-		connections,
+		cpu, heap>>20, connections,
 	)
 	wrong.Range(func(k, _ any) bool { t.Error(k); return true })
 	if heap > 512<<20 {
@@ -266,9 +257,7 @@ func TestHostileLoad_SlowConnectionsClosed(t *testing.T) {
 				if err := checkErrorBody("/networking", r.StatusCode, r.Header, body); err != nil {
 					t.Errorf(
 						"send a slow or oversized request: got status %s, body %q; want an error in the format of the Networking API: %v",
-						r.Status,
-						body,
-						err,
+						r.Status, body, err,
 					)
 				}
 				_, err = bufio.NewReader(conn).ReadByte()

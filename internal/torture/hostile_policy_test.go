@@ -326,13 +326,8 @@ func TestPolicy_EveryRouteForEveryCaller(t *testing.T) {
 				got == 404 && !strings.Contains(name, "{network}") && !strings.Contains(name, "{tag}")
 			if allowed[i] != 0 && got != allowed[i] ||
 				allowed[i] == 0 && denied && !(name == "GET /placement/" && got == 404) {
-				t.Errorf(
-					"send %s as caller %s: got status %d, want %d (0: any status except a denial)",
-					name,
-					c.name,
-					got,
-					allowed[i],
-				)
+				t.Errorf("send %s as caller %s: got status %d, want %d (0: any status except a denial)",
+					name, c.name, got, allowed[i])
 			}
 		}
 	}

@@ -34,9 +34,7 @@ func (h *hostileClient) awaitWhy(id string, want func(contract.Why) bool) contra
 	}
 	h.t.Errorf(
 		"query `why` of workflow %s: got %+v, error %v; want a result that satisfies the condition",
-		id,
-		why,
-		err,
+		id, why, err,
 	)
 	return why
 }
@@ -54,13 +52,8 @@ func (h *hostileClient) checkHistories(maxEvents int) {
 	}
 	for _, e := range all.Executions {
 		events := 0
-		each := c.GetWorkflowHistory(
-			h.t.Context(),
-			e.Execution.WorkflowId,
-			e.Execution.RunId,
-			false,
-			enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT,
-		)
+		each := c.GetWorkflowHistory(h.t.Context(), e.Execution.WorkflowId, e.Execution.RunId, false,
+			enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 		for each.HasNext() {
 			event, err := each.Next()
 			if err != nil {
@@ -73,11 +66,8 @@ func (h *hostileClient) checkHistories(maxEvents int) {
 				// These two causes are no errors of berth: the server repeats a workflow task if a signal
 				// arrives during the task.
 			case event.EventType == enums.EVENT_TYPE_WORKFLOW_TASK_FAILED:
-				h.t.Errorf(
-					"a workflow task of the workflow %s failed, want none to fail: %v",
-					e.Execution.WorkflowId,
-					event,
-				)
+				h.t.Errorf("a workflow task of the workflow %s failed, want none to fail: %v",
+					e.Execution.WorkflowId, event)
 			}
 		}
 		if events > maxEvents {
@@ -169,11 +159,8 @@ func TestHostileSignal_UnsignedReportsAreIgnored(t *testing.T) {
 	h := newHostileClientOn(t, storetest.URL(t), "api,relay,temporal", "BERTH_AGENT_SIGNATURES=required")
 	id := contract.PortID(h.ids["port"])
 	h.awaitWhy(id, waitsForAgents)
-	reports := append(
-		hostileReports(),
-		contract.Report{Entity: "DHCP", Host: "cmp-1"},
-		contract.Report{Entity: "L2", Host: "cmp-1"},
-	)
+	reports := append(hostileReports(),
+		contract.Report{Entity: "DHCP", Host: "cmp-1"}, contract.Report{Entity: "L2", Host: "cmp-1"})
 	for i, p := range reports {
 		if err := h.app.Temporal.SignalWorkflow(t.Context(), id, "", contract.SignalProvisioningComplete, p); err != nil {
 			t.Errorf("send the hostile report %d: %v", i, err)
@@ -272,9 +259,7 @@ func sendUpdate(ctx context.Context, t *testing.T, c client.Client, id, name str
 	if err := u.Get(ctx, &v); ctx.Err() != nil {
 		t.Errorf(
 			"send update %s with the argument %.60v: got no answer within ten minutes, want one: %v",
-			name,
-			p,
-			err,
+			name, p, err,
 		)
 	}
 }
@@ -318,11 +303,8 @@ func TestWorkflowsStartedManually_ChangeNothing(t *testing.T) {
 			}
 			runs = append(runs, run)
 		}
-		run, err := c.ExecuteWorkflow(
-			ctx,
-			client.StartWorkflowOptions{ID: "hand/" + typ, TaskQueue: contract.TaskQueue(typ)},
-			typ,
-		)
+		run, err := c.ExecuteWorkflow(ctx,
+			client.StartWorkflowOptions{ID: "hand/" + typ, TaskQueue: contract.TaskQueue(typ)}, typ)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -333,10 +315,7 @@ func TestWorkflowsStartedManually_ChangeNothing(t *testing.T) {
 				c.ExecuteWorkflow(
 					ctx,
 					client.StartWorkflowOptions{ID: "hand/twice/" + typ, TaskQueue: contract.TaskQueue(typ)},
-					typ,
-					1,
-					2,
-					3,
+					typ, 1, 2, 3,
 				),
 			),
 		)

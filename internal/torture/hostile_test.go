@@ -48,11 +48,7 @@ func newHostileClientFor(t *testing.T, roles string) *hostileClient {
 func newHostileClientOn(t *testing.T, database, roles string, settings ...string) *hostileClient {
 	t.Helper()
 	// before the server's own writes, which would deadlock with the creation of the triggers
-	storetest.Exec(
-		t,
-		database,
-		countWritesSQL,
-	)
+	storetest.Exec(t, database, countWritesSQL)
 	app := servertest.StartApp(t, roles, append(settings, "BERTH_DATABASE_URL="+database)...)
 	h := &hostileClient{
 		t:        t,
@@ -153,18 +149,13 @@ func (h *hostileClient) attack(a attack) int {
 		if len(body) > 16<<10 {
 			h.t.Errorf(
 				"send the request %s: got an error body of %d bytes, want at most 16 KiB: %.200s",
-				a,
-				len(body),
-				body,
+				a, len(body), body,
 			)
 		}
 		if err := checkErrorBody(a.path, status, header, body); err != nil {
 			h.t.Errorf(
 				"send the request %s: got status %d, body %.300s; want an error in the format of the API: %v",
-				a,
-				status,
-				body,
-				err,
+				a, status, body, err,
 			)
 		}
 	}
@@ -176,11 +167,7 @@ func (h *hostileClient) attack(a attack) int {
 		if status >= 400 && h.rows[table] != digest {
 			h.t.Errorf(
 				"send the request %s: berth refused the request with status %d, but the table %s changed from %q to %q; want no change",
-				a,
-				status,
-				table,
-				h.rows[table],
-				digest,
+				a, status, table, h.rows[table], digest,
 			)
 		}
 		h.rows[table] = digest
@@ -199,11 +186,8 @@ func (h *hostileClient) fillGenerations(body string) string {
 		select (select generation::text from provider where uuid = $1), coalesce((select generation::text from consumer limit 1), 'null')`, h.ids["provider"]).Scan(&provider, &consumer); err != nil {
 		h.t.Fatal(err)
 	}
-	return strings.ReplaceAll(
-		strings.ReplaceAll(body, providerGenerationMark, provider),
-		consumerGenerationMark,
-		consumer,
-	)
+	return strings.ReplaceAll(strings.ReplaceAll(body, providerGenerationMark, provider),
+		consumerGenerationMark, consumer)
 }
 
 // checkErrorBody returns an error if the body of an error answer does not have the format of the API to which
@@ -252,13 +236,8 @@ func (h *hostileClient) must(a attack, at ...string) string {
 	h.t.Helper()
 	status, body, _, err := h.send(h.t.Context(), a)
 	if err != nil || status >= 300 {
-		h.t.Fatalf(
-			"send the request %s, which must succeed: got status %d, body %s, error %v",
-			a,
-			status,
-			body,
-			err,
-		)
+		h.t.Fatalf("send the request %s, which must succeed: got status %d, body %s, error %v",
+			a, status, body, err)
 	}
 	var v any
 	_ = json.Unmarshal(body, &v)
@@ -408,9 +387,7 @@ func (h *hostileClient) seed() {
 	h.ids["lease"] = h.must(lease, "lease", "id")
 	h.ids["reservation"] = h.must(
 		attack{method: http.MethodGet, path: h.fill("/reservation/v1/leases/{lease}")},
-		"lease",
-		"reservations",
-		"id",
+		"lease", "reservations", "id",
 	)
 	h.must(
 		attack{method: http.MethodPost, path: "/journal/v1/runs", body: validBodies["POST /journal/v1/runs"]},
@@ -426,11 +403,8 @@ func (h *hostileClient) seed() {
 		"id",
 	)
 	h.ids["vhost"] = h.must(post("/operator/v1/agent-vhosts", `{"host":"cmp-1"}`), "id")
-	h.ids["seq"] = h.must(
-		attack{method: http.MethodGet, path: "/journal/v1/entries?order=asc"},
-		"entries",
-		"seq",
-	)
+	h.ids["seq"] = h.must(attack{method: http.MethodGet, path: "/journal/v1/entries?order=asc"},
+		"entries", "seq")
 }
 
 // fill replaces the placeholders in a template by the IDs of the objects that seed created.

@@ -100,10 +100,7 @@ func createTrees(s *servertest.Deployment, api *servertest.Worker, networks int)
 					status != http.StatusNoContent {
 					return fmt.Errorf(
 						"delete port %s: got status %d, body %v, error %w; want status 204",
-						port,
-						status,
-						answer,
-						err,
+						port, status, answer, err,
 					)
 				}
 			}
@@ -119,13 +116,8 @@ func createTrees(s *servertest.Deployment, api *servertest.Worker, networks int)
 func create(api *servertest.Worker, typ string, attributes servertest.Object) (string, error) {
 	status, answer, err := api.Do("POST", "/networking/v2.0/"+typ+"s", servertest.Object{typ: attributes})
 	if err != nil || status != http.StatusCreated {
-		return "", fmt.Errorf(
-			"create %s: got status %d, body %v, error %w; want success",
-			typ,
-			status,
-			answer,
-			err,
-		)
+		return "", fmt.Errorf("create %s: got status %d, body %v, error %w; want success",
+			typ, status, answer, err)
 	}
 	return answer[typ].(servertest.Object)["id"].(string), nil
 }
@@ -136,11 +128,8 @@ func createChain(s *servertest.Deployment, api *servertest.Worker, updates int) 
 	s.Helper()
 	network := api.CreateNetwork("chain")
 	for i := range updates {
-		api.Must(
-			"PUT",
-			"/networking/v2.0/networks/"+network,
-			servertest.Object{"network": servertest.Object{"name": fmt.Sprint("chain-", i)}},
-		)
+		api.Must("PUT", "/networking/v2.0/networks/"+network,
+			servertest.Object{"network": servertest.Object{"name": fmt.Sprint("chain-", i)}})
 	}
 }
 

@@ -58,12 +58,8 @@ func TestJournal_PauseHoldsEntriesUntilResume(t *testing.T) {
 		if err := temporal.GetWorkflow(t.Context(), id, "").Get(t.Context(), &p); err != nil ||
 			p.State != "completed" ||
 			p.Attempts != 1 {
-			t.Errorf(
-				"result of the workflow %s: got %+v, error %v; want completed after one attempt",
-				id,
-				p,
-				err,
-			)
+			t.Errorf("result of the workflow %s: got %+v, error %v; want completed after one attempt",
+				id, p, err)
 		}
 	}
 }
@@ -80,11 +76,8 @@ func recordWhilePaused(
 	last := s.Rows(`select max(seq)::text from journal_entry`)[0]
 	api.CreateSubnet(api.CreateNetwork("while paused"))
 	for _, name := range []string{"first", "second"} {
-		api.Must(
-			"PUT",
-			"/networking/v2.0/networks/"+existing,
-			servertest.Object{"network": servertest.Object{"name": name}},
-		)
+		api.Must("PUT", "/networking/v2.0/networks/"+existing,
+			servertest.Object{"network": servertest.Object{"name": name}})
 	}
 	const entries = `select 'journal/' || seq from journal_entry where seq > $1::text::bigint and `
 	const isBlocked = `exists (select from journal_dep d where d.entry = seq) order by seq`

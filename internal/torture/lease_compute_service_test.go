@@ -49,11 +49,8 @@ func TestLease_HostsInAggregatesByComputeService(t *testing.T) {
 
 	// Now the row of the host has the wrong compute service, as if the host had been registered with its
 	// hostname as its compute service. The lease starts when berth has learnt the right compute service.
-	storetest.Exec(
-		t,
-		d.Database,
-		`update host set service_name = hostname where hostname = 'cmp-3.example.org'`,
-	)
+	storetest.Exec(t, d.Database,
+		`update host set service_name = hostname where hostname = 'cmp-3.example.org'`)
 	l = g.createLease(
 		time.Hour,
 		2*time.Hour,

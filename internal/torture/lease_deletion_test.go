@@ -14,11 +14,7 @@ func leaseDeletedDuringStart(g *hostGroup) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 	l.awaitAggregates("freepool:1")
 	// creation of the reservation's aggregate
-	hits, _ := g.injectFault(
-		"POST",
-		`"name":"`+l.reservations[0],
-		http.StatusServiceUnavailable,
-	)
+	hits, _ := g.injectFault("POST", `"name":"`+l.reservations[0], http.StatusServiceUnavailable)
 	l.startNow()
 	g.awaitHits(hits, 2)
 	g.expectStatus(http.StatusConflict, "PUT", l.path, servertest.Object{"end_date": timeIn(3 * time.Hour)})
@@ -46,9 +42,7 @@ func leaseDeletedDuringEnd(g *hostGroup) {
 		code != http.StatusAccepted {
 		g.Errorf(
 			"DELETE a lease while its end is retried: got status %d, body %v, error %v; want 202 or 204",
-			code,
-			o,
-			err,
+			code, o, err,
 		)
 	}
 	l.awaitStatus("DELETING")

@@ -41,10 +41,8 @@ func newLeaseDeployment(t *testing.T, settings ...string) *leaseDeployment {
 	}
 	s.Settings = append(
 		append(
-			s.Settings,
-			"BERTH_NOVA_URL="+servertest.Serve(t, d.wrap(s.Nova)),
-			"BERTH_NEUTRON_URL="+servertest.Serve(t, d.wrap(d.neutron)),
-			"BERTH_LEASE_PATIENCE=5m",
+			s.Settings, "BERTH_NOVA_URL="+servertest.Serve(t, d.wrap(s.Nova)),
+			"BERTH_NEUTRON_URL="+servertest.Serve(t, d.wrap(d.neutron)), "BERTH_LEASE_PATIENCE=5m",
 		),
 		settings...)
 	d.api = s.StartWorker("api")
@@ -158,15 +156,8 @@ func setDateToNow(c *servertest.Worker, path, field string) {
 		}
 		const minute = len("2006-01-02T15:04")
 		if timeIn(0)[:minute] == now[:minute] {
-			c.T.Fatalf(
-				"set the %s of %s to %s: got %d %v, error %v; want a success",
-				field,
-				path,
-				now,
-				code,
-				answer,
-				err,
-			)
+			c.T.Fatalf("set the %s of %s to %s: got %d %v, error %v; want a success",
+				field, path, now, code, answer, err)
 		}
 	}
 }
@@ -232,14 +223,8 @@ func setStartSoon(c *servertest.Worker, path string) {
 			return
 		// 400: the date was over when the API read the request
 		case err != nil || code != http.StatusBadRequest || lead > 10*time.Minute:
-			c.T.Fatalf(
-				"set the start date of %s to a time in %s: got %d %v, error %v; want a success",
-				path,
-				lead,
-				code,
-				answer,
-				err,
-			)
+			c.T.Fatalf("set the start date of %s to a time in %s: got %d %v, error %v; want a success",
+				path, lead, code, answer, err)
 		}
 	}
 }

@@ -17,11 +17,7 @@ func oneReservationFailsToStart(g *hostGroup) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(2, 2), g.instanceReservation(1, nil))
 	l.awaitAggregates("freepool:1,2,3")
 	// creation of the reservation's flavor
-	g.injectFault(
-		"POST",
-		"reservation:"+l.reservations[1],
-		http.StatusInternalServerError,
-	)
+	g.injectFault("POST", "reservation:"+l.reservations[1], http.StatusInternalServerError)
 	l.startNow()
 	l.awaitStatus("ERROR")
 	if got := l.statuses(); got != "ERROR ERROR UNDONE error error" {
@@ -72,11 +68,7 @@ func startRetriedAfterNovaError(g *hostGroup) {
 // ended. Then all three hosts must be free again.
 func oneHostFailsToStart(g *hostGroup) {
 	// list of the servers on the host
-	g.injectFault(
-		"GET",
-		"host="+g.hosts[1],
-		http.StatusInternalServerError,
-	)
+	g.injectFault("GET", "host="+g.hosts[1], http.StatusInternalServerError)
 	l := g.createLease(20*time.Second, 27*time.Second, g.hostReservation(3, 3))
 	l.awaitStatuses("ERROR ERROR ERROR error") // the start failed, and the lease has ended
 	l.awaitAggregates("freepool:1,2,3")
@@ -176,11 +168,7 @@ func failedEndBlocksOnlyItsHosts(g *hostGroup) {
 	a.startNow()
 	a.awaitStatus("ACTIVE")
 	// list of the servers on the host
-	_, removeFault := g.injectFault(
-		"GET",
-		"host="+g.hosts[0],
-		http.StatusInternalServerError,
-	)
+	_, removeFault := g.injectFault("GET", "host="+g.hosts[0], http.StatusInternalServerError)
 	a.endNow()
 	for _, status := range []string{"TERMINATING", "ERROR"} {
 		a.await(status+", and the explanation names the failed call", func() string {

@@ -57,11 +57,8 @@ func TestLease_ContinuesStepAfterWorkerKilled(t *testing.T) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1), g.instanceReservation(1, "True"))
 	l.awaitAggregates("freepool:1,2")
 	// creation of the reservation's server group
-	hits, removeFault := g.injectFault(
-		"POST",
-		"reservation:"+l.reservations[1],
-		http.StatusServiceUnavailable,
-	)
+	hits, removeFault := g.injectFault("POST",
+		"reservation:"+l.reservations[1], http.StatusServiceUnavailable)
 	l.startNow()
 	g.awaitHits(hits, 1)
 	victim.Kill()
@@ -107,16 +104,10 @@ func TestLease_NetworkOfSegmentAfterWorkerKilled(t *testing.T) {
 	d := newLeaseDeployment(t)
 	victim := d.StartWorker("relay,temporal")
 	g := d.newHostGroup(t, 0)
-	g.api.Must(
-		"POST",
-		"/reservation/v1/networks",
-		servertest.Object{"network_type": "vlan", "physical_network": "physnet1", "segment_id": 100},
-	)
-	l := g.createLease(
-		time.Hour,
-		2*time.Hour,
-		servertest.Object{"resource_type": "network", "network_name": "lab"},
-	)
+	g.api.Must("POST", "/reservation/v1/networks",
+		servertest.Object{"network_type": "vlan", "physical_network": "physnet1", "segment_id": 100})
+	l := g.createLease(time.Hour, 2*time.Hour,
+		servertest.Object{"resource_type": "network", "network_name": "lab"})
 	hits, removeFault := g.injectFault("PUT", "/tags", http.StatusServiceUnavailable)
 	l.startNow()
 	g.awaitHits(hits, 1)
@@ -151,11 +142,8 @@ func TestLease_NetworkOfSegmentAfterWorkerKilled(t *testing.T) {
 func TestHealing_MovesReservationsInNovaAggregates(t *testing.T) {
 	t.Parallel()
 	listener := &notifytest.Webhook{}
-	d := newLeaseDeployment(
-		t,
-		"BERTH_LEASE_MONITOR=on",
-		"BERTH_LEASE_WEBHOOK_URL="+servertest.Serve(t, listener),
-	)
+	d := newLeaseDeployment(t, "BERTH_LEASE_MONITOR=on",
+		"BERTH_LEASE_WEBHOOK_URL="+servertest.Serve(t, listener))
 	d.StartWorker("relay,temporal")
 	g := d.newHostGroup(t, 3)
 	whole := g.createLease(time.Hour, 2*time.Hour, g.reservationOnHost(1))
@@ -205,9 +193,7 @@ func TestHealing_MovesReservationsInNovaAggregates(t *testing.T) {
 		if got, other := whole.healthFlags(), some.healthFlags(); got != step.flags || other != step.other {
 			t.Errorf(
 				"health flags after step %d: got %q for the host reservation and %q for the instance reservation, want the flags of this step",
-				i,
-				got,
-				other,
+				i, got, other,
 			)
 		}
 		if got := later.healthFlags(); got != "" {

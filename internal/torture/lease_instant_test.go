@@ -42,12 +42,8 @@ func TestLeases_ManyAtOneInstantOnSlowTemporalAreAllFinal(t *testing.T) {
 		// all changes are done before this instant, because a change of a lease takes less time than its
 		// creation
 	eachOf(t, leases, func(i int) error {
-		return accepted(
-			api,
-			http.MethodPut,
-			leases[i],
-			func() any { return servertest.Object{"start_date": instant.UTC().Format(time.RFC3339)} },
-		)
+		return accepted(api, http.MethodPut, leases[i],
+			func() any { return servertest.Object{"start_date": instant.UTC().Format(time.RFC3339)} })
 	})
 	time.Sleep(time.Until(instant)) // the instant of the starts is an input of the test
 	eachOf(t, leases, func(i int) error {
@@ -55,12 +51,8 @@ func TestLeases_ManyAtOneInstantOnSlowTemporalAreAllFinal(t *testing.T) {
 		case 0:
 			return accepted(api, http.MethodDelete, leases[i], func() any { return nil })
 		case 1:
-			return accepted(
-				api,
-				http.MethodPut,
-				leases[i],
-				func() any { return servertest.Object{"end_date": timeIn(10 * time.Second)} },
-			)
+			return accepted(api, http.MethodPut, leases[i],
+				func() any { return servertest.Object{"end_date": timeIn(10 * time.Second)} })
 		}
 		return nil
 	})
@@ -73,16 +65,10 @@ func TestLeases_ManyAtOneInstantOnSlowTemporalAreAllFinal(t *testing.T) {
 		)
 		return waitingFor(count, count == "ACTIVE 83, TERMINATED 83")
 	})
-	logTime(
-		t,
-		changed,
-		"bringing 250 leases to their final status, including 10 s until the changed end dates,",
-	)
-	s.Same(
-		"hosts with allocations",
-		[]string{"83"},
-		s.Rows(`select count(distinct provider_id)::text from allocation`),
-	)
+	logTime(t, changed,
+		"bringing 250 leases to their final status, including 10 s until the changed end dates,")
+	s.Same("hosts with allocations", []string{"83"},
+		s.Rows(`select count(distinct provider_id)::text from allocation`))
 	s.Same("events that are not done", []string{"before_end_lease UNDONE 83", "end_lease UNDONE 83"}, s.Rows(`
 		select event_type || ' ' || status || ' ' || count(*) from event where status <> 'DONE' group by event_type, status order by 1`))
 }

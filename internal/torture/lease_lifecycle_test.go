@@ -217,9 +217,7 @@ func instanceLeaseLifecycle(g *hostGroup) {
 	if f, groups := g.flavorAndGroups(id); f != nil || groups != 0 || len(inventory()) != 0 {
 		g.Errorf(
 			"end a lease of instances: got flavor %+v, %d server groups and the reserved inventory %v, want none of them",
-			f,
-			groups,
-			inventory(),
+			f, groups, inventory(),
 		)
 	}
 	if left := g.deployment().Rows(`select name from resource_class where name = $1`, class); len(left) != 0 {
@@ -264,27 +262,18 @@ func floatingIPLeaseLifecycle(g *hostGroup) {
 	if got := g.floatingIPs(network); got != "" {
 		g.Errorf("end a lease of floating IPs: got %s at Neutron, want none", got)
 	}
-	g.createLease(
-		time.Hour,
-		2*time.Hour,
-		servertest.Object{"resource_type": "virtual:floatingip", "network_id": network, "amount": 3},
-	)
+	g.createLease(time.Hour, 2*time.Hour,
+		servertest.Object{"resource_type": "virtual:floatingip", "network_id": network, "amount": 3})
 }
 
 // segmentLeaseLifecycle starts and ends a lease of a network and a device. Neutron first refuses to create
 // the network and later to delete it, and a server still has a port on the network when the lease ends.
 func segmentLeaseLifecycle(g *hostGroup) {
 	rack := uuid.NewString() // a name that limits the faults and segments to this scenario
-	g.api.Must(
-		"POST",
-		"/reservation/v1/networks",
-		servertest.Object{"network_type": "vlan", "physical_network": rack, "segment_id": 100},
-	)
-	g.api.Must(
-		"POST",
-		"/reservation/v1/devices",
-		servertest.Object{"name": rack, "device_type": "container", "device_driver": "zun"},
-	)
+	g.api.Must("POST", "/reservation/v1/networks",
+		servertest.Object{"network_type": "vlan", "physical_network": rack, "segment_id": 100})
+	g.api.Must("POST", "/reservation/v1/devices",
+		servertest.Object{"name": rack, "device_type": "container", "device_driver": "zun"})
 	segment := servertest.Object{
 		"resource_type":      "network",
 		"network_name":       "lab-" + g.name,
@@ -317,11 +306,8 @@ func segmentLeaseLifecycle(g *hostGroup) {
 	if got := l.get()["reservations"].([]any)[0].(servertest.Object)["network_id"]; made.Name != "lab-"+g.name ||
 		made.Segment != 100 ||
 		got != made.ID {
-		g.Errorf(
-			"start a lease of a network: got the network %+v, and the ID %v in the reservation",
-			made,
-			got,
-		)
+		g.Errorf("start a lease of a network: got the network %+v, and the ID %v in the reservation",
+			made, got)
 	}
 
 	port := g.neutron.AddPort(made.ID, "compute:nova", "server")

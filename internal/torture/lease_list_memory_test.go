@@ -106,20 +106,12 @@ func TestLeaseList_MemoryOfConcurrentListsIsBounded(t *testing.T) {
 	}
 
 	growth := peakMemory(t, process) - before
-	t.Logf(
-		"%d concurrent lists of %d leases: the resident memory grew from %d MiB by at most %d MiB",
-		lists,
-		leases,
-		before>>20,
-		growth>>20,
-	)
+	t.Logf("%d concurrent lists of %d leases: the resident memory grew from %d MiB by at most %d MiB",
+		lists, leases, before>>20, growth>>20)
 	if growth > maxGrowth {
 		t.Errorf(
 			"%d concurrent lists of %d leases: the resident memory grew by %d MiB, want at most %d MiB",
-			lists,
-			leases,
-			growth>>20,
-			maxGrowth>>20,
+			lists, leases, growth>>20, maxGrowth>>20,
 		)
 	}
 }

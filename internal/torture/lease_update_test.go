@@ -38,9 +38,7 @@ func activeLeaseGrows(g *hostGroup) {
 	some.startNow()
 	some.awaitStatus("ACTIVE")
 	g.expectStatus(
-		http.StatusConflict,
-		"PUT",
-		some.path,
+		http.StatusConflict, "PUT", some.path,
 		servertest.Object{"reservations": []servertest.Object{{"id": some.reservations[0], "amount": 5}}},
 	)
 	g.api.Must(
@@ -49,15 +47,11 @@ func activeLeaseGrows(g *hostGroup) {
 		servertest.Object{"reservations": []servertest.Object{{"id": some.reservations[0], "amount": 4}}},
 	)
 	g.expectStatus(
-		http.StatusConflict,
-		"PUT",
-		some.path,
+		http.StatusConflict, "PUT", some.path,
 		servertest.Object{"reservations": []servertest.Object{{"id": some.reservations[0], "amount": 3}}},
 	)
 	g.expectStatus(
-		http.StatusConflict,
-		"PUT",
-		some.path,
+		http.StatusConflict, "PUT", some.path,
 		servertest.Object{"reservations": []servertest.Object{{"id": some.reservations[0], "vcpus": 1}}},
 	)
 	if got := some.statuses(); got != "ACTIVE DONE UNDONE active" {
@@ -84,19 +78,13 @@ func activeLeaseGrows(g *hostGroup) {
 // floatingIPReservationGrows adds floating IPs to an active reservation while some requests to Neutron fail.
 func floatingIPReservationGrows(g *hostGroup) {
 	network := g.registerFloatingIPs("172.24.4.10", "172.24.4.11", "172.24.4.12")
-	l := g.createLease(
-		time.Hour,
-		2*time.Hour,
-		servertest.Object{"resource_type": "virtual:floatingip", "network_id": network, "amount": 1},
-	)
+	l := g.createLease(time.Hour, 2*time.Hour,
+		servertest.Object{"resource_type": "virtual:floatingip", "network_id": network, "amount": 1})
 	l.startNow()
 	l.awaitStatus("ACTIVE")
 	hits, removeFault := g.injectFault("POST", network, http.StatusInternalServerError)
-	g.api.Must(
-		"PUT",
-		l.path,
-		servertest.Object{"reservations": []servertest.Object{{"id": l.reservations[0], "amount": 3}}},
-	)
+	g.api.Must("PUT", l.path,
+		servertest.Object{"reservations": []servertest.Object{{"id": l.reservations[0], "amount": 3}}})
 	g.awaitHits(hits, 2)
 	removeFault()
 	g.await("Neutron has three floating IPs", func() string {
@@ -108,12 +96,8 @@ func floatingIPReservationGrows(g *hostGroup) {
 	if got := l.statuses(); got != "ACTIVE DONE UNDONE active" {
 		g.Error(got)
 	}
-	g.expectStatus(
-		http.StatusBadRequest,
-		"PUT",
-		l.path,
-		servertest.Object{"reservations": []servertest.Object{{"id": l.reservations[0], "amount": 2}}},
-	)
+	g.expectStatus(http.StatusBadRequest, "PUT", l.path,
+		servertest.Object{"reservations": []servertest.Object{{"id": l.reservations[0], "amount": 2}}})
 	g.api.Must("DELETE", l.path, nil)
 	l.awaitDeleted()
 	if got := g.floatingIPs(network); got != "" {

@@ -18,11 +18,8 @@ func TestLeaseWebhook_SentInOrderThroughOutages(t *testing.T) {
 		notifytest.Fault{Status: 503, Times: 3},
 		notifytest.Fault{DropConnection: true, Applied: true},
 	)
-	s.Settings = append(
-		s.Settings,
-		"BERTH_LEASE_WEBHOOK_URL="+servertest.Serve(t, listener),
-		"BERTH_LEASE_WEBHOOK_TOKEN=secret",
-	)
+	s.Settings = append(s.Settings,
+		"BERTH_LEASE_WEBHOOK_URL="+servertest.Serve(t, listener), "BERTH_LEASE_WEBHOOK_TOKEN=secret")
 	api, victim := s.StartWorker("api"), s.StartWorker("relay,temporal")
 	lease := createHostLease(api, time.Hour, 2*time.Hour)
 	path := fmt.Sprint("/reservation/v1/leases/", lease["id"])

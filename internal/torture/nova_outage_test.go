@@ -82,11 +82,8 @@ func TestNovaOutage_PortsActiveAndEventsSentLater(t *testing.T) {
 		},
 	)
 	for _, name := range []string{"a", "b", "c"} {
-		api.Must(
-			"PUT",
-			"/networking/v2.0/ports/"+changed,
-			servertest.Object{"port": servertest.Object{"name": name}},
-		)
+		api.Must("PUT", "/networking/v2.0/ports/"+changed,
+			servertest.Object{"port": servertest.Object{"name": name}})
 	}
 	api.Must("DELETE", "/networking/v2.0/ports/"+deleted, nil)
 	awaitRefusals(5)

@@ -198,15 +198,8 @@ func checkAnswer(h *hostileClient, documents map[string]openAPIDocument, path st
 	}
 	_, invalid := d.GetResponseBodyValidator().ValidateResponseBodyWithPathItem(request, answer, item, path)
 	for _, e := range invalid {
-		h.t.Errorf(
-			"%s %s: the answer with status %d differs from the document: %s: %s\n%.600s",
-			a.method,
-			path,
-			status,
-			e.Message,
-			e.Reason,
-			body,
-		)
+		h.t.Errorf("%s %s: the answer with status %d differs from the document: %s: %s\n%.600s",
+			a.method, path, status, e.Message, e.Reason, body)
 	}
 	return status
 }

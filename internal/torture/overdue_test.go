@@ -156,12 +156,8 @@ func TestOverdue_EachKindIsReportedUntilItMakesProgress(t *testing.T) {
 			object = "of the kind note: "
 		}
 		if !strings.HasPrefix(line, "FAIL") || !strings.Contains(line, object) {
-			t.Errorf(
-				"starter doctor: got the line %s; want FAIL and %q, the worst of the kind %s",
-				line,
-				object,
-				kind,
-			)
+			t.Errorf("starter doctor: got the line %s; want FAIL and %q, the worst of the kind %s",
+				line, object, kind)
 		}
 	}
 	for kind, object := range worst {
@@ -169,11 +165,8 @@ func TestOverdue_EachKindIsReportedUntilItMakesProgress(t *testing.T) {
 			s.awaitWarnings(kind + " " + object)
 		}
 	}
-	storetest.Exec(
-		t,
-		s.Database,
-		`update agent set heartbeat_at = heartbeat_at - interval '1 hour' where host = 'net-1'`,
-	)
+	storetest.Exec(t, s.Database,
+		`update agent set heartbeat_at = heartbeat_at - interval '1 hour' where host = 'net-1'`)
 	s.awaitWarnings("agent DHCP agent on net-1") // from a later search
 	for object, n := range s.warnings() {
 		if n != 1 {

@@ -53,10 +53,7 @@ func TestProvisioningWebhook_SentInOrderThroughOutages(t *testing.T) {
 			ids[n.ID], got = true, append(
 				got,
 				fmt.Sprintln(
-					n.Publisher,
-					n.Type,
-					n.Payload["object_id"],
-					n.Payload["status"],
+					n.Publisher, n.Type, n.Payload["object_id"], n.Payload["status"],
 					n.Payload["completed_by"] != "",
 				),
 			)

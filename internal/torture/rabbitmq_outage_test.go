@@ -79,12 +79,8 @@ func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 	c.Create("port", servertest.PortBody(network))
 	s.Await("the workflow waits for rabbitmq", func() string {
 		var why contract.Why
-		v, err := temporal.QueryWorkflow(
-			t.Context(),
-			contract.AgentNotificationsID(network),
-			"",
-			contract.QueryWhy,
-		)
+		v, err := temporal.QueryWorkflow(t.Context(),
+			contract.AgentNotificationsID(network), "", contract.QueryWhy)
 		if err == nil {
 			err = v.Get(&why)
 		}
@@ -124,12 +120,8 @@ func checkMissingVirtualHost(
 	s.Helper()
 	doctor := func() string {
 		cmd := exec.CommandContext(s.Context(), servertest.Program(s.T, "starter"), "doctor")
-		cmd.Env = append(
-			os.Environ(),
-			"BERTH_URL="+api.URL,
-			"BERTH_TOKEN="+api.Token,
-			"BERTH_RABBITMQ_URL="+broker,
-		)
+		cmd.Env = append(os.Environ(),
+			"BERTH_URL="+api.URL, "BERTH_TOKEN="+api.Token, "BERTH_RABBITMQ_URL="+broker)
 		out, _ := cmd.Output() // doctor fails, also because not every setting is given
 		for line := range strings.Lines(string(out)) {
 			if strings.Contains(line, "  virtual hosts  ") {

@@ -56,11 +56,7 @@ func reportBySignal(ctx context.Context, c *randomClient, port string, r contrac
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	return c.deployment.client.SignalWorkflow(
-		ctx,
-		contract.PortID(port),
-		"",
-		contract.SignalProvisioningComplete,
-		r,
+		ctx, contract.PortID(port), "", contract.SignalProvisioningComplete, r,
 	) == nil
 }
 

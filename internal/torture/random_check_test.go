@@ -54,11 +54,7 @@ func checkPromises(l *ledger, w *observation) (findings []finding) {
 							key,
 							fmt.Sprintf(
 								"%s was acknowledged as %q at %s (possible are also %q), but the row has %q",
-								attribute,
-								v.acknowledged,
-								at,
-								v.possible,
-								now,
+								attribute, v.acknowledged, at, v.possible, now,
 							),
 						},
 					)
@@ -111,10 +107,7 @@ func checkReports(l *ledger, w *observation) (findings []finding) {
 					key,
 					fmt.Sprintf(
 						"reports of both agents for host %s were acknowledged until %s, but its status is %s and it waits for %v",
-						r.host,
-						p.at.Format("15:04:05.000"),
-						r.status,
-						r.blocks,
+						r.host, p.at.Format("15:04:05.000"), r.status, r.blocks,
 					),
 				},
 			)
@@ -161,9 +154,7 @@ func checkControllerLog(_ *ledger, w *observation) (findings []finding) {
 					doubled,
 					key,
 					fmt.Sprintf(
-						"the controller applied revision %d twice (request %d)",
-						r.Revision,
-						r.Number,
+						"the controller applied revision %d twice (request %d)", r.Revision, r.Number,
 					),
 				},
 			)

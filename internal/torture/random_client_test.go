@@ -109,12 +109,8 @@ func (c *randomClient) exchange(
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(c.random.IntN(30))*time.Millisecond)
 		defer cancel()
 	}
-	r, err := http.NewRequestWithContext(
-		ctx,
-		method,
-		pick(c.random, c.deployment.urls("api"))+path,
-		bytes.NewReader(raw),
-	)
+	r, err := http.NewRequestWithContext(ctx, method,
+		pick(c.random, c.deployment.urls("api"))+path, bytes.NewReader(raw))
 	if err != nil {
 		return answer{}, err
 	}

@@ -25,12 +25,8 @@ const leaseHosts = 6
 func (c *leaseClient) registerHosts(ctx context.Context) {
 	for n := range leaseHosts {
 		name, id := fmt.Sprintf("node-%d", n+1), uuid.NewString()
-		c.sendUntilAcknowledged(
-			ctx,
-			http.MethodPost,
-			"/placement/resource_providers",
-			servertest.Object{"name": name, "uuid": id},
-		)
+		c.sendUntilAcknowledged(ctx, http.MethodPost, "/placement/resource_providers",
+			servertest.Object{"name": name, "uuid": id})
 		c.sendUntilAcknowledged(
 			ctx,
 			http.MethodPut,
@@ -38,12 +34,8 @@ func (c *leaseClient) registerHosts(ctx context.Context) {
 			servertest.Object{"resource_provider_generation": 0,
 				"inventories": servertest.Object{"VCPU": servertest.Object{"total": 8}}},
 		)
-		c.sendUntilAcknowledged(
-			ctx,
-			http.MethodPost,
-			"/reservation/v1/os-hosts",
-			servertest.Object{"name": name},
-		)
+		c.sendUntilAcknowledged(ctx, http.MethodPost, "/reservation/v1/os-hosts",
+			servertest.Object{"name": name})
 	}
 }
 
@@ -99,9 +91,7 @@ func (c *leaseClient) create(ctx context.Context) {
 	c.owned = append(c.owned, p)
 	if got := c.send(ctx, http.MethodGet, leasePath(p), nil, 0); got.status == http.StatusNotFound {
 		c.ledger.addFinding(
-			lost,
-			p.key(),
-			"its last acknowledgement was at %s, but the next read answered 404",
+			lost, p.key(), "its last acknowledgement was at %s, but the next read answered 404",
 			p.at.Format(time.TimeOnly),
 		)
 	}
@@ -117,13 +107,8 @@ func (c *leaseClient) pickOwned() *promise {
 
 func (c *leaseClient) changeEnd(ctx context.Context) {
 	if p := c.pickOwned(); p != nil {
-		a := c.send(
-			ctx,
-			http.MethodPut,
-			leasePath(p),
-			servertest.Object{"end_date": timeIn(c.seconds(1, 15))},
-			0,
-		)
+		a := c.send(ctx, http.MethodPut, leasePath(p),
+			servertest.Object{"end_date": timeIn(c.seconds(1, 15))}, 0)
 		if a.verdict == acknowledged {
 			c.ledger.count("update lease")
 		}
@@ -142,9 +127,7 @@ func (c *leaseClient) delete(ctx context.Context) {
 		c.ledger.setDeletion(p, deleted)
 	case a.status == http.StatusNotFound:
 		c.ledger.addFinding(
-			lost,
-			p.key(),
-			"its last acknowledgement was at %s, but its deletion answered 404",
+			lost, p.key(), "its last acknowledgement was at %s, but its deletion answered 404",
 			p.at.Format(time.TimeOnly),
 		)
 		c.ledger.setDeletion(p, deleted)

@@ -154,9 +154,7 @@ func (c *networkClient) checkVisible(ctx context.Context, p *promise) (revision 
 		c.ledger.setDeletion(p, deleted)
 	case a.status == http.StatusNotFound:
 		c.ledger.addFinding(
-			lost,
-			p.key(),
-			"its last acknowledgement was at %s, but the next read answered 404",
+			lost, p.key(), "its last acknowledgement was at %s, but the next read answered 404",
 			p.at.Format(time.TimeOnly),
 		)
 		c.ledger.setDeletion(p, deleted)
@@ -165,14 +163,9 @@ func (c *networkClient) checkVisible(ctx context.Context, p *promise) (revision 
 		for attribute, seen := range readValues(o) {
 			if v := p.values[attribute]; !v.allows(seen) {
 				c.ledger.addFinding(
-					lost,
-					p.key(),
+					lost, p.key(),
 					"%s was acknowledged as %q at %s (possible are also %q), but the next read showed %q",
-					attribute,
-					v.acknowledged,
-					p.at.Format(time.TimeOnly),
-					v.possible,
-					seen,
+					attribute, v.acknowledged, p.at.Format(time.TimeOnly), v.possible, seen,
 				)
 			}
 		}
@@ -212,17 +205,13 @@ func (c *networkClient) delete(ctx context.Context, p *promise) {
 		c.ledger.setDeletion(p, deleted)
 		if got := c.send(ctx, http.MethodGet, path(p), nil, 0); got.verdict == acknowledged {
 			c.ledger.addFinding(
-				lost,
-				p.key(),
-				"its deletion was acknowledged at %s, but the next read shows it",
+				lost, p.key(), "its deletion was acknowledged at %s, but the next read shows it",
 				p.at.Format(time.TimeOnly),
 			)
 		}
 	case a.status == http.StatusNotFound:
 		c.ledger.addFinding(
-			lost,
-			p.key(),
-			"its last acknowledgement was at %s, but its deletion answered 404",
+			lost, p.key(), "its last acknowledgement was at %s, but its deletion answered 404",
 			p.at.Format(time.TimeOnly),
 		)
 		c.ledger.setDeletion(p, deleted)

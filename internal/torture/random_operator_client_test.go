@@ -20,11 +20,7 @@ func operateJournal(ctx context.Context, c *randomClient) {
 		switch n := c.random.IntN(4); n {
 		case 0:
 			if c.send(
-				ctx,
-				http.MethodPost,
-				"/journal/v1/pause",
-				servertest.Object{"reason": "torture"},
-				0,
+				ctx, http.MethodPost, "/journal/v1/pause", servertest.Object{"reason": "torture"}, 0,
 			).verdict == acknowledged {
 				c.ledger.count("pause journal")
 			}
@@ -32,11 +28,8 @@ func operateJournal(ctx context.Context, c *randomClient) {
 			c.resume(ctx)
 		case 1:
 			if c.send(
-				ctx,
-				http.MethodPost,
-				"/journal/v1/runs",
-				servertest.Object{"kind": "audit", "reason": "torture"},
-				0,
+				ctx, http.MethodPost, "/journal/v1/runs",
+				servertest.Object{"kind": "audit", "reason": "torture"}, 0,
 			).verdict == acknowledged {
 				c.ledger.count("start audit")
 			}
@@ -66,11 +59,8 @@ func (c *randomClient) retryFailed(ctx context.Context) {
 	for _, e := range entries {
 		seq := fmt.Sprint(e.(servertest.Object)["seq"])
 		if c.send(
-			ctx,
-			http.MethodPost,
-			"/journal/v1/entries/"+seq+"/retry",
-			servertest.Object{"reason": "torture"},
-			0,
+			ctx, http.MethodPost, "/journal/v1/entries/"+seq+"/retry",
+			servertest.Object{"reason": "torture"}, 0,
 		).verdict == acknowledged {
 			c.ledger.count("retry entry")
 		}
@@ -128,13 +118,8 @@ func (c *randomClient) tryForbidden(ctx context.Context, target *promise) {
 	switch a := c.send(ctx, attempt.method, attempt.path, attempt.body, 0); {
 	case a.verdict == acknowledged:
 		c.ledger.addFinding(
-			notDenied,
-			target.key(),
-			"%s %s of a caller without permission (token %q) answered %d",
-			attempt.method,
-			attempt.path,
-			c.token,
-			a.status,
+			notDenied, target.key(), "%s %s of a caller without permission (token %q) answered %d",
+			attempt.method, attempt.path, c.token, a.status,
 		)
 	case a.status != 0 && a.verdict == refused:
 		c.ledger.mu.Lock()

@@ -73,13 +73,8 @@ func (e *registerEpoch) createProviders(ctx context.Context, c *randomClient) bo
 		*id = uuid.NewString()
 		// an unanswered creation may have taken effect; the answer to the next attempt is then 409
 		for ctx.Err() == nil {
-			a := c.send(
-				ctx,
-				http.MethodPost,
-				"/placement/resource_providers",
-				servertest.Object{"name": "register-" + *id, "uuid": *id},
-				0,
-			)
+			a := c.send(ctx, http.MethodPost, "/placement/resource_providers",
+				servertest.Object{"name": "register-" + *id, "uuid": *id}, 0)
 			if a.verdict == acknowledged || a.status == http.StatusConflict {
 				break
 			}
@@ -149,12 +144,9 @@ func (e *registerEpoch) accessBy(ctx context.Context, c *randomClient, writer in
 		o.refused = true
 	case got.verdict == refused:
 		c.ledger.addFinding(
-			doubled,
-			"register "+a.register,
+			doubled, "register "+a.register,
 			"%+v answered %d %v, expected success or a conflict of generations",
-			a,
-			got.status,
-			got.body,
+			a, got.status, got.body,
 		)
 		return o, false
 	case got.verdict == acknowledged:

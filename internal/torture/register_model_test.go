@@ -144,9 +144,7 @@ func (h *history) checkLinearizable(t *testing.T) {
 	}
 	t.Errorf(
 		"check a history of %d accesses, %d of them without an answer: got %s, want linearizable; longest linearizable prefix of each register:",
-		len(h.ops),
-		h.unanswered,
-		result,
+		len(h.ops), h.unanswered, result,
 	)
 	for _, part := range why.PartialLinearizationsOperations() {
 		longest := []porcupine.Operation{}

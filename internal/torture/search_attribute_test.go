@@ -20,11 +20,8 @@ func TestSearchAttributes_HostFollowsThePort(t *testing.T) {
 	s, c := servertest.SharedDeployment(t)
 	api := s.StartWorker("api,relay,temporal")
 	api.RegisterAgents()
-	api.Must(
-		"POST",
-		"/agent/v1/state",
-		servertest.Object{"agent_type": "Open vSwitch agent", "host": "cmp-2"},
-	)
+	api.Must("POST", "/agent/v1/state",
+		servertest.Object{"agent_type": "Open vSwitch agent", "host": "cmp-2"})
 	network := api.CreateNetwork("blue")
 	body := servertest.PortBody(network)
 	delete(body, "binding:host_id")
@@ -55,11 +52,8 @@ func TestSearchAttributes_HostFollowsThePort(t *testing.T) {
 	}
 	bind := func(host string) {
 		t.Helper()
-		api.Must(
-			"PUT",
-			"/networking/v2.0/ports/"+port,
-			servertest.Object{"port": servertest.Object{"binding:host_id": host}},
-		)
+		api.Must("PUT", "/networking/v2.0/ports/"+port,
+			servertest.Object{"port": servertest.Object{"binding:host_id": host}})
 	}
 	id := contract.PortID(port)
 
@@ -67,11 +61,8 @@ func TestSearchAttributes_HostFollowsThePort(t *testing.T) {
 	awaitHosts("a port that is bound after its creation has its host", id, "")
 	bind("cmp-2")
 	awaitHosts("a port that moved has its new host", "", id)
-	api.Must(
-		"POST",
-		"/networking/v2.0/ports/"+port+"/bindings",
-		servertest.Object{"binding": servertest.Object{"host": "cmp-1"}},
-	)
+	api.Must("POST", "/networking/v2.0/ports/"+port+"/bindings",
+		servertest.Object{"binding": servertest.Object{"host": "cmp-1"}})
 	api.Must("PUT", "/networking/v2.0/ports/"+port+"/bindings/cmp-1/activate", servertest.Object{})
 	awaitHosts("a port after a live migration has its new host", id, "")
 	bind("")

@@ -33,11 +33,9 @@ func TestSetAsideNote_EveryVerbOfStarterNote(t *testing.T) {
 		)
 	}
 	storetest.Exec(
-		t,
-		s.Database,
+		t, s.Database,
 		`update note set attributes = jsonb_build_object('project', repeat('x', 100000)) where workflow_id in ($1, $2)`,
-		one,
-		other,
+		one, other,
 	)
 
 	worker := s.StartWorker("relay,temporal")

@@ -94,14 +94,8 @@ func checkHistories(t *testing.T, c client.Client, id, run string) {
 	}
 	t.Logf("%s had %d runs, with at most %d signals and %d events", id, runs, most, longest)
 	if most > maxSignals || longest > maxEvents {
-		t.Errorf(
-			"runs of %s: got up to %d signals and %d events, want at most %d and %d",
-			id,
-			most,
-			longest,
-			maxSignals,
-			maxEvents,
-		)
+		t.Errorf("runs of %s: got up to %d signals and %d events, want at most %d and %d",
+			id, most, longest, maxSignals, maxEvents)
 	}
 }
 
@@ -144,11 +138,8 @@ func TestSignalStorm_NoReportLostWhileNovaIsAway(t *testing.T) {
 	network := api.CreateNetwork("blue")
 	api.CreateSubnet(network)
 	port := api.Create("port", servertest.PortBody(network))
-	api.Must(
-		"PUT",
-		"/networking/v2.0/ports/"+port,
-		servertest.Object{"port": servertest.Object{"name": "web"}},
-	)
+	api.Must("PUT", "/networking/v2.0/ports/"+port,
+		servertest.Object{"port": servertest.Object{"name": "web"}})
 	id := contract.PortID(port)
 	s.Await("the port says that Nova is away", func() string {
 		if w, err := why(t, c, id); err != nil || w.LastError == "" {
@@ -158,14 +149,8 @@ func TestSignalStorm_NoReportLostWhileNovaIsAway(t *testing.T) {
 	})
 	first := firstRun(t, c, id)
 
-	n := sendStorm(
-		t,
-		s,
-		c,
-		id,
-		contract.SignalProvisioningComplete,
-		contract.Report{Entity: "L2", Host: "elsewhere"},
-	)
+	n := sendStorm(t, s, c, id, contract.SignalProvisioningComplete,
+		contract.Report{Entity: "L2", Host: "elsewhere"})
 	for entity, host := range map[string]string{"L2": "cmp-1", "DHCP": "net-1"} {
 		if err := c.SignalWorkflow(t.Context(), id, "", contract.SignalProvisioningComplete, contract.Report{Entity: entity, Host: host}); err != nil {
 			t.Fatal(err)

@@ -41,11 +41,8 @@ func newOwnTemporal(t *testing.T) *ownTemporal {
 // startOwnTemporal starts a Temporal server for the test alone, and connects with it.
 func startOwnTemporal(t *testing.T) (*devstack.TestTemporal, client.Client) {
 	t.Helper()
-	server, err := devstack.StartTestTemporal(
-		t.Context(),
-		filepath.Join(filepath.Dir(servertest.DataFolder(t)), "temporal"),
-		func(string) {},
-	)
+	server, err := devstack.StartTestTemporal(t.Context(),
+		filepath.Join(filepath.Dir(servertest.DataFolder(t)), "temporal"), func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,14 +62,8 @@ func TestRequest_SampledAsItsParentOrTheRatioSays(t *testing.T) {
 		}
 		_, span := traces.StartRequest(r)
 		if got := span.SpanContext().IsSampled(); got != c.want {
-			t.Errorf(
-				"sampler %s with ratio %v and traceparent %q: got sampled=%v, want %v",
-				c.sampler,
-				c.ratio,
-				c.traceparent,
-				got,
-				c.want,
-			)
+			t.Errorf("sampler %s with ratio %v and traceparent %q: got sampled=%v, want %v",
+				c.sampler, c.ratio, c.traceparent, got, c.want)
 		}
 	}
 }

@@ -35,9 +35,7 @@ func TestRaceWriters_OneSucceedsAndOneConflicts(t *testing.T) {
 			case c.failure == "" && (err != nil || won.err != nil || lost.err == nil || won.writer == lost.writer):
 				t.Errorf(
 					"two writers with one generation: winner %v, loser %v, error %v; want one success and one rejection",
-					won,
-					lost,
-					err,
+					won, lost, err,
 				)
 			case c.failure != "" && (err == nil || !strings.Contains(err.Error(), c.failure)):
 				t.Errorf("two writers with one generation: got error %v, want one with %q", err, c.failure)

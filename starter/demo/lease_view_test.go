@@ -36,12 +36,8 @@ func TestLeaseView_AllowsOnlyTheCombinationsOfTheLeaseContract(t *testing.T) {
 				for _, end := range events {
 					row := fmt.Sprintf("%s %s %s %s", status, reservation, start, end)
 					if err := newLeaseView(leaseObject(status, reservation, start, end)).check(); (err == nil) != allowed[row] {
-						t.Errorf(
-							"check the statuses %s: got error %v, want allowed %v",
-							row,
-							err,
-							allowed[row],
-						)
+						t.Errorf("check the statuses %s: got error %v, want allowed %v",
+							row, err, allowed[row])
 					}
 				}
 			}

@@ -109,14 +109,8 @@ func TestDoctor_EachDamageIsAFailureWithAdvice(t *testing.T) {
 			if row["state"] != c.state || !strings.Contains(text, c.found) ||
 				!strings.Contains(advice, c.advice) ||
 				(failure != nil) != (c.state == "FAIL") {
-				t.Errorf(
-					"got %v, error %v; want the state %s, the text %q and the advice %q",
-					row,
-					failure,
-					c.state,
-					c.found,
-					c.advice,
-				)
+				t.Errorf("got %v, error %v; want the state %s, the text %q and the advice %q",
+					row, failure, c.state, c.found, c.advice)
 			}
 		})
 	}
@@ -126,22 +120,15 @@ func TestDoctor_NamesTheClockThatDiffers(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2030, 1, 31, 10, 0, 0, 0, time.UTC)
 	for difference, want := range map[time.Duration]string{time.Hour: "the API by +3600 s", -time.Minute: "the API by -60 s"} {
-		s, _ := newSession(
-			t,
-			now,
-			"BERTH_URL="+apiAnswers(t, now.Add(difference), map[string]string{"/healthz": `{}`}),
-		)
+		s, _ := newSession(t, now,
+			"BERTH_URL="+apiAnswers(t, now.Add(difference), map[string]string{"/healthz": `{}`}))
 
 		_, err := checkClocks(t.Context(), s)
 
 		var e *cli.Error
 		if !errors.As(err, &e) || !strings.Contains(e.Error(), want) || !strings.Contains(e.Next, "chrony") {
-			t.Errorf(
-				"check clocks with an API that is %s ahead: got %v, want %q and advice",
-				difference,
-				err,
-				want,
-			)
+			t.Errorf("check clocks with an API that is %s ahead: got %v, want %q and advice",
+				difference, err, want)
 		}
 	}
 }
@@ -161,13 +148,8 @@ func TestDoctor_KeystoneMustAcceptTheServiceUser(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, _ := newSession(
-				t,
-				time.Time{},
-				"BERTH_AUTH=keystone",
-				"OS_AUTH_URL="+c.url,
-				"OS_USERNAME="+c.user,
-				"OS_PASSWORD="+c.password,
-				"OS_PROJECT_NAME=service",
+				t, time.Time{}, "BERTH_AUTH=keystone", "OS_AUTH_URL="+c.url, "OS_USERNAME="+c.user,
+				"OS_PASSWORD="+c.password, "OS_PROJECT_NAME=service",
 			)
 
 			found, err := checkKeystone(t.Context(), s)
@@ -178,13 +160,8 @@ func TestDoctor_KeystoneMustAcceptTheServiceUser(t *testing.T) {
 			if row["state"] != c.state || !strings.Contains(text, c.found) ||
 				!strings.Contains(advice, c.advice) ||
 				strings.Contains(text, "secret") {
-				t.Errorf(
-					"check Keystone: got %v, want the state %s, the text %q and the advice %q",
-					row,
-					c.state,
-					c.found,
-					c.advice,
-				)
+				t.Errorf("check Keystone: got %v, want the state %s, the text %q and the advice %q",
+					row, c.state, c.found, c.advice)
 			}
 		})
 	}

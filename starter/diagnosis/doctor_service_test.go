@@ -43,13 +43,8 @@ func TestDoctor_AdviceFitsTheAnswerOfTheController(t *testing.T) {
 			advice, _ := row["next"].(string)
 			if row["state"] != want[0] || !strings.Contains(text, want[1]) ||
 				!strings.Contains(advice, want[2]) {
-				t.Errorf(
-					"got %v, want the state %s, the text %q and the advice %q",
-					row,
-					want[0],
-					want[1],
-					want[2],
-				)
+				t.Errorf("got %v, want the state %s, the text %q and the advice %q",
+					row, want[0], want[1], want[2])
 			}
 		})
 	}

@@ -57,12 +57,8 @@ func TestWhy_SaysForHowLongAnObjectIsOverdue(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(out.String(), "(overdue for 49m0s)"); got != c.want {
-			t.Errorf(
-				"%s: got %s, want that it says for how long the port is overdue: %t",
-				name,
-				out.String(),
-				c.want,
-			)
+			t.Errorf("%s: got %s, want that it says for how long the port is overdue: %t",
+				name, out.String(), c.want)
 		}
 	}
 }

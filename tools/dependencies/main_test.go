@@ -26,9 +26,7 @@ func program(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
 	write(
-		t,
-		dir,
-		"go.mod",
+		t, dir, "go.mod",
 		"module example.org/program\n\ngo 1.26.0\n\nrequire example.org/library v1.2.3\n\nreplace example.org/library => ./library\n",
 	)
 	write(t, dir, "main.go", "package main\n\nimport _ \"example.org/library\"\n\nfunc main() {}\n")
@@ -78,11 +76,8 @@ func TestLicenses_OnlyAllowedOnes(t *testing.T) {
 			case c.fails == "" && err != nil:
 				t.Errorf("licences: %v, want none refused", err)
 			case c.fails != "" && (err == nil || !strings.Contains(err.Error(), "example.org/library") || !strings.Contains(err.Error(), c.fails)):
-				t.Errorf(
-					"licences: got error %v, want one that names the library and contains %q",
-					err,
-					c.fails,
-				)
+				t.Errorf("licences: got error %v, want one that names the library and contains %q",
+					err, c.fails)
 			}
 		})
 	}
@@ -135,20 +130,15 @@ func TestNPM_PackagesOfTheProgramAreInTheBOM(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(*bom.Components); n != 2 {
-		t.Fatalf(
-			"got %d components, want the library and the package of the program once: %s",
-			n,
-			out.String(),
-		)
+		t.Fatalf("got %d components, want the library and the package of the program once: %s",
+			n, out.String())
 	}
 	c := (*bom.Components)[1]
 	if c.PackageURL != "pkg:npm/%40scope/page@1.0.1" || (*c.Licenses)[0].License.ID != "0BSD" ||
 		(*c.Hashes)[0].Value != "000102" {
 		t.Errorf(
 			"component %s with licences %v and hashes %v, want version 1.0.1 of the package with the licence 0BSD and its hash",
-			c.PackageURL,
-			*c.Licenses,
-			*c.Hashes,
+			c.PackageURL, *c.Licenses, *c.Hashes,
 		)
 	}
 }
@@ -163,9 +153,7 @@ func TestNPM_OnlyAllowedLicences(t *testing.T) {
 		if (err != nil) != fails || fails && !strings.Contains(err.Error(), "@scope/page") {
 			t.Errorf(
 				"npm package with the licence %s: got error %v, want one that names the package: %v",
-				license,
-				err,
-				fails,
+				license, err, fails,
 			)
 		}
 	}

@@ -132,13 +132,8 @@ func TestReports_VerdictForEachReport(t *testing.T) {
 			g := g.in(t)
 			for _, want := range []string{"new", "alive"} {
 				if status, text := g.post("/state", body); status != 200 || text != `{"status":"`+want+`"}` {
-					t.Fatalf(
-						"POST /state with %s: got %d %s, want 200 with status %s",
-						body,
-						status,
-						text,
-						want,
-					)
+					t.Fatalf("POST /state with %s: got %d %s, want 200 with status %s",
+						body, status, text, want)
 				}
 			}
 		})
@@ -179,22 +174,13 @@ func TestReports_BegunAndLostChangeTheStatus(t *testing.T) {
 	g.post("/state", `{"agent_type":"Open vSwitch agent","host":"cmp-1"}`)
 	p := g.ports(1)[0]
 	report := func(event string, revision int) string {
-		return fmt.Sprintf(
-			`{"port":%q,"entity":"L2","host":"cmp-1","event":%q,"revision":%d}`,
-			p,
-			event,
-			revision,
-		)
+		return fmt.Sprintf(`{"port":%q,"entity":"L2","host":"cmp-1","event":%q,"revision":%d}`,
+			p, event, revision)
 	}
 	l2 := []string{"L2"}
 
-	got := g.report(
-		report("begun", 1),
-		report("begun", 1),
-		report("moon", 0),
-		report("complete", 99),
-		report("complete", -1),
-	)
+	got := g.report(report("begun", 1), report("begun", 1), report("moon", 0),
+		report("complete", 99), report("complete", -1))
 	if d := cmp.Diff([]verdict{{p, "waiting", "BUILD", l2}, {p, "ignored", "BUILD", l2}, {p, "ignored", "BUILD", l2},
 		{p, "ignored", "BUILD", l2}, {p, "ignored", "BUILD", l2}}, got); d != "" {
 		t.Error(d)
@@ -263,13 +249,8 @@ func TestReports_OneRequestCarriesAThousand(t *testing.T) {
 			want = "ignored"
 		}
 		if v.Port != ports[i%len(ports)] || v.Result != want || v.Status != "ACTIVE" {
-			t.Fatalf(
-				"verdict %d: got %+v, want port %s, result %s and status ACTIVE",
-				i,
-				v,
-				ports[i%len(ports)],
-				want,
-			)
+			t.Fatalf("verdict %d: got %+v, want port %s, result %s and status ACTIVE",
+				i, v, ports[i%len(ports)], want)
 		}
 	}
 	if status, text := g.post("/reports", `{"reports":[`+strings.Join(append(reports, reports[0]), ",")+`]}`); status != 400 {
@@ -329,11 +310,8 @@ func TestReports_429BeyondMaxPending(t *testing.T) {
 				status, text = g.post("/reports", full(report(p, "L2", "cmp-1")))
 			}
 			if status != 200 {
-				t.Errorf(
-					"request that is repeated after each 429: got %d %.200s, want 200 in the end",
-					status,
-					text,
-				)
+				t.Errorf("request that is repeated after each 429: got %d %.200s, want 200 in the end",
+					status, text)
 			}
 		})
 	}
@@ -404,11 +382,7 @@ func TestRequest_InvalidInputErrors(t *testing.T) {
 				status >= 400 && !strings.Contains(text, `"message":"`) {
 				t.Errorf(
 					"POST %s with the body %.100s: want %d and a message for an error, got %d %.200s",
-					tc.path,
-					tc.body,
-					tc.want,
-					status,
-					text,
+					tc.path, tc.body, tc.want, status, text,
 				)
 			}
 		})

@@ -56,11 +56,8 @@ func (c contested) flood(requests, reportsEach int) (unlock func()) {
 			for ctx.Err() == nil {
 				if status, text := hostile.post("/reports", body); status != 200 && status != 429 &&
 					status != 503 { // 503: the lock timeout of the database
-					c.t.Errorf(
-						"POST /reports of the busy host: got %d %.200s, want 200, 429 or 503",
-						status,
-						text,
-					)
+					c.t.Errorf("POST /reports of the busy host: got %d %.200s, want 200, 429 or 503",
+						status, text)
 					return
 				}
 			}

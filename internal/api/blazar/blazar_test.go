@@ -114,13 +114,8 @@ func (s *service) as(token, method, path, body string, headers ...string) answer
 	a := answer{status: got.StatusCode, header: got.Header, raw: string(raw)}
 	if len(raw) > 0 {
 		if err := json.NewDecoder(bytes.NewReader(raw)).Decode(&a.body); err != nil {
-			s.Errorf(
-				"decode the answer to %s %s: status %d, body %s; want a JSON object",
-				method,
-				path,
-				got.StatusCode,
-				raw,
-			)
+			s.Errorf("decode the answer to %s %s: status %d, body %s; want a JSON object",
+				method, path, got.StatusCode, raw)
 		}
 	}
 	return a
@@ -130,15 +125,8 @@ func (s *service) expect(status int, method, path, body string, headers ...strin
 	s.Helper()
 	a := s.as("admin", method, path, body, headers...)
 	if a.status != status {
-		s.Fatalf(
-			"%s %s with the body %q: want status %d, got %d %s",
-			method,
-			path,
-			body,
-			status,
-			a.status,
-			a.raw,
-		)
+		s.Fatalf("%s %s with the body %q: want status %d, got %d %s",
+			method, path, body, status, a.status, a.raw)
 	}
 	return a
 }
@@ -199,12 +187,8 @@ func TestDates_OfChangesHaveNoFraction(t *testing.T) {
 	for _, e := range l["events"].([]any) {
 		stamps(t, e.(map[string]any), "created_at", "updated_at")
 	}
-	stamps(
-		t,
-		s.expect(200, "GET", "/v1/os-hosts/1", "").body["host"].(map[string]any),
-		"created_at",
-		"updated_at",
-	)
+	stamps(t, s.expect(200, "GET", "/v1/os-hosts/1", "").body["host"].(map[string]any),
+		"created_at", "updated_at")
 	for _, name := range []string{"start_date", "end_date"} {
 		if at, _ := l[name].(string); len(at) != len(dateOut) || at[10] != 'T' {
 			t.Errorf("field %s: got %q, want a date in the format of dateOut", name, at)
@@ -293,12 +277,8 @@ func TestVersions_NeedNoToken(t *testing.T) {
 			a := s.as("", "GET", path, "")
 			v, _ := a.body["versions"].([]any)
 			if a.status != http.StatusMultipleChoices || len(v) != 1 {
-				t.Fatalf(
-					"version document at %q: got %d %s, want 300 with one version",
-					path,
-					a.status,
-					a.raw,
-				)
+				t.Fatalf("version document at %q: got %d %s, want 300 with one version",
+					path, a.status, a.raw)
 			}
 			href := v[0].(map[string]any)["links"].([]any)[0].(map[string]any)["href"]
 			if v[0].(map[string]any)["id"] != "v1.0" || href != s.url+"/v1" {
@@ -309,11 +289,7 @@ func TestVersions_NeedNoToken(t *testing.T) {
 	a := s.as("", "GET", "/v1/leases", "")
 	inner, _ := a.body["error"].(map[string]any)
 	if a.status != 401 || inner["title"] != "Unauthorized" {
-		t.Errorf(
-			"request without a token: got %d, headers %v, body %s; want 401 Unauthorized",
-			a.status,
-			a.header,
-			a.raw,
-		)
+		t.Errorf("request without a token: got %d, headers %v, body %s; want 401 Unauthorized",
+			a.status, a.header, a.raw)
 	}
 }

@@ -47,11 +47,8 @@ func TestEnforcement_AskedBeforeAnyWrite(t *testing.T) {
 	errorBody = ""
 	made := s.as("alice:red", "POST", "/v1/leases", body)
 	if made.status != 201 {
-		t.Fatalf(
-			"create a lease that the enforcement service allows: got %d %s, want 201",
-			made.status,
-			made.raw,
-		)
+		t.Fatalf("create a lease that the enforcement service allows: got %d %s, want 201",
+			made.status, made.raw)
 	}
 	path := "/v1/leases/" + made.body["lease"].(map[string]any)["id"].(string)
 	if a := s.as("alice:red", "PUT", path, `{"name":"silver"}`); a.status != 200 {
@@ -60,11 +57,8 @@ func TestEnforcement_AskedBeforeAnyWrite(t *testing.T) {
 	errorBody = "too long"
 	if a := s.as("alice:red", "PUT", path, `{"end_date":"2040-01-01 13:00"}`); a.status != 400 ||
 		!strings.Contains(a.raw, "too long") {
-		t.Errorf(
-			"update that the enforcement service refuses: got %d %s, want 400 with its reason",
-			a.status,
-			a.raw,
-		)
+		t.Errorf("update that the enforcement service refuses: got %d %s, want 400 with its reason",
+			a.status, a.raw)
 	}
 	if l := s.expect(200, "GET", path, "").body["lease"].(map[string]any); l["end_date"] != "2040-01-01T12:00:00.000000" ||
 		l["status"] != "PENDING" {

@@ -112,15 +112,8 @@ func TestHost_CreateShowUpdateDelete(t *testing.T) {
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) {
 			if a := s.as("admin", c.method, c.path, c.body); a.status != c.status {
-				t.Errorf(
-					"%s %s with the body %q: want status %d, got %d %s",
-					c.method,
-					c.path,
-					c.body,
-					c.status,
-					a.status,
-					a.raw,
-				)
+				t.Errorf("%s %s with the body %q: want status %d, got %d %s",
+					c.method, c.path, c.body, c.status, a.status, a.raw)
 			}
 		})
 	}

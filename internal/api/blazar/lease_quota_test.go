@@ -26,21 +26,14 @@ func TestLease_BeyondTheQuotaIsRefusedLikeOneThatIsTooLong(t *testing.T) {
 		for _, route := range []string{"/v1/leases", "/v1/plans"} {
 			a := s.as("alice:red", "POST", route, c.body)
 			if d := cmp.Diff(want, a.body); d != "" || a.status != 403 {
-				t.Errorf(
-					"POST %s: got status %d, want 403 with another body (-want +got):\n%s",
-					route,
-					a.status,
-					d,
-				)
+				t.Errorf("POST %s: got status %d, want 403 with another body (-want +got):\n%s",
+					route, a.status, d)
 			}
 		}
 	}
 	if a := s.as("alice:red", "PUT", path, `{"name":"new","start_date":"`+in(2)+`","end_date":"`+in(3)+`"}`); a.status != 200 {
-		t.Errorf(
-			"change the only lease of a project whose quota is one lease: got %d %s, want 200",
-			a.status,
-			a.raw,
-		)
+		t.Errorf("change the only lease of a project whose quota is one lease: got %d %s, want 200",
+			a.status, a.raw)
 	}
 	s.lease("bob:blue", "other", 3, 4)
 	if a := s.as("alice:red", "DELETE", path, ""); a.status != 204 {

@@ -65,9 +65,7 @@ func TestLease_OneOfManyClientsGetsTheLastResource(t *testing.T) {
 				held != strconv.Itoa(contests(t)) {
 				t.Errorf(
 					"allocated amount after %d rounds of concurrent requests: got %s, error %v; want one per round",
-					contests(t),
-					held,
-					err,
+					contests(t), held, err,
 				)
 			}
 		})
@@ -98,12 +96,8 @@ func (s *service) contend(body string) map[string]int {
 // requestLease requests a lease. requestLease returns the status of the response; if berth refuses the lease,
 // requestLease also returns the error message.
 func (s *service) requestLease(body string) string {
-	r, err := http.NewRequestWithContext(
-		s.Context(),
-		http.MethodPost,
-		s.url+"/v1/leases",
-		strings.NewReader(body),
-	)
+	r, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.url+"/v1/leases",
+		strings.NewReader(body))
 	if err != nil {
 		return err.Error()
 	}

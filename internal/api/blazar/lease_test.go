@@ -35,25 +35,15 @@ func TestLease_BelongsToItsProject(t *testing.T) {
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) {
 			if a := s.as(c.token, c.method, c.path, c.body); a.status != c.status {
-				t.Errorf(
-					"request with the token %s, %s %s: want status %d, got %d %s",
-					c.token,
-					c.method,
-					c.path,
-					c.status,
-					a.status,
-					a.raw,
-				)
+				t.Errorf("request with the token %s, %s %s: want status %d, got %d %s",
+					c.token, c.method, c.path, c.status, a.status, a.raw)
 			}
 		})
 	}
 	reader := s.as("rita:red", "PUT", path, `{"name":"x"}`, "X-Roles: reader")
 	if reader.status != 403 || !strings.Contains(reader.raw, "blazar:leases:put") {
-		t.Errorf(
-			"update a lease as a reader: got %d %s, want 403 with the rule blazar:leases:put",
-			reader.status,
-			reader.raw,
-		)
+		t.Errorf("update a lease as a reader: got %d %s, want 403 with the rule blazar:leases:put",
+			reader.status, reader.raw)
 	}
 	for token, want := range map[string]int{"alice:red": 1, "bob:blue": 0, "admin": 1} {
 		t.Run(token, func(t *testing.T) {
@@ -70,28 +60,20 @@ func TestLease_DoesNotNameLeasesOfOtherProjects(t *testing.T) {
 	first := s.lease("alice:red", "merger with ACME", 1, 2)["id"].(string)
 	second := s.lease("bob:blue", "gold", 2, 3)["id"].(string)
 	storetest.Exec(t, s.db, `update lease set start_at = now() where id = $1`, second)
-	storetest.Exec(
-		t,
-		s.db,
-		`update event set at = now() where lease_id = $1 and event_type = 'start_lease'`,
-		second,
-	)
+	storetest.Exec(t, s.db,
+		`update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, second)
 	for token, named := range map[string]bool{"bob:blue": false, "admin": true} {
 		a := s.as(token, "GET", "/v1/leases/"+second, "")
 		if a.status != 200 || !strings.Contains(a.raw, "waits for") || !strings.Contains(a.raw, "cmp-1") {
 			t.Errorf(
 				"show a lease that waits for another one as %s: got %d %s, want 200 with the reason",
-				token,
-				a.status,
-				a.raw,
+				token, a.status, a.raw,
 			)
 		}
 		if strings.Contains(a.raw, "merger") != named || strings.Contains(a.raw, first) != named {
 			t.Errorf(
 				"show a lease that waits for a lease of another project as %s: got %s, want the other lease named: %t",
-				token,
-				a.raw,
-				named,
+				token, a.raw, named,
 			)
 		}
 	}
@@ -127,12 +109,8 @@ func TestLease_ListPages(t *testing.T) {
 				got = append(got, slices.Index(ids, l.(map[string]any)["id"].(string)))
 			}
 			if d := cmp.Diff(c.want, got); d != "" {
-				t.Errorf(
-					"indexes of the leases that %s lists with the query %q (-want +got):\n%s",
-					c.token,
-					c.query,
-					d,
-				)
+				t.Errorf("indexes of the leases that %s lists with the query %q (-want +got):\n%s",
+					c.token, c.query, d)
 			}
 		})
 	}
@@ -142,11 +120,8 @@ func TestLease_ListPages(t *testing.T) {
 		})
 	}
 	if a := s.as("bob:blue", "GET", "/v1/leases?marker="+ids[0], ""); a.status != 400 {
-		t.Errorf(
-			"list leases with the marker of another project's lease: got %d %s, want 400",
-			a.status,
-			a.raw,
-		)
+		t.Errorf("list leases with the marker of another project's lease: got %d %s, want 400",
+			a.status, a.raw)
 	}
 }
 
@@ -156,11 +131,8 @@ func TestLease_DeleteWaitsForTheDeletion(t *testing.T) {
 	path := "/v1/leases/" + s.lease("admin", "gold", 1, 2)["id"].(string)
 	a := s.expect(204, "DELETE", path, "")
 	if a.raw != "" || a.header.Get("Content-Type") != "application/json" {
-		t.Errorf(
-			"DELETE of a lease: got headers %v and body %q, want JSON's Content-Type and no body",
-			a.header,
-			a.raw,
-		)
+		t.Errorf("DELETE of a lease: got headers %v and body %q, want JSON's Content-Type and no body",
+			a.header, a.raw)
 	}
 	s.expect(404, "DELETE", path, "")
 
@@ -196,12 +168,8 @@ func (s *service) started() uuid.UUID {
 	s.Helper()
 	id := uuid.MustParse(s.lease("admin", "gold", 1, 2)["id"].(string))
 	storetest.Exec(s, s.db, `update lease set start_at = now() where id = $1`, id)
-	storetest.Exec(
-		s,
-		s.db,
-		`update event set at = now() where lease_id = $1 and event_type = 'start_lease'`,
-		id,
-	)
+	storetest.Exec(s, s.db,
+		`update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, id)
 	if _, err := s.store.Lease.BeginLease(s.Context(), id, lease.StepStart); err != nil {
 		s.Fatal(err)
 	}
@@ -245,12 +213,8 @@ func TestLease_JSON(t *testing.T) {
 		"events":[],"before_end_date":null}`,
 	)
 	if a.status != 201 || a.header.Get("Location") != "" {
-		t.Fatalf(
-			"create a lease: got %d, headers %v, body %s; want 201 without Location",
-			a.status,
-			a.header,
-			a.raw,
-		)
+		t.Fatalf("create a lease: got %d, headers %v, body %s; want 201 without Location",
+			a.status, a.header, a.raw)
 	}
 	l := a.body["lease"].(map[string]any)
 	id := l["id"].(string)
@@ -329,12 +293,8 @@ func TestLease_JSON(t *testing.T) {
 func TestLease_DatesAreExactToTheSecond(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	a := s.expect(
-		201,
-		"POST",
-		"/v1/leases",
-		`{"name":"x","start_date":"2040-11-21T15:20:05+01:00","end_date":"2040-11-21T14:20:35.5Z"}`,
-	)
+	a := s.expect(201, "POST", "/v1/leases",
+		`{"name":"x","start_date":"2040-11-21T15:20:05+01:00","end_date":"2040-11-21T14:20:35.5Z"}`)
 	l := a.body["lease"].(map[string]any)
 	if l["start_date"] != "2040-11-21T14:20:05.000000" || l["end_date"] != "2040-11-21T14:20:35.500000" {
 		t.Errorf(

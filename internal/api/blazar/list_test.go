@@ -98,9 +98,7 @@ func TestList_WrongLimitsAndMarkersAreRefused(t *testing.T) {
 				!strings.Contains(message, "limit") && !strings.Contains(message, "marker") {
 				t.Errorf(
 					"GET %s?%.50s: got the error %.300s, want one in Blazar's format that names the parameter",
-					path,
-					query,
-					a.raw,
+					path, query, a.raw,
 				)
 			}
 		}

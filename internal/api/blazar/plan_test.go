@@ -84,9 +84,7 @@ func TestPlan_OneOfAProjectAtATime(t *testing.T) {
 		a.body["error_message"] == "" {
 		t.Errorf(
 			"second plan of a project: got %d %s with Retry-After %q, want 429 in Blazar's format and Retry-After 1",
-			a.status,
-			a.raw,
-			a.header.Get("Retry-After"),
+			a.status, a.raw, a.header.Get("Retry-After"),
 		)
 	}
 	if a := s.as("eve:blue", "POST", "/v1/plans", quick); a.status != 200 {

@@ -57,9 +57,7 @@ func TestPolicy_EachRuleDecidesItsRoutes(t *testing.T) {
 					!strings.Contains(a.raw, rule.Name) {
 					t.Errorf(
 						"%s with a rule that allows nothing: got %d %s, want 403 with the rule's name",
-						route,
-						a.status,
-						a.raw,
+						route, a.status, a.raw,
 					)
 				}
 				if a := send(`"`+rule.Name+`": "role:auditor"`, "auditor"); strings.Contains(
@@ -96,22 +94,11 @@ func TestPolicy_DefaultOfEachRouteByRole(t *testing.T) {
 				if method != "GET" && method != "DELETE" {
 					body = "{"
 				}
-				a := lease.as(
-					"ann:demo",
-					method,
-					strings.ReplaceAll(path, "{id}", uuid.NewString()),
-					body,
-					"X-Roles: "+roles,
-				)
+				a := lease.as("ann:demo", method,
+					strings.ReplaceAll(path, "{id}", uuid.NewString()), body, "X-Roles: "+roles)
 				if refused := a.status == 403 && strings.Contains(a.raw, "Policy doesn't allow "+rule.Name+" to be performed."); refused == allowed {
-					t.Errorf(
-						"%s with the role %s: got %d %s, want allowed=%v",
-						route,
-						roles,
-						a.status,
-						a.raw,
-						allowed,
-					)
+					t.Errorf("%s with the role %s: got %d %s, want allowed=%v",
+						route, roles, a.status, a.raw, allowed)
 				}
 			}
 		}

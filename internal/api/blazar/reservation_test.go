@@ -54,9 +54,7 @@ func (s *service) externalNetwork(addresses int) string {
 		uuid.NewString(), network)
 	for i := range addresses {
 		s.expect(
-			201,
-			"POST",
-			"/v1/floatingips",
+			201, "POST", "/v1/floatingips",
 			fmt.Sprintf(`{"floating_network_id":%q,"floating_ip_address":"172.24.4.%d"}`, network, 10+i),
 		)
 	}
@@ -191,11 +189,7 @@ func TestReservation_FlavorIsOneOfTheProject(t *testing.T) {
 			if status == 0 && a.status/100 != 2 || status > 0 && a.status != status {
 				t.Errorf(
 					"POST %s as %s with a private flavor of the project blue: got %d %s, want %d (0: success)",
-					path,
-					token,
-					a.status,
-					a.raw,
-					status,
+					path, token, a.status, a.raw, status,
 				)
 			}
 		}
@@ -265,13 +259,8 @@ func TestReservation_InvalidIsRefusedAndWritesNothing(t *testing.T) {
 		t.Run(body, func(t *testing.T) {
 			a := s.as("admin", "POST", "/v1/leases", reserving(body))
 			if a.status != status {
-				t.Errorf(
-					"create a lease with the reservation %s: want status %d, got %d %s",
-					body,
-					status,
-					a.status,
-					a.raw,
-				)
+				t.Errorf("create a lease with the reservation %s: want status %d, got %d %s",
+					body, status, a.status, a.raw)
 			}
 			if status == 201 {
 				s.expect(204, "DELETE", "/v1/leases/"+a.body["lease"].(map[string]any)["id"].(string), "")
@@ -317,21 +306,13 @@ func TestReservation_UpdateOfEveryType(t *testing.T) {
 			before := s.expect(200, "GET", path, "").body["lease"]
 			a := s.as("admin", "PUT", path, `{"reservations":[{`+c.change+`}]}`)
 			if a.status != c.status {
-				t.Errorf(
-					"update a lease with the reservation change %s: want status %d, got %d %s",
-					c.change,
-					c.status,
-					a.status,
-					a.raw,
-				)
+				t.Errorf("update a lease with the reservation change %s: want status %d, got %d %s",
+					c.change, c.status, a.status, a.raw)
 			}
 			if after := s.expect(200, "GET", path, "").body["lease"]; c.status != 200 &&
 				!cmp.Equal(before, after) {
-				t.Errorf(
-					"lease after the refused change %s, want no difference (-before +after):\n%s",
-					c.change,
-					cmp.Diff(before, after),
-				)
+				t.Errorf("lease after the refused change %s, want no difference (-before +after):\n%s",
+					c.change, cmp.Diff(before, after))
 			}
 		})
 	}
@@ -351,11 +332,8 @@ func TestReservation_UpdateOfEveryType(t *testing.T) {
 	moved := s.expect(200, "PUT", flavorPath, `{"start_date":"2039-01-01 10:30","end_date":"2039-01-01 13:00"}`).body["lease"].(map[string]any)
 	if moved["start_date"] != "2039-01-01T10:30:00.000000" ||
 		moved["end_date"] != "2039-01-01T13:00:00.000000" {
-		t.Errorf(
-			"new dates of a lease of instances of a flavor: got %v to %v, want 10:30 to 13:00",
-			moved["start_date"],
-			moved["end_date"],
-		)
+		t.Errorf("new dates of a lease of instances of a flavor: got %v to %v, want 10:30 to 13:00",
+			moved["start_date"], moved["end_date"])
 	}
 	s.expect(400, "PUT", flavorPath, `{"end_date":"2039-01-01 10:00"}`)
 	for change, status := range map[string]int{
@@ -440,12 +418,8 @@ func TestFloatingIP_CreateListDelete(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	network := s.externalNetwork(0)
-	a := s.expect(
-		201,
-		"POST",
-		"/v1/floatingips",
-		`{"floating_network_id":"`+network+`","floating_ip_address":"172.24.4.10"}`,
-	)
+	a := s.expect(201, "POST", "/v1/floatingips",
+		`{"floating_network_id":"`+network+`","floating_ip_address":"172.24.4.10"}`)
 	created := a.body["floatingip"].(map[string]any)
 	path := "/v1/floatingips/" + created["id"].(string)
 	if at, _ := created["created_at"].(string); len(at) != len(dateOut) || at[10] != 'T' {
@@ -483,13 +457,8 @@ func TestFloatingIP_CreateListDelete(t *testing.T) {
 	} {
 		t.Run(body, func(t *testing.T) {
 			if a := s.as("admin", "POST", "/v1/floatingips", body); a.status != status {
-				t.Errorf(
-					"register a floating IP with the body %s: want status %d, got %d %s",
-					body,
-					status,
-					a.status,
-					a.raw,
-				)
+				t.Errorf("register a floating IP with the body %s: want status %d, got %d %s",
+					body, status, a.status, a.raw)
 			}
 		})
 	}

@@ -104,15 +104,8 @@ func TestResource_RefusedRequests(t *testing.T) {
 				{"PATCH", path + "/properties/none", `{"private":true}`, 404},
 			} {
 				if a := s.as("admin", r.method, r.path, r.body); a.status != r.status {
-					t.Errorf(
-						"%s %s with the body %q: want status %d, got %d %s",
-						r.method,
-						r.path,
-						r.body,
-						r.status,
-						a.status,
-						a.raw,
-					)
+					t.Errorf("%s %s with the body %q: want status %d, got %d %s",
+						r.method, r.path, r.body, r.status, a.status, a.raw)
 				}
 			}
 			if a := s.as("alice:red", "GET", path, ""); a.status != 403 {
@@ -182,12 +175,8 @@ func TestResource_Allocations(t *testing.T) {
 	s.expect(409, "DELETE", one, "")
 	s.expect(409, "PUT", one, `{"segment_id":101}`)
 	s.expect(200, "PUT", one, `{"note":"a"}`)
-	refused := s.expect(
-		409,
-		"POST",
-		"/v1/leases",
-		reserving(`{"resource_type":"network","network_name":"lab"}`),
-	)
+	refused := s.expect(409, "POST", "/v1/leases",
+		reserving(`{"resource_type":"network","network_name":"lab"}`))
 	if d := cmp.Diff(map[string]any{"error_code": 409.0, "error_message": "Not enough networks available", "error_name": 409.0}, refused.body); d != "" {
 		t.Errorf("reserve a segment twice (-want +got):\n%s", d)
 	}

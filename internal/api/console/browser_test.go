@@ -161,12 +161,8 @@ func (b *tab) await(what, js string) {
 			return
 		}
 		if b.ctx.Err() != nil || time.Now().After(deadline) {
-			b.t.Fatalf(
-				"the page does not reach the state: %s (%v)\n%s",
-				what,
-				err,
-				value[string](b, `document.body.innerText`),
-			)
+			b.t.Fatalf("the page does not reach the state: %s (%v)\n%s",
+				what, err, value[string](b, `document.body.innerText`))
 		}
 	}
 }
@@ -204,16 +200,8 @@ func (b *tab) checkAccessibility(name string) {
 		)
 		for _, v := range found {
 			for _, n := range v.Nodes {
-				b.t.Errorf(
-					"page %s in the %s colours: %s (%s): %s: %.300s\n%s",
-					name,
-					scheme,
-					v.Help,
-					v.Impact,
-					v.ID,
-					n.HTML,
-					n.FailureSummary,
-				)
+				b.t.Errorf("page %s in the %s colours: %s (%s): %s: %.300s\n%s",
+					name, scheme, v.Help, v.Impact, v.ID, n.HTML, n.FailureSummary)
 			}
 		}
 	}
@@ -333,11 +321,8 @@ func TestBrowser_ReadsWithoutJavaScript(t *testing.T) {
 	b := openTab(t, e)
 	b.run(emulation.SetScriptExecutionDisabled(true))
 	b.open("/console/")
-	b.run(
-		chromedp.SendKeys("#token", "admin"),
-		chromedp.Click(".login button"),
-		chromedp.WaitVisible(".cards"),
-	)
+	b.run(chromedp.SendKeys("#token", "admin"),
+		chromedp.Click(".login button"), chromedp.WaitVisible(".cards"))
 	var text string
 	b.run(chromedp.Text("main", &text))
 	if !strings.Contains(text, "L2 on cmp-1") || !strings.Contains(text, "Reload the page to update it.") {

@@ -86,12 +86,8 @@ func TestLogin_SetsACookieThatEveryRequestValidates(t *testing.T) {
 	cookies := r.Cookies()
 	if r.StatusCode != http.StatusSeeOther || r.Header.Get("Location") != "/console/entries/5" ||
 		len(cookies) != 1 {
-		t.Fatalf(
-			"log in: got %d to %q with %d cookies, want 303 to the page and one cookie",
-			r.StatusCode,
-			r.Header.Get("Location"),
-			len(cookies),
-		)
+		t.Fatalf("log in: got %d to %q with %d cookies, want 303 to the page and one cookie",
+			r.StatusCode, r.Header.Get("Location"), len(cookies))
 	}
 	if c := cookies[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure ||
 		c.Path != "/console" {
@@ -107,30 +103,21 @@ func TestLogin_SetsACookieThatEveryRequestValidates(t *testing.T) {
 			!strings.Contains(body, `role="alert"`) {
 			t.Errorf(
 				"log in with the token %.20q: got %d with %d cookies, want %d, no cookie and the reason",
-				token,
-				r.StatusCode,
-				len(r.Cookies()),
-				want,
+				token, r.StatusCode, len(r.Cookies()), want,
 			)
 		}
 	}
 	for _, next := range []string{"https://evil.example/console/", "//evil.example/console/", "/placement/", "/console/\\evil.example", "/consolex", "", "%zz"} {
 		if r, _ := login("admin", next, browser("")); r.Header.Get("Location") != "/console/" {
-			t.Errorf(
-				"log in with the next page %q: got a redirect to %q, want the first page",
-				next,
-				r.Header.Get("Location"),
-			)
+			t.Errorf("log in with the next page %q: got a redirect to %q, want the first page",
+				next, r.Header.Get("Location"))
 		}
 	}
 	out, _ := e.send(h, request{"POST", "/console/logout", "", browser("admin")})
 	if c := out.Cookies(); out.StatusCode != http.StatusSeeOther || len(c) != 1 || c[0].MaxAge >= 0 ||
 		c[0].Value != "" {
-		t.Errorf(
-			"log out: got %d with the cookies %v, want 303 and the removal of the cookie",
-			out.StatusCode,
-			c,
-		)
+		t.Errorf("log out: got %d with the cookies %v, want 303 and the removal of the cookie",
+			out.StatusCode, c)
 	}
 }
 
@@ -185,13 +172,8 @@ func TestWrites_FromOtherSitesAreRefused(t *testing.T) {
 			header.Set("Cookie", "berth_console="+encode("admin"))
 			r, _ := e.send(h, request{"POST", path, "token=admin", header})
 			if r.StatusCode != http.StatusForbidden || len(r.Cookies()) != 0 {
-				t.Errorf(
-					"POST %s, %s: got %d with %d cookies, want 403 and no cookie",
-					path,
-					name,
-					r.StatusCode,
-					len(r.Cookies()),
-				)
+				t.Errorf("POST %s, %s: got %d with %d cookies, want 403 and no cookie",
+					path, name, r.StatusCode, len(r.Cookies()))
 			}
 		}
 	}

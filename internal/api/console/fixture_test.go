@@ -101,12 +101,8 @@ func newEstate(t testing.TB) *estate {
 			e.gold = l
 		}
 	}
-	_, err = e.Network.UpdatePort(
-		t.Context(),
-		e.web.ID,
-		network.PortChange{Description: ptr("web server")},
-		nil,
-	)
+	_, err = e.Network.UpdatePort(t.Context(), e.web.ID,
+		network.PortChange{Description: ptr("web server")}, nil)
 	e.check(err)
 	if _, err := e.Inventory.SetAggregates(t.Context(), e.provider, nil, ptr(int64(99))); err == nil {
 		t.Fatal("a write with another generation: got no conflict")

@@ -175,11 +175,8 @@ func TestStream_NumberIsBounded(t *testing.T) {
 	}
 	if w, _ := stream(t, t.Context(), server.URL, "/console/"); w.StatusCode != http.StatusServiceUnavailable ||
 		w.Header.Get("Retry-After") == "" {
-		t.Errorf(
-			"a stream beyond the limit: got %s with Retry-After %q, want 503",
-			w.Status,
-			w.Header.Get("Retry-After"),
-		)
+		t.Errorf("a stream beyond the limit: got %s with Retry-After %q, want 503",
+			w.Status, w.Header.Get("Retry-After"))
 	}
 	cancel()
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {

@@ -11,11 +11,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-var screenshots = flag.String(
-	"screenshots",
-	"",
-	"folder into which TestScreenshots writes the pictures of the documentation",
-)
+var screenshots = flag.String("screenshots", "",
+	"folder into which TestScreenshots writes the pictures of the documentation")
 
 // documented lists the pages of which the documentation has a picture.
 var documented = []string{"waiting", "port", "calendar", "journal", "projections"}
@@ -55,10 +52,7 @@ func TestScreenshots(t *testing.T) {
 		if err != nil || file.Size() > maxPicture {
 			t.Errorf(
 				"picture of the page %s: got %v, error %v; want a file of at most %d bytes: run make screenshots",
-				name,
-				file,
-				err,
-				maxPicture,
+				name, file, err, maxPicture,
 			)
 		}
 	}

@@ -54,14 +54,8 @@ func send(t *testing.T, h http.Handler, token, method, path, body string) (int, 
 	h.ServeHTTP(w, r)
 	var answer map[string]any
 	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
-		t.Fatalf(
-			"decode the answer to %s %s: status %d, body %q, error %v; want JSON",
-			method,
-			path,
-			w.Code,
-			w.Body,
-			err,
-		)
+		t.Fatalf("decode the answer to %s %s: status %d, body %q, error %v; want JSON",
+			method, path, w.Code, w.Body, err)
 	}
 	return w.Code, answer
 }
@@ -94,10 +88,7 @@ func TestList_NewestFirstAndFiltered(t *testing.T) {
 			if status != 200 || answer["entries"] == nil || fmt.Sprint(seqs) != want {
 				t.Errorf(
 					"list entries with the query %q: got status %d and entries %v, want 200 and the entries %s",
-					query,
-					status,
-					seqs,
-					want,
+					query, status, seqs, want,
 				)
 			}
 		})
@@ -165,11 +156,8 @@ func TestRetry_FailedEntryBecomesPending(t *testing.T) {
 	}
 	if take, err := s.Journal.ClaimEntry(t.Context(), 1); err != nil ||
 		take.Entry.State != journal.Processing {
-		t.Errorf(
-			"claim the retried entry: got %+v, error %v; want the entry in the state processing",
-			take,
-			err,
-		)
+		t.Errorf("claim the retried entry: got %+v, error %v; want the entry in the state processing",
+			take, err)
 	}
 }
 
@@ -179,18 +167,12 @@ func TestSkip_ReleasesBlockedEntries(t *testing.T) {
 	status, answer := send(t, h, "admin", "POST", "/entries/1/skip", `{"reason": "made by hand"}`)
 	if got, _ := answer["entry"].(map[string]any); status != 200 || got["state"] != "completed" ||
 		got["last_error"] != "skipped by admin: made by hand" {
-		t.Fatalf(
-			"skip a failed entry: got %d %v, want 200 with the entry completed and the reason",
-			status,
-			answer,
-		)
+		t.Fatalf("skip a failed entry: got %d %v, want 200 with the entry completed and the reason",
+			status, answer)
 	}
 	if take, err := s.Journal.ClaimEntry(t.Context(), 2); err != nil || len(take.Blockers) > 0 {
-		t.Errorf(
-			"claim the entry that waited for the skipped one: got %+v, error %v; want no blockers",
-			take,
-			err,
-		)
+		t.Errorf("claim the entry that waited for the skipped one: got %+v, error %v; want no blockers",
+			take, err)
 	}
 	got, _ := answer["entry"].(map[string]any)
 	decisions, _ := got["audit"].([]any)
@@ -271,15 +253,8 @@ func TestRequest_ErrorStatuses(t *testing.T) {
 			status, answer := send(t, h, tt.token, tt.method, tt.path, tt.body)
 			refusal, _ := answer["error"].(map[string]any)
 			if status != tt.want || refusal["code"] != float64(tt.want) || refusal["message"] == "" {
-				t.Errorf(
-					"%s %s with the token %q: got %d %v, want %d with a message",
-					tt.method,
-					tt.path,
-					tt.token,
-					status,
-					answer,
-					tt.want,
-				)
+				t.Errorf("%s %s with the token %q: got %d %v, want %d with a message",
+					tt.method, tt.path, tt.token, status, answer, tt.want)
 			}
 		})
 	}

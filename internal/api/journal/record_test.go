@@ -28,12 +28,7 @@ func TestRecord_CreateUpdateDelete(t *testing.T) {
 			got,
 			fmt.Sprintf(
 				"%v %v %v %v of %v is %v",
-				o["seq"],
-				o["operation"],
-				o["object_type"],
-				o["name"],
-				o["project_id"],
-				o["state"],
+				o["seq"], o["operation"], o["object_type"], o["name"], o["project_id"], o["state"],
 			),
 		)
 	}
@@ -94,14 +89,8 @@ func TestRecord_InvalidChangeIsRefused(t *testing.T) {
 		t.Run(tt.body, func(t *testing.T) {
 			status, answer := send(t, h, "admin", "POST", "/entries", tt.body)
 			if status != tt.status || !strings.Contains(fmt.Sprint(answer), tt.says) {
-				t.Errorf(
-					"POST /entries with the body %.200s: got %d %v, want %d and %q",
-					tt.body,
-					status,
-					answer,
-					tt.status,
-					tt.says,
-				)
+				t.Errorf("POST /entries with the body %.200s: got %d %v, want %d and %q",
+					tt.body, status, answer, tt.status, tt.says)
 			}
 		})
 	}

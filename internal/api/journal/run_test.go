@@ -72,11 +72,8 @@ func TestRun_StartedOnceAndShown(t *testing.T) {
 	}
 	if status, answer := send(t, h, "admin", "GET", "/runs/1", ""); status != 200 ||
 		!strings.Contains(fmt.Sprint(answer), "The audit 1 is running.") {
-		t.Errorf(
-			"GET /runs/1: got %d %v, want 200 with the sentence that the audit is running",
-			status,
-			answer,
-		)
+		t.Errorf("GET /runs/1: got %d %v, want 200 with the sentence that the audit is running",
+			status, answer)
 	}
 }
 
@@ -119,16 +116,8 @@ func TestRun_InvalidRequestIsRefused(t *testing.T) {
 		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
 			status, answer := send(t, h, tt.token, tt.method, tt.path, tt.body)
 			if refusal, _ := answer["error"].(map[string]any); status != tt.want || refusal["message"] == "" {
-				t.Errorf(
-					"%s %s with the body %s and the token %s: got %d %v, want %d with a message",
-					tt.method,
-					tt.path,
-					tt.body,
-					tt.token,
-					status,
-					answer,
-					tt.want,
-				)
+				t.Errorf("%s %s with the body %s and the token %s: got %d %v, want %d with a message",
+					tt.method, tt.path, tt.body, tt.token, status, answer, tt.want)
 			}
 		})
 	}

@@ -47,13 +47,8 @@ func decodeAny[N, C any](t *testing.T, res resource[N, C], raw json.RawMessage, 
 		_, err := res.decodeObject(raw, verb, identity.Caller{User: "u", Project: "p", Roles: roles})
 		if err != nil &&
 			(len(err.Error()) > 4096 || strings.Contains(err.Error(), "json: ") || strings.Contains(err.Error(), "Go value")) {
-			t.Errorf(
-				"%s %s from %q: got the error %.300q, want one in the words of the API",
-				verb,
-				res.singular,
-				raw,
-				err,
-			)
+			t.Errorf("%s %s from %q: got the error %.300q, want one in the words of the API",
+				verb, res.singular, raw, err)
 		}
 	}
 }

@@ -78,12 +78,8 @@ func TestAvailabilityZone_HintsChooseTheDHCPAgent(t *testing.T) {
 	networkIn := func(hints string) (id string) {
 		t.Helper()
 		id = c.must(201, "POST", "/v2.0/networks", `{"network":{"availability_zone_hints":`+hints+`}}`)["network"].(object)["id"].(string)
-		c.must(
-			201,
-			"POST",
-			"/v2.0/subnets",
-			`{"subnet":{"network_id":"`+id+`","ip_version":4,"cidr":"10.0.0.0/24"}}`,
-		)
+		c.must(201, "POST", "/v2.0/subnets",
+			`{"subnet":{"network_id":"`+id+`","ip_version":4,"cidr":"10.0.0.0/24"}}`)
 		return id
 	}
 	hosts := func(net string) []string {
@@ -122,10 +118,7 @@ func TestAvailabilityZone_HintsChooseTheDHCPAgent(t *testing.T) {
 func TestAvailabilityZone_DefaultZonesChooseTheDHCPAgent(t *testing.T) {
 	t.Parallel()
 	// has a DHCP agent without a zone
-	c := openWith(
-		t,
-		networkstore.Config{DefaultZones: []string{"west", "moon"}},
-	)
+	c := openWith(t, networkstore.Config{DefaultZones: []string{"west", "moon"}})
 	east := c.zoned(network.DHCPAgent, "net-2", "east")
 	expect := func(when, net string, want ...string) {
 		t.Helper()
@@ -136,12 +129,8 @@ func TestAvailabilityZone_DefaultZonesChooseTheDHCPAgent(t *testing.T) {
 	create := func(body string) string {
 		t.Helper()
 		shown := c.must(201, "POST", "/v2.0/networks", `{"network":`+body+`}`)["network"].(object)
-		c.must(
-			201,
-			"POST",
-			"/v2.0/subnets",
-			`{"subnet":{"network_id":"`+shown["id"].(string)+`","ip_version":4,"cidr":"10.0.0.0/24"}}`,
-		)
+		c.must(201, "POST", "/v2.0/subnets",
+			`{"subnet":{"network_id":"`+shown["id"].(string)+`","ip_version":4,"cidr":"10.0.0.0/24"}}`)
 		return shown["id"].(string)
 	}
 	plain := create(`{}`)

@@ -69,11 +69,8 @@ func TestBinding_ActivateMovesThePort(t *testing.T) {
 	c.must(204, "DELETE", path+"/cmp-1", "")
 	if shown := c.must(200, "GET", "/v2.0/ports/"+p["id"].(string), "")["port"].(object); shown["binding:host_id"] != "cmp-2" ||
 		shown["status"] != "DOWN" {
-		t.Errorf(
-			"the port after its binding moved: got host %v and status %v, want cmp-2 and DOWN",
-			shown["binding:host_id"],
-			shown["status"],
-		)
+		t.Errorf("the port after its binding moved: got host %v and status %v, want cmp-2 and DOWN",
+			shown["binding:host_id"], shown["status"])
 	}
 }
 
@@ -178,9 +175,7 @@ func TestBinding_VIFDetailsDescribeTheAgentsSwitch(t *testing.T) {
 					p["binding:vif_type"] != tc.vif {
 					t.Errorf(
 						"port on %s: got binding:vif_type %v; binding:vif_details (-want +got):\n%s",
-						host,
-						p["binding:vif_type"],
-						d,
+						host, p["binding:vif_type"], d,
 					)
 				}
 			}
@@ -232,10 +227,7 @@ func TestBinding_VNICTypeNeedsADriverForTheNetwork(t *testing.T) {
 			if p["binding:vif_type"] != tc.vif || p["status"] != tc.status {
 				t.Errorf(
 					"create a port on a host without agents: got VIF type %v and status %v, want %s and %s",
-					p["binding:vif_type"],
-					p["status"],
-					tc.vif,
-					tc.status,
+					p["binding:vif_type"], p["status"], tc.vif, tc.status,
 				)
 			}
 		})

@@ -90,11 +90,8 @@ func (l library) discover() {
 	for _, r := range all(l, apiversions.ListVersionResources(l.client, "v2.0"), apiversions.ExtractVersionResources) {
 		names = append(names, r.Name)
 	}
-	l.same(
-		"resources",
-		[]string{"network", "subnet", "port", "trunk", "security_group", "security_group_rule"},
-		names,
-	)
+	l.same("resources",
+		[]string{"network", "subnet", "port", "trunk", "security_group", "security_group_rule"}, names)
 	known := map[string]bool{}
 	for _, e := range all(l, extensions.List(l.client), func(p pagination.Page) ([]extensions.Extension, error) { return extensions.ExtractExtensions(p) }) {
 		known[e.Alias] = true
@@ -153,11 +150,8 @@ func (l library) network() string {
 			}}},
 	)
 	l.check("update network", changed.ExtractInto(&n))
-	l.same(
-		"changed network",
-		[]any{"navy", 1300, true, false},
-		[]any{n.Name, n.MTU, n.External, n.PortSecurityEnabled},
-	)
+	l.same("changed network", []any{"navy", 1300, true, false},
+		[]any{n.Name, n.MTU, n.External, n.PortSecurityEnabled})
 
 	tag := attributestags.ReplaceAllOpts{Tags: []string{"a", "b"}}
 	tags, err := attributestags.ReplaceAll(l.ctx, l.client, "networks", n.ID, tag).Extract()
@@ -335,11 +329,8 @@ func (l library) trunk(parent, sub string) {
 	list, err := trunks.GetSubports(l.ctx, l.client, created.ID).Extract()
 	l.check("list subports", err)
 	l.same("subports", []trunks.Subport{seven}, list)
-	l.same(
-		"trunks",
-		[]trunks.Trunk{*shown},
-		all(l, trunks.List(l.client, trunks.ListOpts{PortID: parent}), trunks.ExtractTrunks),
-	)
+	l.same("trunks", []trunks.Trunk{*shown},
+		all(l, trunks.List(l.client, trunks.ListOpts{PortID: parent}), trunks.ExtractTrunks))
 	less, err := trunks.RemoveSubports(l.ctx, l.client, created.ID, trunks.RemoveSubportsOpts{Subports: []trunks.RemoveSubport{{PortID: sub}}}).
 		Extract()
 	l.check("remove subport", err)
@@ -347,11 +338,8 @@ func (l library) trunk(parent, sub string) {
 	changed, err := trunks.Update(l.ctx, l.client, created.ID, trunks.UpdateOpts{Name: &name, AdminStateUp: &no, RevisionNumber: &less.RevisionNumber}).
 		Extract()
 	l.check("update trunk", err)
-	l.same(
-		"changed trunk",
-		[]any{"trunk", false, "DOWN"},
-		[]any{changed.Name, changed.AdminStateUp, changed.Status},
-	)
+	l.same("changed trunk", []any{"trunk", false, "DOWN"},
+		[]any{changed.Name, changed.AdminStateUp, changed.Status})
 	_, err = trunks.Update(l.ctx, l.client, created.ID, trunks.UpdateOpts{AdminStateUp: &yes}).
 		Extract()
 		// a disabled trunk cannot be deleted

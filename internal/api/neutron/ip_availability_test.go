@@ -38,12 +38,8 @@ func TestIPAvailability_CountsUsedAndTotalAddresses(t *testing.T) {
 	if d := cmp.Diff(object{"network_ip_availabilities": []any{want(5, 2, four)}}, of4); d != "" {
 		t.Error(d)
 	}
-	whole := c.must(
-		200,
-		"GET",
-		"/v2.0/network-ip-availabilities/"+net+"?fields=total_ips&fields=used_ips",
-		"",
-	)
+	whole := c.must(200, "GET",
+		"/v2.0/network-ip-availabilities/"+net+"?fields=total_ips&fields=used_ips", "")
 	if d := cmp.Diff(object{"network_ip_availability": object{"total_ips": 20.0, "used_ips": 3.0}}, whole); d != "" {
 		t.Error(d)
 	}

@@ -20,10 +20,7 @@ func TestAttributes_EachListHasALengthLimit(t *testing.T) {
 		longListErrors(t, networks(nil)),
 		longListErrors(t, subnets(nil)),
 		longListErrors(t, ports(nil)),
-		longListErrors(
-			t,
-			trunks(nil),
-		),
+		longListErrors(t, trunks(nil)),
 		longListErrors(t, securityGroups(nil)),
 		longListErrors(t, securityRules(nil)),
 	)
@@ -61,9 +58,7 @@ func longListErrors[N, C any](t *testing.T, res resource[N, C]) (limited []strin
 		case !strings.Contains(err.Error(), "[{}") && !strings.Contains(err.Error(), "only the empty value"):
 			t.Errorf(
 				"%s.%s with a list of 10,000 items: got the error %q, want an error about the length or about the whole list",
-				res.singular,
-				a.Name,
-				err,
+				res.singular, a.Name, err,
 			)
 		}
 	}

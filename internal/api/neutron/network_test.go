@@ -25,9 +25,7 @@ func TestNetwork_DefaultsOfNetworksAndServicePorts(t *testing.T) {
 	if flat["mtu"] != 1500.0 || changed["mtu"] != 1400.0 || back["mtu"] != 1500.0 {
 		t.Errorf(
 			"MTU of the new network is %v, after setting 1400 %v, after setting 0 %v; want 1500, 1400, 1500",
-			flat["mtu"],
-			changed["mtu"],
-			back["mtu"],
+			flat["mtu"], changed["mtu"], back["mtu"],
 		)
 	}
 	want := "400 InvalidInput: Invalid input for operation: Requested MTU is too big, maximum is 1500."
@@ -107,11 +105,8 @@ func TestNetwork_VLANIsAllocatedFromTheRanges(t *testing.T) {
 	}
 	if d := cmp.Diff([]float64{100, 101, 200}, slices.Sorted(maps.Keys(used))); d != "" ||
 		refused.Load() != 1 {
-		t.Fatalf(
-			"four requests for three VLANs: got %d refused, want 1; used VLANs (-want +got):\n%s",
-			refused.Load(),
-			d,
-		)
+		t.Fatalf("four requests for three VLANs: got %d refused, want 1; used VLANs (-want +got):\n%s",
+			refused.Load(), d)
 	}
 
 	want := "503 NoNetworkAvailable: Unable to create the network. No project network is available for allocation."
@@ -242,11 +237,8 @@ func TestNetwork_IsDefaultIsAlwaysFalse(t *testing.T) {
 	changed := c.must(200, "PUT", "/v2.0/networks/"+made["id"].(string), `{"network":{"is_default":false,"name":"a"}}`)["network"].(object)
 
 	if made["is_default"] != false || changed["is_default"] != false {
-		t.Errorf(
-			"is_default: got %v after the creation and %v after an update, want false",
-			made["is_default"],
-			changed["is_default"],
-		)
+		t.Errorf("is_default: got %v after the creation and %v after an update, want false",
+			made["is_default"], changed["is_default"])
 	}
 	for value, want := range map[string]string{"true": "400 HTTPBadRequest", "null": "400 InvalidInput"} {
 		if got := c.fault("POST", "/v2.0/networks", `{"network":{"router:external":true,"is_default":`+value+`}}`); got != want {
@@ -268,13 +260,8 @@ func TestRevision_FollowsSubnetsAndAddresses(t *testing.T) {
 	}
 	subnet := func(cidr, more string) string {
 		t.Helper()
-		body := fmt.Sprintf(
-			`{"subnet":{"network_id":%q,"ip_version":%d,"cidr":%q%s}}`,
-			net,
-			4+2*strings.Count(cidr, "::"),
-			cidr,
-			more,
-		)
+		body := fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":%d,"cidr":%q%s}}`,
+			net, 4+2*strings.Count(cidr, "::"), cidr, more)
 		return c.must(201, "POST", "/v2.0/subnets", body)["subnet"].(object)["id"].(string)
 	}
 	first := subnet("10.0.0.0/24", "")
@@ -298,12 +285,8 @@ func TestRevision_FollowsSubnetsAndAddresses(t *testing.T) {
 		{"the network itself is updated", func() { c.must(200, "PUT", "/v2.0/networks/"+net, `{"network":{"name":"x"}}`) }, [3]float64{7, 1, 4}},
 	} {
 		if step.do(); of() != step.want {
-			t.Errorf(
-				"revisions of the network, its subnet and its port after: %s: got %v, want %v",
-				step.name,
-				of(),
-				step.want,
-			)
+			t.Errorf("revisions of the network, its subnet and its port after: %s: got %v, want %v",
+				step.name, of(), step.want)
 		}
 	}
 	if got := c.fault("PUT", "/v2.0/networks/"+net, `{"network":{"name":"y"}}`, "If-Match", "revision_number=1"); got != "412 RevisionNumberConstraintFailed" {

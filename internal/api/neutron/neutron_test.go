@@ -104,13 +104,8 @@ func (c cloud) raw(method, path, body string, header ...string) (int, object, ht
 	var o object
 	if len(bytes.TrimSpace(text)) > 0 {
 		if err := json.Unmarshal(text, &o); err != nil {
-			c.t.Fatalf(
-				"%s %s: got status %d and a body that is not JSON, want a JSON body: %q",
-				method,
-				path,
-				answer.StatusCode,
-				text,
-			)
+			c.t.Fatalf("%s %s: got status %d and a body that is not JSON, want a JSON body: %q",
+				method, path, answer.StatusCode, text)
 		}
 	}
 	return answer.StatusCode, o, answer.Header
@@ -143,12 +138,8 @@ func (c cloud) faultMessage(method, path, body string, header ...string) string 
 	}
 	message, _ := e["message"].(string)
 	if message == "" || e["detail"] != "" {
-		c.t.Errorf(
-			"%s %s: got the error %v, want an error with a message and an empty detail",
-			method,
-			path,
-			e,
-		)
+		c.t.Errorf("%s %s: got the error %v, want an error with a message and an empty detail",
+			method, path, e)
 	}
 	return fmt.Sprintf("%d %s: %s", status, e["type"], message)
 }
@@ -158,12 +149,8 @@ func (c cloud) createNetwork(cidr string) (net, subnet string) {
 	c.t.Helper()
 	n := c.must(201, "POST", "/v2.0/networks", `{"network":{"name":"blue"}}`)["network"].(object)
 	net = n["id"].(string)
-	s := c.must(
-		201,
-		"POST",
-		"/v2.0/subnets",
-		fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":4,"cidr":%q}}`, net, cidr),
-	)
+	s := c.must(201, "POST", "/v2.0/subnets",
+		fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":4,"cidr":%q}}`, net, cidr))
 	return net, s["subnet"].(object)["id"].(string)
 }
 

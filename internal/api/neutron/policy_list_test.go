@@ -70,9 +70,7 @@ func TestPolicy_ListHasTheObjectsThatTheRuleAllows(t *testing.T) {
 		name := fmt.Sprintf("%d-%s", i, n.project)
 		id := c.must(201, "POST", "/v2.0/networks", fmt.Sprintf(`{"network":{"name":%q,"project_id":%q,"shared":%s}}`, name, n.project, n.shared))["network"].(object)["id"]
 		c.must(
-			201,
-			"POST",
-			"/v2.0/ports",
+			201, "POST", "/v2.0/ports",
 			fmt.Sprintf(`{"port":{"name":"%s-own","network_id":%q,"project_id":%q}}`, name, id, n.project),
 		)
 		c.must(
@@ -113,13 +111,8 @@ func TestPolicy_ListHasTheObjectsThatTheRuleAllows(t *testing.T) {
 			for _, size := range []int{0, 1, 2} {
 				for _, reverse := range []bool{false, true} {
 					if d := cmp.Diff(tc.want, v.names(tc.collection, tc.roles, size, reverse)); d != "" {
-						t.Errorf(
-							"list the %s with pages of %d, reverse %v: (-want +got)\n%s",
-							tc.collection,
-							size,
-							reverse,
-							d,
-						)
+						t.Errorf("list the %s with pages of %d, reverse %v: (-want +got)\n%s",
+							tc.collection, size, reverse, d)
 					}
 				}
 			}
@@ -180,17 +173,11 @@ func TestPolicy_ServiceWritesPortsOfEveryProjectOnly(t *testing.T) {
 			must(want, method, objects.Replace(path), objects.Replace(body), "X-Roles", "service")
 	}
 	nova(
-		201,
-		"POST",
-		"/v2.0/ports",
+		201, "POST", "/v2.0/ports",
 		`{"port":{"network_id":"{network}","project_id":"demo","binding:host_id":"cmp-1","mac_address":"fa:16:3e:00:00:88"}}`,
 	)
-	nova(
-		200,
-		"PUT",
-		"/v2.0/ports/{lone}",
-		`{"port":{"binding:host_id":"cmp-1","binding:profile":{"a":"b"},"device_owner":"network:x"}}`,
-	)
+	nova(200, "PUT", "/v2.0/ports/{lone}",
+		`{"port":{"binding:host_id":"cmp-1","binding:profile":{"a":"b"},"device_owner":"network:x"}}`)
 	nova(200, "GET", "/v2.0/ports/{lone}/bindings/cmp-1", "")
 	nova(204, "DELETE", "/v2.0/ports/{lone}", "")
 	for _, kind := range []string{"network", "subnet", "trunk", "security-group"} {

@@ -70,21 +70,15 @@ func policyObjects(c cloud, n int) *strings.Replacer {
 	c.heartbeat(network.DHCPAgent, host)
 	agent := c.must(200, "GET", "/v2.0/agents?host="+host, "")["agents"].([]any)[0].(object)["id"].(string)
 	net := id("network", "networks", fmt.Sprintf(`"name":"n%d"`, n))
-	subnet := id(
-		"subnet",
-		"subnets",
-		fmt.Sprintf(`"network_id":%q,"ip_version":4,"cidr":"10.%d.0.0/24"`, net, n),
-	)
+	subnet := id("subnet", "subnets",
+		fmt.Sprintf(`"network_id":%q,"ip_version":4,"cidr":"10.%d.0.0/24"`, net, n))
 	port := id("port", "ports", fmt.Sprintf(`"network_id":%q,"binding:host_id":"cmp-1"`, net))
 	lone := id("port", "ports", fmt.Sprintf(`"network_id":%q`, net))
 	parent := id("port", "ports", fmt.Sprintf(`"network_id":%q`, net))
 	trunk := id("trunk", "trunks", fmt.Sprintf(`"port_id":%q`, parent))
 	group := id("security_group", "security-groups", `"name":"g"`)
-	rule := id(
-		"security_group_rule",
-		"security-group-rules",
-		fmt.Sprintf(`"security_group_id":%q,"direction":"ingress","protocol":"tcp"`, group),
-	)
+	rule := id("security_group_rule", "security-group-rules",
+		fmt.Sprintf(`"security_group_id":%q,"direction":"ingress","protocol":"tcp"`, group))
 	for path, tags := range map[string]string{
 		"networks":        net,
 		"subnets":         subnet,
@@ -204,9 +198,7 @@ func TestPolicy_EachRuleDecidesItsRoutes(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	c.must(
-		200,
-		"PUT",
-		"/v2.0/quotas/demo",
+		200, "PUT", "/v2.0/quotas/demo",
 		`{"quota":{"network":-1,"subnet":-1,"port":-1,"trunk":-1,"security_group":-1,"security_group_rule":-1}}`,
 	)
 	n, objects := 1, policyObjects(c, 1)
@@ -286,11 +278,7 @@ func TestPolicy_EachRuleOfAnAttributeDecides(t *testing.T) {
 					if sees := roles == "auditor,x"; has != sees || status == 200 && !sees {
 						t.Errorf(
 							"show %s with the roles %s: got the attribute: %v, a filter by it: %d; want the attribute: %v",
-							name,
-							roles,
-							has,
-							status,
-							sees,
+							name, roles, has, status, sees,
 						)
 					}
 				}
@@ -311,14 +299,8 @@ func TestPolicy_EachRuleOfAnAttributeDecides(t *testing.T) {
 			if status, o, _ := allowed.raw(method, path, body, "X-Roles", "auditor"); status == 403 ||
 				status == 404 ||
 				status >= 500 {
-				t.Errorf(
-					"%s %s %s with a rule that allows the role: got %d %v, want no refusal",
-					method,
-					path,
-					body,
-					status,
-					o,
-				)
+				t.Errorf("%s %s %s with a rule that allows the role: got %d %v, want no refusal",
+					method, path, body, status, o)
 			}
 		})
 	}

@@ -111,10 +111,7 @@ func TestSLAAC_AddressesCannotBeChosen(t *testing.T) {
 	// address.
 	same := fmt.Sprintf(
 		`{"port":{"fixed_ips":[{"subnet_id":%q},{"subnet_id":%q,"ip_address":%q},{"subnet_id":%q}]}}`,
-		v4,
-		six,
-		created,
-		v4,
+		v4, six, created, v4,
 	)
 	if got := addresses(c.must(200, "PUT", path, same)["port"].(object)); len(got) != 3 || got[1] != created {
 		t.Errorf(
@@ -233,11 +230,8 @@ func TestPort_AddressPairsAndDHCPOptionsRoundTrip(t *testing.T) {
 	check(changed, pairs, []any{option("mtu", "1300", 6), option("tftp", "x", 4)})
 	changed = c.must(200, "PUT", path, `{"port":{"allowed_address_pairs":null}}`)["port"].(object)
 	check(changed, []any{}, []any{option("mtu", "1300", 6), option("tftp", "x", 4)})
-	check(
-		c.must(200, "GET", path, "")["port"].(object),
-		[]any{},
-		[]any{option("mtu", "1300", 6), option("tftp", "x", 4)},
-	)
+	check(c.must(200, "GET", path, "")["port"].(object), []any{},
+		[]any{option("mtu", "1300", 6), option("tftp", "x", 4)})
 
 	many := strings.TrimSuffix(strings.Repeat(`{"ip_address":"10.0.0.%d"},`, 11), ",")
 	numbers := make([]any, 11)
@@ -303,10 +297,7 @@ func TestSharedNetwork_OnlyOwnerChoosesAddresses(t *testing.T) {
 		path,
 		fmt.Sprintf(
 			`{"port":{"name":"www","fixed_ips":[{"subnet_id":%q,"ip_address":%q},{"subnet_id":%q}],"mac_address":%q}}`,
-			subnet,
-			ip,
-			subnet,
-			p["mac_address"],
+			subnet, ip, subnet, p["mac_address"],
 		),
 	)
 	first := pairs.([]any)[0].(object)
@@ -376,11 +367,8 @@ func TestPort_SecurityGroupsAreExactlyTheRequestedOnes(t *testing.T) {
 
 	changed := c.must(200, "PUT", path, `{"port":{"security_groups":["`+web+`"]}}`)["port"].(object)
 	if d := cmp.Diff([]any{web}, changed["security_groups"]); d != "" || changed["revision_number"] != 2.0 {
-		t.Errorf(
-			"the port after its groups changed: got revision %v, want 2; groups (-want +got):\n%s",
-			changed["revision_number"],
-			d,
-		)
+		t.Errorf("the port after its groups changed: got revision %v, want 2; groups (-want +got):\n%s",
+			changed["revision_number"], d)
 	}
 	const unknownID = "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11"
 	for got, want := range map[string]string{

@@ -89,11 +89,8 @@ func TestQuota_ShowSetAndReset(t *testing.T) {
 	}
 	for _, body := range []string{`"port":5,"network":0`, `"network":0,"check_limit":true`, `"network":0,"force":false`} {
 		if got := c.fault("PUT", "/v2.0/quotas/demo", `{"quota":{`+body+`}}`); got != "400 HTTPBadRequest" {
-			t.Errorf(
-				"set a limit below the current usage with %s: got %s, want 400 HTTPBadRequest",
-				body,
-				got,
-			)
+			t.Errorf("set a limit below the current usage with %s: got %s, want 400 HTTPBadRequest",
+				body, got)
 		}
 	}
 	for _, body := range []string{`"network":0,"check_limit":true,"force":true`, `"network":0,"force":true`, `"network":0,"check_limit":"False"`, `"network":-1,"port":0`} {
@@ -126,9 +123,7 @@ func TestQuota_CreateBeyondLimitIsRefused(t *testing.T) {
 	net, _ := c.createNetwork("10.0.0.0/16")
 	group := c.group("g")
 	c.must(
-		200,
-		"PUT",
-		"/v2.0/quotas/admin",
+		200, "PUT", "/v2.0/quotas/admin",
 		`{"quota":{"network":2,"subnet":1,"port":5,"trunk":0,"security_group":2,"security_group_rule":7}}`,
 	)
 

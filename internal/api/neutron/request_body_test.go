@@ -134,14 +134,8 @@ func TestRequest_InvalidInputErrors(t *testing.T) {
 		t.Run(tc.method+" "+tc.path, func(t *testing.T) {
 			c := c.in(t)
 			if got := c.fault(tc.method, tc.path, tc.body); got != tc.want {
-				t.Errorf(
-					"%s %s with the body %.120s: want %s, got %s",
-					tc.method,
-					tc.path,
-					tc.body,
-					tc.want,
-					got,
-				)
+				t.Errorf("%s %s with the body %.120s: want %s, got %s",
+					tc.method, tc.path, tc.body, tc.want, got)
 			}
 		})
 	}
@@ -184,11 +178,8 @@ func TestBulkCreate_AllOrNothing(t *testing.T) {
 		t.Errorf("ports created in one request: got %v, want them in the order of the request", o)
 	}
 	taken := o[0].(object)["fixed_ips"].([]any)[0].(object)["ip_address"].(string)
-	got := c.fault(
-		"POST",
-		"/v2.0/ports",
-		`{"ports":[`+item("c", "")+`,`+item("d", `,"fixed_ips":[{"ip_address":"`+taken+`"}]`)+`]}`,
-	)
+	got := c.fault("POST", "/v2.0/ports",
+		`{"ports":[`+item("c", "")+`,`+item("d", `,"fixed_ips":[{"ip_address":"`+taken+`"}]`)+`]}`)
 	if got != "409 IpAddressAlreadyAllocated" {
 		t.Errorf(
 			"create two ports, one with an address in use: got %s, want 409 IpAddressAlreadyAllocated",

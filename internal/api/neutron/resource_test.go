@@ -177,11 +177,8 @@ func TestProject_OnlyAdministratorsNameAnotherProject(t *testing.T) {
 				created := ann.in(t).must(201, method, "/v2.0/"+collection, fmt.Sprintf(body, project))
 				for _, o := range created {
 					if got := o.(object)["project_id"]; got != "demo" {
-						t.Errorf(
-							"project of an object that was created with %s: got %v, want demo",
-							project,
-							got,
-						)
+						t.Errorf("project of an object that was created with %s: got %v, want demo",
+							project, got)
 					}
 					ann.in(t).must(204, "DELETE", "/v2.0/"+collection+"/"+o.(object)["id"].(string), "")
 				}
@@ -201,9 +198,7 @@ func TestPolicy_MemberMaySendUnchangedAdminValues(t *testing.T) {
 			if got := ann.fault(method, path, `{"network":{`+said+`}}`); got != "403 PolicyNotAuthorized" {
 				t.Errorf(
 					"a member sends %s for a network with %s: got %s, want 403 PolicyNotAuthorized",
-					method,
-					said,
-					got,
+					method, said, got,
 				)
 			}
 		})

@@ -14,11 +14,8 @@ func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
 	c := open(t).as("ann:demo")
 	web := c.group("web")
 	rule := func(more string) string {
-		return fmt.Sprintf(
-			`{"security_group_rule":{"security_group_id":%q,"direction":"ingress"%s}}`,
-			web,
-			more,
-		)
+		return fmt.Sprintf(`{"security_group_rule":{"security_group_id":%q,"direction":"ingress"%s}}`,
+			web, more)
 	}
 	const rules = "/v2.0/security-group-rules"
 	https := c.must(201, "POST", rules, rule(`,"protocol":"TCP","port_range_min":443,"port_range_max":"443","remote_ip_prefix":"10.1.2.3/8"`))["security_group_rule"].(object)
@@ -46,11 +43,8 @@ func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
 		"ingress IPv4 <nil> <nil>-<nil> any":             1,
 	}
 	if d := cmp.Diff(want, rulesOf(shown)); d != "" || shown["revision_number"] != 11.0 {
-		t.Errorf(
-			"the group after its rules changed: got revision %v, want 11; rules (-want +got):\n%s",
-			shown["revision_number"],
-			d,
-		)
+		t.Errorf("the group after its rules changed: got revision %v, want 11; rules (-want +got):\n%s",
+			shown["revision_number"], d)
 	}
 	for query, n := range map[string]int{
 		"security_group_id=" + web:         12,
@@ -172,9 +166,7 @@ func TestSecurityGroupRule_ProtocolsOfIPv6Only(t *testing.T) {
 			rule := func(etherType string) string {
 				return fmt.Sprintf(
 					`{"security_group_rule":{"security_group_id":%q,"direction":"ingress","ethertype":%q,"protocol":%q}}`,
-					group,
-					etherType,
-					protocol,
+					group, etherType, protocol,
 				)
 			}
 			want := "400 SecurityGroupEthertypeConflictWithProtocol: Invalid ethertype IPv4 for protocol " + protocol + "."

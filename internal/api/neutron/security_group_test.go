@@ -120,11 +120,8 @@ func TestSecurityGroup_DeleteRacesWithPortUpdate(t *testing.T) {
 		var created, gone int
 		var requests sync.WaitGroup
 		requests.Go(func() {
-			created, _, _ = c.raw(
-				"POST",
-				"/v2.0/ports",
-				fmt.Sprintf(`{"port":{"network_id":%q,"security_groups":[%q]}}`, net, g),
-			)
+			created, _, _ = c.raw("POST", "/v2.0/ports",
+				fmt.Sprintf(`{"port":{"network_id":%q,"security_groups":[%q]}}`, net, g))
 		})
 		requests.Go(func() { gone, _, _ = c.raw("DELETE", "/v2.0/security-groups/"+g, "") })
 		requests.Wait()
@@ -207,12 +204,7 @@ func TestSecurityGroup_JournalOrderIsGroupRulesPorts(t *testing.T) {
 	c.must(200, "PUT", "/v2.0/ports/"+p, `{"port":{"security_groups":["`+web+`"]}}`)
 	c.must(200, "PUT", "/v2.0/ports/"+p, `{"port":{"security_groups":[]}}`)
 	// also deletes the rule of the other group that refers to this group
-	c.must(
-		204,
-		"DELETE",
-		"/v2.0/security-groups/"+web,
-		"",
-	)
+	c.must(204, "DELETE", "/v2.0/security-groups/"+web, "")
 
 	group := []string{"create security_group", "create security_group_rule", "create security_group_rule"}
 	want := []string{"create network", "create subnet"}

@@ -16,11 +16,8 @@ func TestSubnet_IPv6ModesMustAgree(t *testing.T) {
 	six := c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":6,"cidr":"fd00::/64"}}`, net))["subnet"].(object)
 	want := object{"start": "fd00::1", "end": "fd00::ffff:ffff:ffff:ffff"}
 	if d := cmp.Diff(want, six["allocation_pools"].([]any)[0]); d != "" || six["gateway_ip"] != "fd00::" {
-		t.Errorf(
-			"IPv6 subnet: got gateway %v, want fd00::; allocation pool (-want +got):\n%s",
-			six["gateway_ip"],
-			d,
-		)
+		t.Errorf("IPv6 subnet: got gateway %v, want fd00::; allocation pool (-want +got):\n%s",
+			six["gateway_ip"], d)
 	}
 	for more, want := range map[string]string{
 		`"ip_version":6,"cidr":"fd01::/64","dns_nameservers":["9.9.9.9"]`:  "400 InvalidInput",
@@ -45,9 +42,7 @@ func TestSubnet_GatewayCannotChangeWhileRouterUsesIt(t *testing.T) {
 	router := "/v2.0/ports/" + c.port(net, `,"device_owner":"network:router_interface","fixed_ips":[{"ip_address":"10.0.0.1"}]`)["id"].(string)
 	c.port(net, `,"fixed_ips":[{"ip_address":"10.0.0.9"}]`)
 	c.must(
-		200,
-		"PUT",
-		path,
+		200, "PUT", path,
 		`{"subnet":{"allocation_pools":[{"start":"10.0.0.20","end":"10.0.0.30"}],"gateway_ip":"10.0.0.1"}}`,
 	)
 
@@ -60,12 +55,7 @@ func TestSubnet_GatewayCannotChangeWhileRouterUsesIt(t *testing.T) {
 	c.must(204, "DELETE", router, "")
 	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":"10.0.0.9"}}`)
 	// the port with this address is not a router port
-	c.must(
-		200,
-		"PUT",
-		path,
-		`{"subnet":{"gateway_ip":"10.0.0.10"}}`,
-	)
+	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":"10.0.0.10"}}`)
 	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":null}}`)
 	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":"10.0.0.1"}}`)
 }
@@ -214,12 +204,8 @@ func TestSubnet_ServiceTypesChooseThePorts(t *testing.T) {
 		t.Run(owner, func(t *testing.T) {
 			p := c.in(t).port(net, owned(owner))
 			if got := subnetOf(p); got != want || len(p["fixed_ips"].([]any)) != 1 {
-				t.Errorf(
-					"subnet of a port with the device owner %q: got %v, want only %s",
-					owner,
-					p["fixed_ips"],
-					want,
-				)
+				t.Errorf("subnet of a port with the device owner %q: got %v, want only %s",
+					owner, p["fixed_ips"], want)
 			}
 		})
 	}
@@ -240,11 +226,8 @@ func TestSubnet_ServiceTypesChooseThePorts(t *testing.T) {
 	if p := c.must(200, "PUT", path, `{"port":{"device_owner":"compute:nova","fixed_ips":[{"subnet_id":"`+gateways+`"}]}}`)["port"].(object); subnetOf(
 		p,
 	) != gateways {
-		t.Errorf(
-			"a port keeps its address when its device owner changes: got %v, want the subnet %s",
-			p["fixed_ips"],
-			gateways,
-		)
+		t.Errorf("a port keeps its address when its device owner changes: got %v, want the subnet %s",
+			p["fixed_ips"], gateways)
 	}
 
 	changed := c.must(200, "PUT", "/v2.0/subnets/"+plain, `{"subnet":{"service_types":["compute:nova"]}}`)["subnet"].(object)
@@ -294,12 +277,8 @@ func TestSubnet_BeginsNotWithTheUnspecifiedAddress(t *testing.T) {
 			t.Run(cidr+more, func(t *testing.T) {
 				c := c.in(t)
 				net := c.must(201, "POST", "/v2.0/networks", `{"network":{}}`)["network"].(object)["id"].(string)
-				body := fmt.Sprintf(
-					`{"subnet":{"network_id":%q,"ip_version":6,"cidr":%q%s}}`,
-					net,
-					cidr,
-					more,
-				)
+				body := fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":6,"cidr":%q%s}}`,
+					net, cidr, more)
 				if want == "" {
 					c.must(201, "POST", "/v2.0/subnets", body)
 				} else if got := c.fault("POST", "/v2.0/subnets", body); got != want {

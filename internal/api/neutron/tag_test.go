@@ -42,27 +42,18 @@ func TestTag_EveryResource(t *testing.T) {
 			if after["revision_number"] != before["revision_number"].(float64)+3 {
 				t.Errorf(
 					"%s: three changes of tags increased the revision from %v to %v, want an increase of three",
-					kind,
-					before["revision_number"],
-					after["revision_number"],
+					kind, before["revision_number"], after["revision_number"],
 				)
 			}
 			for _, method := range []string{"GET", "DELETE"} {
 				if got := c.fault(method, path+"/tags/green", ""); got != "404 TagNotFound" {
-					t.Errorf(
-						"%s: %s of a tag that the object does not have: got %s, want 404",
-						kind,
-						method,
-						got,
-					)
+					t.Errorf("%s: %s of a tag that the object does not have: got %s, want 404",
+						kind, method, got)
 				}
 			}
 			if got := c.fault("PUT", strings.TrimSuffix(path, path[len(path)-1:])+"x/tags/red", ""); got != "404 TagResourceNotFound" {
-				t.Errorf(
-					"%s: set a tag of an unknown object: got %s, want 404 TagResourceNotFound",
-					kind,
-					got,
-				)
+				t.Errorf("%s: set a tag of an unknown object: got %s, want 404 TagResourceNotFound",
+					kind, got)
 			}
 			for body, want := range map[string]string{
 				`{"tags":[""]}`:  "400 HTTPBadRequest",
@@ -73,9 +64,7 @@ func TestTag_EveryResource(t *testing.T) {
 				if got := c.fault("PUT", path+"/tags", body); got != want {
 					t.Errorf(
 						"%s: replace the tags by the invalid body %.40s: got %s, want 400 HTTPBadRequest",
-						kind,
-						body,
-						got,
+						kind, body, got,
 					)
 				}
 			}
@@ -110,11 +99,8 @@ func TestTag_SetOnPortCreate(t *testing.T) {
 	for i, want := range [][]any{{"a", "b"}, {}} {
 		p := created[i].(object)
 		if d := cmp.Diff(want, p["tags"]); d != "" || p["revision_number"] != 1.0 {
-			t.Errorf(
-				"port created with tags: got revision %v, want 1; tags (-want +got):\n%s",
-				p["revision_number"],
-				d,
-			)
+			t.Errorf("port created with tags: got revision %v, want 1; tags (-want +got):\n%s",
+				p["revision_number"], d)
 		}
 	}
 	if got := ids(c.must(200, "GET", "/v2.0/ports?tags=b", ""), "ports"); len(got) != 1 {

@@ -24,9 +24,7 @@ func TestTrunk_SubportsFollowParent(t *testing.T) {
 	created := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"name":"t","sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":7}]}}`, parent, one))["trunk"].(object)
 	path := "/v2.0/trunks/" + created["id"].(string)
 	grown := c.must(
-		200,
-		"PUT",
-		path+"/add_subports",
+		200, "PUT", path+"/add_subports",
 		fmt.Sprintf(`{"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":"8"}]}`, two),
 	)
 	listed := c.must(200, "GET", path+"/get_subports", "")
@@ -114,9 +112,7 @@ func TestTrunk_ParentPortShowsTrunkDetails(t *testing.T) {
 			if d := cmp.Diff(want, p["trunk_details"]); d != "" || bridge != "tbr-"+trunk[:10] {
 				t.Errorf(
 					"parent port %s: got bridge %v, want the trunk's; trunk_details (-want +got):\n%s",
-					how,
-					bridge,
-					d,
+					how, bridge, d,
 				)
 			}
 		})
@@ -132,9 +128,7 @@ func TestTrunk_ParentPortShowsTrunkDetails(t *testing.T) {
 	if journaled != 1 || of != "tbr-"+trunk[:10] || carried != "br-int" {
 		t.Errorf(
 			"ports with trunk_details: got %d, want 1; bridge of the parent's binding: got %v, want the trunk's bridge; bridge of the subport's binding: got %v, want br-int",
-			journaled,
-			of,
-			carried,
+			journaled, of, carried,
 		)
 	}
 }
@@ -148,12 +142,8 @@ func TestTrunk_Filters(t *testing.T) {
 		p := c.port(net, "")["id"].(string)
 		id := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q}}`, p))["trunk"].(object)["id"].(string)
 		if i%2 == 0 {
-			c.must(
-				200,
-				"PUT",
-				"/v2.0/ports/"+p,
-				`{"port":{"binding:host_id":"cmp-1","device_owner":"network:dhcp"}}`,
-			)
+			c.must(200, "PUT", "/v2.0/ports/"+p,
+				`{"port":{"binding:host_id":"cmp-1","device_owner":"network:dhcp"}}`)
 			active = append(active, id)
 		} else {
 			down = append(down, id)
@@ -341,9 +331,7 @@ func TestTrunk_SubportsMayHaveAHost(t *testing.T) {
 	port := func(more string) string { return c.port(net, more)["id"].(string) }
 	subport := func(id string, vlan int) string {
 		return fmt.Sprintf(
-			`"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":%d}]`,
-			id,
-			vlan,
+			`"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":%d}]`, id, vlan,
 		)
 	}
 	parent, first, second := port(""), port(`,"binding:host_id":"cmp-1"`), port(`,"binding:host_id":"cmp-1"`)
@@ -354,9 +342,7 @@ func TestTrunk_SubportsMayHaveAHost(t *testing.T) {
 		if p["device_owner"] != network.DeviceOwnerSubport || p["binding:host_id"] != "" {
 			t.Errorf(
 				"subport of a parent without a host: got device owner %v and host %v, want %s and none",
-				p["device_owner"],
-				p["binding:host_id"],
-				network.DeviceOwnerSubport,
+				p["device_owner"], p["binding:host_id"], network.DeviceOwnerSubport,
 			)
 		}
 	}

@@ -74,14 +74,8 @@ func TestAgentCredentials_NeedTheRoleAdmin(t *testing.T) {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
 			if w.Code != http.StatusForbidden {
-				t.Errorf(
-					"%s %s with the role %s: got %d %s, want 403",
-					c.method,
-					c.path,
-					role,
-					w.Code,
-					w.Body,
-				)
+				t.Errorf("%s %s with the role %s: got %d %s, want 403",
+					c.method, c.path, role, w.Code, w.Body)
 			}
 		}
 	}
@@ -159,14 +153,8 @@ func TestAgentKeys_RefuseKeysOfLowOrder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			status, answer := send(
-				t,
-				h,
-				"ann:demo",
-				"POST",
-				"/operator/v1/agent-keys",
-				keyBody(t, ed25519.PublicKey(key)),
-			)
+			status, answer := send(t, h, "ann:demo", "POST", "/operator/v1/agent-keys",
+				keyBody(t, ed25519.PublicKey(key)))
 			if status != http.StatusBadRequest || !strings.Contains(fmt.Sprint(answer), "low order") {
 				t.Errorf("register the key %s: got %d %v, want 400 with the reason", text, status, answer)
 			}

@@ -15,36 +15,23 @@ func TestAgentVirtualHosts_AreRegisteredListedAndRemoved(t *testing.T) {
 	s := storetest.New(t)
 	h := operator.New(operator.Options{Agents: s.Agents, Identity: identity.Noauth{}})
 	const path = "/operator/v1/agent-vhosts"
-	status, made := send(
-		t,
-		h,
-		"ann:demo",
-		"POST",
-		path,
-		`{"host":"cmp-1","name":"agents-1","agent_types":["Open vSwitch agent"]}`,
-	)
+	status, made := send(t, h, "ann:demo", "POST", path,
+		`{"host":"cmp-1","name":"agents-1","agent_types":["Open vSwitch agent"]}`)
 	if status != http.StatusCreated || made["host"] != "cmp-1" || made["name"] != "agents-1" {
 		t.Fatalf("register a virtual host: got %d %v, want 201 with the host and the name", status, made)
 	}
 	if status, second := send(t, h, "ann:demo", "POST", path, `{"host":"cmp-2"}`); status != http.StatusCreated ||
 		second["name"] != "cmp-2" {
-		t.Errorf(
-			"register a virtual host without a name: got %d %v, want 201 and the name of the host",
-			status,
-			second,
-		)
+		t.Errorf("register a virtual host without a name: got %d %v, want 201 and the name of the host",
+			status, second)
 	}
 
 	status, answer := send(t, h, "ann:demo", "GET", path+"?host=cmp-1", "")
 
 	all, _ := answer["agent_vhosts"].([]any)
 	if status != http.StatusOK || len(all) != 1 || all[0].(map[string]any)["id"] != made["id"] {
-		t.Fatalf(
-			"list the virtual host of cmp-1: got %d %v, want 200 and the ID %v",
-			status,
-			answer,
-			made["id"],
-		)
+		t.Fatalf("list the virtual host of cmp-1: got %d %v, want 200 and the ID %v",
+			status, answer, made["id"])
 	}
 	if types := all[0].(map[string]any)["agent_types"].([]any); len(types) != 1 ||
 		types[0] != "Open vSwitch agent" {

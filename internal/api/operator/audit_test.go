@@ -98,12 +98,8 @@ func TestAudit_ExportWithoutAllRecordsBreaksTheConnection(t *testing.T) {
 		)
 	}))
 	t.Cleanup(server.Close)
-	r, err := http.NewRequestWithContext(
-		t.Context(),
-		http.MethodGet,
-		server.URL+"/operator/v1/audit/export",
-		nil,
-	)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		server.URL+"/operator/v1/audit/export", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,16 +82,8 @@ func TestBlocks_AnyEntityBlocksPortsAndTrunks(t *testing.T) {
 			got, err := status[kind]()
 			if err != nil || got != want || code >= 300 || len(list) != wantBlocks ||
 				answer["blocked"] != (wantBlocks > 0) {
-				t.Errorf(
-					"%s: got status %s, error %v, answer %d %v; want %s and %d blocks",
-					when,
-					got,
-					err,
-					code,
-					answer,
-					want,
-					wantBlocks,
-				)
+				t.Errorf("%s: got status %s, error %v, answer %d %v; want %s and %d blocks",
+					when, got, err, code, answer, want, wantBlocks)
 			}
 		}
 		code, answer := send(t, h, "admin", "GET", path, "")
@@ -154,10 +146,7 @@ func TestBlocks_NumberOfBlocksIsLimited(t *testing.T) {
 			len(answer["blocks"].([]any)) != network.MaxBlocks {
 			t.Errorf(
 				"add an existing block of %s, which has all blocks that it can have: got %d %v, want 200 and %d blocks",
-				object,
-				code,
-				answer,
-				network.MaxBlocks,
+				object, code, answer, network.MaxBlocks,
 			)
 		}
 	}

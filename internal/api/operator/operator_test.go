@@ -90,14 +90,8 @@ func send(t *testing.T, h http.Handler, token, method, path, body string) (int, 
 	var answer map[string]any
 	if w.Body.Len() > 0 {
 		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
-			t.Fatalf(
-				"decode the answer to %s %s: status %d, body %q, error %v; want JSON",
-				method,
-				path,
-				w.Code,
-				w.Body,
-				err,
-			)
+			t.Fatalf("decode the answer to %s %s: status %d, body %q, error %v; want JSON",
+				method, path, w.Code, w.Body, err)
 		}
 	}
 	return w.Code, answer
@@ -214,12 +208,8 @@ func TestMigrate_ConsumersGetTheIncompleteOwner(t *testing.T) {
 	} {
 		t.Run(step.method+" "+step.path, func(t *testing.T) {
 			if status, answer := send(t, h, "admin", step.method, "/placement"+step.path, step.body); status >= 300 {
-				t.Fatalf(
-					"send the request %s of the preparation: got %d %v, want success",
-					step.path,
-					status,
-					answer,
-				)
+				t.Fatalf("send the request %s of the preparation: got %d %v, want success",
+					step.path, status, answer)
 			}
 		})
 	}

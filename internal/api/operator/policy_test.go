@@ -58,13 +58,8 @@ func TestPolicyCheck_ExplainsTheDecision(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			status, answer := send(t, h, "admin", http.MethodPost, "/operator/v1/policy/check", c.question)
 			if status != 200 || answer["allowed"] != c.allowed {
-				t.Errorf(
-					"check %s: got %d %v, want 200 and allowed=%v",
-					c.question,
-					status,
-					answer,
-					c.allowed,
-				)
+				t.Errorf("check %s: got %d %v, want 200 and allowed=%v",
+					c.question, status, answer, c.allowed)
 			}
 			caller, _ := answer["caller"].(map[string]any)
 			if got := fmt.Sprintf("{%v %v}", caller["project"], caller["roles"]); got != c.caller {
@@ -76,12 +71,8 @@ func TestPolicyCheck_ExplainsTheDecision(t *testing.T) {
 				part = parts[len(parts)-1].(map[string]any)
 			}
 			if got := fmt.Sprintf("%v: %v, %v", part["check"], part["allowed"], part["reason"]); got != c.decided {
-				t.Errorf(
-					"check %s: the last part of the explanation is %q, want %q",
-					c.question,
-					got,
-					c.decided,
-				)
+				t.Errorf("check %s: the last part of the explanation is %q, want %q",
+					c.question, got, c.decided)
 			}
 		})
 	}
@@ -207,10 +198,7 @@ func TestPolicyRules_ShowDefaultsAndTheFile(t *testing.T) {
 		}
 	}
 	if len(got) != len(placement.Policy)+1 {
-		t.Errorf(
-			"list the rules: got %d, want the %d defaults and the rule of the file",
-			len(got),
-			len(placement.Policy),
-		)
+		t.Errorf("list the rules: got %d, want the %d defaults and the rule of the file",
+			len(got), len(placement.Policy))
 	}
 }

@@ -71,12 +71,7 @@ func TestAnswers_UnreadOnesOfAClientAreLimited(t *testing.T) {
 		if after := w.Header().Get("Retry-After"); w.Code != c.want || (after == "1") != (c.want == 429) {
 			t.Errorf(
 				"%s %s of %s while eve:red reads none of its answers: got %d with Retry-After %q, want %d",
-				c.method,
-				c.path,
-				c.token,
-				w.Code,
-				after,
-				c.want,
+				c.method, c.path, c.token, w.Code, after, c.want,
 			)
 		}
 	}

@@ -60,14 +60,8 @@ func TestAuthentication_401HasKeystoneChallenge(t *testing.T) {
 			api.ServeHTTP(w, r)
 
 			if got := w.Header().Get("WWW-Authenticate"); w.Code != c.status || got != c.ask {
-				t.Errorf(
-					"case %s: got %d with the challenge %q, want %d with %q",
-					name,
-					w.Code,
-					got,
-					c.status,
-					c.ask,
-				)
+				t.Errorf("case %s: got %d with the challenge %q, want %d with %q",
+					name, w.Code, got, c.status, c.ask)
 			}
 		})
 	}

@@ -69,9 +69,7 @@ func TestBody_MemoryOfAllBodiesIsLimited(t *testing.T) {
 		!strings.Contains(w.Body.String(), "too many requests at the same time") {
 		t.Errorf(
 			"POST while the memory limit is used up: got %d, headers %v, body %s; want 503 with Retry-After 1",
-			w.Code,
-			w.Header(),
-			w.Body,
+			w.Code, w.Header(), w.Body,
 		)
 	}
 	if n := free(); n != maxBodyBytes {

@@ -135,10 +135,7 @@ func TestParseJSON_RefusesCostlyTextsBeforeDecoding(t *testing.T) {
 			if err := CheckJSON([]byte(raw)); err == nil || err.Error() != c.want || len(raw) > MaxBody {
 				t.Errorf(
 					"check a text of %d bytes: got error %v, want %q for a text of at most %d bytes",
-					len(raw),
-					err,
-					c.want,
-					MaxBody,
+					len(raw), err, c.want, MaxBody,
 				)
 			}
 		})

@@ -46,13 +46,8 @@ func TestClientAddress_IsTheForwardedOneBehindTrustedProxies(t *testing.T) {
 			want = netip.MustParseAddr(c.want)
 		}
 		if got := ClientOf(api.clientIP(r)); got != want {
-			t.Errorf(
-				"client of a request from %s with X-Forwarded-For %q: got %s, want %s",
-				c.peer,
-				c.forwarded,
-				got,
-				want,
-			)
+			t.Errorf("client of a request from %s with X-Forwarded-For %q: got %s, want %s",
+				c.peer, c.forwarded, got, want)
 		}
 	}
 }

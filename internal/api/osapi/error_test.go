@@ -22,12 +22,8 @@ func TestError_LongMessageIsShortened(t *testing.T) {
 		}}},
 		Fail: func(w http.ResponseWriter, _ *http.Request, e *osapi.Error) { osapi.WriteJSON(w, e.Status, e.Message) },
 	}
-	r := httptest.NewRequestWithContext(
-		t.Context(),
-		"POST",
-		"/a",
-		strings.NewReader(`{"`+strings.Repeat("☃", 100_000)+`":1}`),
-	)
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/a",
+		strings.NewReader(`{"`+strings.Repeat("☃", 100_000)+`":1}`))
 	r.Header.Set("X-Auth-Token", "admin")
 	w := httptest.NewRecorder()
 
@@ -40,10 +36,7 @@ func TestError_LongMessageIsShortened(t *testing.T) {
 		!strings.Contains(message, "☃…☃") {
 		t.Errorf(
 			"error with a long message: got status %d, %d characters: %.60s, decoding error %v; want 400 and 2048 characters of the message",
-			w.Code,
-			utf8.RuneCountInString(message),
-			message,
-			err,
+			w.Code, utf8.RuneCountInString(message), message, err,
 		)
 	}
 }

@@ -60,13 +60,8 @@ func TestRequest_InvalidTextIsRefusedBeforeTheHandler(t *testing.T) {
 			r.Header.Set("X-Auth-Token", token)
 			w := httptest.NewRecorder()
 			if api.ServeHTTP(w, r); w.Code != want {
-				t.Errorf(
-					"request with the token %.20q of %d bytes: want status %d, got %d",
-					token,
-					len(token),
-					want,
-					w.Code,
-				)
+				t.Errorf("request with the token %.20q of %d bytes: want status %d, got %d",
+					token, len(token), want, w.Code)
 			}
 		})
 	}

@@ -103,13 +103,8 @@ func TestProjectRate_AdministratorsServicesAndOpenRoutesAreExempt(t *testing.T) 
 				last = a.get(tc.path, "ann:demo", tc.roles)
 			}
 			if last != tc.want {
-				t.Errorf(
-					"the third request to %s with the roles %s: got %s, want %s",
-					tc.path,
-					tc.roles,
-					last,
-					tc.want,
-				)
+				t.Errorf("the third request to %s with the roles %s: got %s, want %s",
+					tc.path, tc.roles, last, tc.want)
 			}
 		})
 	}

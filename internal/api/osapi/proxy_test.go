@@ -52,13 +52,8 @@ func TestBaseURL_FollowsTrustedProxiesOnly(t *testing.T) {
 		w := httptest.NewRecorder()
 		api.ServeHTTP(w, r)
 		if w.Body.String() != c.want {
-			t.Errorf(
-				"base URL of a request from %s with the headers X-Forwarded-%v: got %s, want %s",
-				c.peer,
-				c.headers,
-				w.Body,
-				c.want,
-			)
+			t.Errorf("base URL of a request from %s with the headers X-Forwarded-%v: got %s, want %s",
+				c.peer, c.headers, w.Body, c.want)
 		}
 	}
 }

@@ -98,34 +98,22 @@ func TestStreamList_WritesTheItemsOfAllPages(t *testing.T) {
 
 func TestStreamList_ListWithoutItsEndDoesNotLookComplete(t *testing.T) {
 	t.Parallel()
-	server, _ := serveList(
-		t,
-		0,
-		testPage{err: osapi.Fault(http.StatusServiceUnavailable, "", "Try again later.")},
-	)
+	server, _ := serveList(t, 0,
+		testPage{err: osapi.Fault(http.StatusServiceUnavailable, "", "Try again later.")})
 	if status, body, err := readList(t, server); status != 503 || body != `{"message":"Try again later."}` ||
 		err != nil {
 		t.Errorf(
 			"list whose first page cannot be read: got status %d, body %s, error %v; want 503 with the message",
-			status,
-			body,
-			err,
+			status, body, err,
 		)
 	}
-	server, _ = serveList(
-		t,
-		0,
-		testPage{items: []any{1}},
-		testPage{items: []any{strings.Repeat("x", 1<<20)}},
-		testPage{err: io.ErrClosedPipe},
-	)
+	server, _ = serveList(t, 0, testPage{items: []any{1}},
+		testPage{items: []any{strings.Repeat("x", 1<<20)}}, testPage{err: io.ErrClosedPipe})
 	if status, body, err := readList(t, server); status != 200 || !errors.Is(err, io.ErrUnexpectedEOF) ||
 		strings.HasSuffix(body, "]}") {
 		t.Errorf(
 			"list whose last page cannot be read: got status %d, a body that ends in %q, error %v; want a broken connection",
-			status,
-			body[max(0, len(body)-10):],
-			err,
+			status, body[max(0, len(body)-10):], err,
 		)
 	}
 }
@@ -133,19 +121,12 @@ func TestStreamList_ListWithoutItsEndDoesNotLookComplete(t *testing.T) {
 func TestStreamList_TimeoutHoldsForEachPage(t *testing.T) {
 	t.Parallel()
 	const timeout = 3 * time.Second
-	server, _ := serveList(
-		t,
-		timeout,
-		testPage{items: []any{1}},
-		testPage{items: []any{2}, wait: timeout + time.Second},
-		testPage{items: []any{3}},
-	)
+	server, _ := serveList(t, timeout, testPage{items: []any{1}},
+		testPage{items: []any{2}, wait: timeout + time.Second}, testPage{items: []any{3}})
 	if status, body, err := readList(t, server); status != 200 || body != `{"things":[1,2,3]}` || err != nil {
 		t.Errorf(
 			"list that takes longer than the timeout, but no page does: got status %d, body %q, error %v; want the whole list",
-			status,
-			body,
-			err,
+			status, body, err,
 		)
 	}
 }
@@ -153,13 +134,8 @@ func TestStreamList_TimeoutHoldsForEachPage(t *testing.T) {
 func TestStreamList_ClientThatStopsReadingLosesItsConnection(t *testing.T) {
 	t.Parallel()
 	const size = 64 << 20 // more than all buffers between the server and the client
-	server, ended := serveList(
-		t,
-		100*time.Millisecond,
-		testPage{items: []any{1}},
-		testPage{items: []any{strings.Repeat("x", size)}},
-		testPage{items: []any{2}},
-	)
+	server, ended := serveList(t, 100*time.Millisecond, testPage{items: []any{1}},
+		testPage{items: []any{strings.Repeat("x", size)}}, testPage{items: []any{2}})
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -31,10 +31,7 @@ func TestAggregates_FormatBeforeAndFrom119(t *testing.T) {
 	conflict := c.want(
 		409,
 		"Resource provider's generation already changed. Please update the generation and try again.",
-		"1.23",
-		"PUT",
-		path,
-		body(1, ""),
+		"1.23", "PUT", path, body(1, ""),
 	)
 	if conflict.code() != "placement.concurrent_update" {
 		t.Errorf(
@@ -48,13 +45,7 @@ func TestAggregates_FormatBeforeAndFrom119(t *testing.T) {
 	c.want(400, "has non-unique elements", "1.1", "PUT", path, fmt.Sprintf(`[%q,%q]`, a, a))
 	c.want(400, "is too long", "1.1", "PUT", path, fmt.Sprintf(`[%q]`, a+strings.Repeat("-", 100000)))
 	c.want(400, "'x' is not a 'uuid'", "1.1", "PUT", path, `["x"]`)
-	c.want(
-		404,
-		"No resource provider",
-		"1.19",
-		"PUT",
-		"/resource_providers/"+uuid.NewString()+"/aggregates",
-		`{"bad":1}`,
-	)
+	c.want(404, "No resource provider", "1.19", "PUT",
+		"/resource_providers/"+uuid.NewString()+"/aggregates", `{"bad":1}`)
 	c.same(c.want(200, "", "1.39", "PUT", path, body(2, "")), body(3, ""))
 }

@@ -22,9 +22,7 @@ func TestRace_OneWriterOfAConsumerWins(t *testing.T) {
 		}
 		return fmt.Sprintf(
 			`{"allocations":%s,"project_id":"p","user_id":"u%d","consumer_generation":%s,"consumer_type":"T"}`,
-			taken,
-			i,
-			generation,
+			taken, i, generation,
 		)
 	}
 
@@ -41,11 +39,8 @@ func TestRace_OneWriterOfAConsumerWins(t *testing.T) {
 					concurrent,
 				}
 				if i%4 == 3 { // some requests write by POST /allocations
-					r.method, r.path, r.body = "POST", "/allocations", fmt.Sprintf(
-						`{%q:%s}`,
-						consumer,
-						r.body,
-					)
+					r.method, r.path = "POST", "/allocations"
+					r.body = fmt.Sprintf(`{%q:%s}`, consumer, r.body)
 				}
 				return r
 			})
@@ -62,9 +57,7 @@ func TestRace_OneWriterOfAConsumerWins(t *testing.T) {
 				answer{body: got},
 				fmt.Sprintf(
 					`{"allocations":{"VCPU":%d},"project_id":"p","user_id":"u%d","consumer_type":"T","consumer_generation":%d}`,
-					i+1,
-					i,
-					map[string]int{"null": 1, "1": 2}[generation],
+					i+1, i, map[string]int{"null": 1, "1": 2}[generation],
 				),
 			)
 		}
@@ -76,11 +69,8 @@ func TestRace_OneWriterOfAConsumerWins(t *testing.T) {
 		moved += a.generation(host).(float64) - 1
 	}
 	if won := float64(2 * rounds(t)); moved != won {
-		t.Errorf(
-			"%v writes succeeded, but the providers' generations grew by %v; want the same number",
-			won,
-			moved,
-		)
+		t.Errorf("%v writes succeeded, but the providers' generations grew by %v; want the same number",
+			won, moved)
 	}
 }
 
@@ -274,13 +264,8 @@ func TestRace_WritersWithoutGenerationAllSucceed(t *testing.T) {
 				}
 			}
 			if status, code := a.do(r); status >= 300 {
-				t.Errorf(
-					"%s %s without a generation: got %d %s, want success",
-					r.method,
-					r.path,
-					status,
-					code,
-				)
+				t.Errorf("%s %s without a generation: got %d %s, want success",
+					r.method, r.path, status, code)
 			}
 		})
 	}

@@ -98,14 +98,8 @@ func TestAllocations_ConsumerGenerationMustMatch(t *testing.T) {
 	path := "/allocations/" + uuid.NewString()
 	put := func(status int, text, generation, allocations string) {
 		t.Helper()
-		got := c.want(
-			status,
-			text,
-			"1.28",
-			"PUT",
-			path,
-			"{"+allocations+`,"project_id":"p","user_id":"u","consumer_generation":`+generation+"}",
-		)
+		got := c.want(status, text, "1.28", "PUT", path,
+			"{"+allocations+`,"project_id":"p","user_id":"u","consumer_generation":`+generation+"}")
 		_ = got
 	}
 
@@ -117,18 +111,11 @@ func TestAllocations_ConsumerGenerationMustMatch(t *testing.T) {
 	put(409, "consumer generation conflict - expected 1 but got 0", "0", `"allocations":{}`)
 	put(204, "", "1", vcpus(b, 1))
 	if ga, gb := c.generation(a), c.generation(b); ga != 2.0 || gb != 2.0 {
-		t.Errorf(
-			"move allocations from provider a to b: their generations are %v and %v, want 2 and 2",
-			ga,
-			gb,
-		)
+		t.Errorf("move allocations from provider a to b: their generations are %v and %v, want 2 and 2",
+			ga, gb)
 	}
-	conflict := c.send(
-		"1.39",
-		"PUT",
-		path,
-		"{"+vcpus(b, 1)+`,"project_id":"p","user_id":"u","consumer_generation":1,"consumer_type":"T"}`,
-	)
+	conflict := c.send("1.39", "PUT", path,
+		"{"+vcpus(b, 1)+`,"project_id":"p","user_id":"u","consumer_generation":1,"consumer_type":"T"}`)
 	if conflict.status != 409 || conflict.code() != "placement.concurrent_update" {
 		t.Errorf(
 			"write with an old consumer generation: got %d %v, want 409 placement.concurrent_update",
@@ -179,14 +166,8 @@ func TestAllocations_FailedWriteLeavesNothing(t *testing.T) {
 					a.code(),
 				)
 			}
-			c.want(
-				tc.status,
-				tc.text,
-				"1.28",
-				"POST",
-				"/allocations",
-				fmt.Sprintf(`{%q:%s}`, consumer, body(tc.allocations)),
-			)
+			c.want(tc.status, tc.text, "1.28", "POST", "/allocations",
+				fmt.Sprintf(`{%q:%s}`, consumer, body(tc.allocations)))
 			c.same(c.want(200, "", "1.39", "GET", "/allocations/"+consumer, ""), `{"allocations":{}}`)
 		})
 	}
@@ -198,23 +179,11 @@ func TestAllocations_FailedWriteLeavesNothing(t *testing.T) {
 		"/allocations/"+consumer,
 		body(strings.Replace(vcpus(p, 2), "VCPU", "CUSTOM_NO", 1)),
 	)
-	c.want(
-		204,
-		"",
-		"1.28",
-		"PUT",
-		"/allocations/"+strings.ToUpper(strings.ReplaceAll(consumer, "-", "")),
-		body(vcpus(p, 6)),
-	)
+	c.want(204, "", "1.28", "PUT",
+		"/allocations/"+strings.ToUpper(strings.ReplaceAll(consumer, "-", "")), body(vcpus(p, 6)))
 	c.want(200, `"consumer_generation":1`, "1.28", "GET", "/allocations/"+consumer, "")
-	c.want(
-		409,
-		"The requested amount would exceed the capacity.",
-		"1.28",
-		"PUT",
-		"/allocations/"+uuid.NewString(),
-		body(vcpus(p, 6)),
-	)
+	c.want(409, "The requested amount would exceed the capacity.",
+		"1.28", "PUT", "/allocations/"+uuid.NewString(), body(vcpus(p, 6)))
 	c.want(400, "Malformed consumer_uuid: x", "1.28", "PUT", "/allocations/x", "{")
 	if g := c.generation(p); g != 2.0 {
 		t.Errorf("refused writes: the provider's generation is %v, want 2 as before", g)
@@ -233,14 +202,8 @@ func TestAllocations_PostIsOneTransaction(t *testing.T) {
 		one := func(allocations, g string) string {
 			return "{" + allocations + `,"project_id":"p","user_id":"u","consumer_generation":` + g + "}"
 		}
-		return c.want(
-			status,
-			text,
-			"1.28",
-			"POST",
-			"/allocations",
-			fmt.Sprintf(`{%q:%s,%q:%s}`, a, one(onA, ga), b, one(onB, gb)),
-		)
+		return c.want(status, text, "1.28", "POST", "/allocations",
+			fmt.Sprintf(`{%q:%s,%q:%s}`, a, one(onA, ga), b, one(onB, gb)))
 	}
 
 	post(204, "", vcpus(p, 4), "null", vcpus(q, 4), "null")
@@ -257,22 +220,10 @@ func TestAllocations_PostIsOneTransaction(t *testing.T) {
 		c.want(200, "", "1.0", "GET", "/resource_providers/"+p+"/usages", ""),
 		`{"resource_provider_generation":5,"usages":{"VCPU":0}}`,
 	)
-	c.want(
-		204,
-		"",
-		"1.13",
-		"POST",
-		"/allocations",
-		fmt.Sprintf(`{%q:{"allocations":{},"project_id":"p","user_id":"u"}}`, a),
-	)
-	c.want(
-		400,
-		"does not match any of the regexes: '^[0-9a-fA-F-]{36}$'",
-		"1.13",
-		"POST",
-		"/allocations",
-		`{"x":{}}`,
-	)
+	c.want(204, "", "1.13", "POST", "/allocations",
+		fmt.Sprintf(`{%q:{"allocations":{},"project_id":"p","user_id":"u"}}`, a))
+	c.want(400, "does not match any of the regexes: '^[0-9a-fA-F-]{36}$'",
+		"1.13", "POST", "/allocations", `{"x":{}}`)
 	c.want(400, "enough properties", "1.13", "POST", "/allocations", `{}`)
 }
 
@@ -350,40 +301,16 @@ func TestAllocations_InvalidBodyIsRefused(t *testing.T) {
 	} {
 		t.Run(field, func(t *testing.T) {
 			c := c.in(t)
-			c.want(
-				400,
-				text,
-				"1.39",
-				"PUT",
-				provider+"/inventories/VCPU",
-				`{"resource_provider_generation":1,`+field+`}`,
-			)
+			c.want(400, text, "1.39", "PUT", provider+"/inventories/VCPU",
+				`{"resource_provider_generation":1,`+field+`}`)
 		})
 	}
-	c.want(
-		200,
-		`"total":10`,
-		"1.39",
-		"PUT",
-		provider+"/inventories/VCPU",
-		`{"resource_provider_generation":1,"total":1e1}`,
-	)
-	c.want(
-		409,
-		"",
-		"1.39",
-		"PUT",
-		provider+"/inventories/VCPU",
-		`{"resource_provider_generation":99999999999999999999,"total":1}`,
-	)
-	c.want(
-		409,
-		"",
-		"1.39",
-		"PUT",
-		provider+"/aggregates",
-		`{"resource_provider_generation":-99999999999999999999,"aggregates":[]}`,
-	)
+	c.want(200, `"total":10`, "1.39", "PUT", provider+"/inventories/VCPU",
+		`{"resource_provider_generation":1,"total":1e1}`)
+	c.want(409, "", "1.39", "PUT", provider+"/inventories/VCPU",
+		`{"resource_provider_generation":99999999999999999999,"total":1}`)
+	c.want(409, "", "1.39", "PUT", provider+"/aggregates",
+		`{"resource_provider_generation":-99999999999999999999,"aggregates":[]}`)
 }
 
 // The allocations of a consumer are shown in the order in which the client has written them, whatever their
@@ -419,14 +346,8 @@ func TestAllocations_InWrittenOrder(t *testing.T) {
 		}
 	}
 	one, other, old := uuid.NewString(), uuid.NewString(), uuid.NewString()
-	c.want(
-		204,
-		"",
-		"1.39",
-		"PUT",
-		"/allocations/"+one,
-		`{"allocations":`+object(2, 0, 1)+fmt.Sprintf(rest, "null"),
-	)
+	c.want(204, "", "1.39", "PUT", "/allocations/"+one,
+		`{"allocations":`+object(2, 0, 1)+fmt.Sprintf(rest, "null"))
 	shows(one, object(2, 0, 1))
 	c.want(
 		204,
@@ -455,11 +376,8 @@ func TestAllocations_InWrittenOrder(t *testing.T) {
 	c.want(204, "", "1.39", "PUT", "/allocations/"+old, `{"allocations":`+single+fmt.Sprintf(rest, "null"))
 	shows(old, single)
 	list := func(i int, classes ...string) string {
-		return fmt.Sprintf(
-			`{"resource_provider":{"uuid":%q},%s`,
-			p[i],
-			strings.TrimPrefix(share(classes...), "{"),
-		)
+		return fmt.Sprintf(`{"resource_provider":{"uuid":%q},%s`,
+			p[i], strings.TrimPrefix(share(classes...), "{"))
 	}
 	split := []string{list(1, "VCPU"), list(2, "VCPU", "DISK_GB"), list(1, "MEMORY_MB", "DISK_GB")}
 	c.want(204, "", "1.0", "PUT", "/allocations/"+old, `{"allocations":[`+strings.Join(split, ",")+`]}`)

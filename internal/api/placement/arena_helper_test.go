@@ -65,10 +65,7 @@ func (a *arena) contend(want func(writer int) request) int {
 			if statuses[i] = status; status >= 300 && (status != r.lost || code != r.code) {
 				a.t.Errorf(
 					"%s %s by a competing request: got %d %s, want success or the expected refusal",
-					r.method,
-					r.path,
-					status,
-					code,
+					r.method, r.path, status, code,
 				)
 			}
 		})
@@ -82,9 +79,7 @@ func (a *arena) contend(want func(writer int) request) int {
 		case winner >= 0:
 			a.t.Fatalf(
 				"the competing requests %d and %d both succeeded, want exactly one success; the request is %+v",
-				winner,
-				i,
-				want(i),
+				winner, i, want(i),
 			)
 		default:
 			winner = i
@@ -127,12 +122,8 @@ func (a *arena) none(what, sql string) {
 		a.t.Fatal(err)
 	}
 	if found, err := pgx.CollectRows(rows, pgx.RowTo[string]); err != nil || len(found) > 0 {
-		a.t.Errorf(
-			"rows that violate the invariant %s: got %v, error %v; want no rows and no error",
-			what,
-			found,
-			err,
-		)
+		a.t.Errorf("rows that violate the invariant %s: got %v, error %v; want no rows and no error",
+			what, found, err)
 	}
 }
 

@@ -50,14 +50,8 @@ func TestExplainCandidates_CountsWhatEachFilterRemoves(t *testing.T) {
 	c, explain := serveExplanation(t, placement.Candidates{})
 	traits := func(p string, names string) {
 		t.Helper()
-		c.want(
-			200,
-			"",
-			"1.39",
-			"PUT",
-			"/resource_providers/"+p+"/traits",
-			fmt.Sprintf(`{"traits":[%s],"resource_provider_generation":%v}`, names, c.generation(p)),
-		)
+		c.want(200, "", "1.39", "PUT", "/resource_providers/"+p+"/traits",
+			fmt.Sprintf(`{"traits":[%s],"resource_provider_generation":%v}`, names, c.generation(p)))
 	}
 	small, plain, windows := c.provider("small"), c.provider("plain"), c.provider("windows")
 	good, better := c.provider("good"), c.provider("better")

@@ -47,9 +47,7 @@ func FuzzCandidateQuery(f *testing.F) {
 			if g.InTree != "" && !isUUID(g.InTree) || len(g.Resources) == 0 && c.v < 36 {
 				t.Errorf(
 					"query %q at microversion 1.%d: want only valid groups, got the invalid group %+v",
-					raw,
-					c.v,
-					g,
+					raw, c.v, g,
 				)
 			}
 		}
@@ -59,18 +57,14 @@ func FuzzCandidateQuery(f *testing.F) {
 			q.Limits.Candidates < 0 {
 			t.Errorf(
 				"query %q at microversion 1.%d: want a valid search or an error, got the invalid search %+v",
-				raw,
-				c.v,
-				q,
+				raw, c.v, q,
 			)
 		}
 		for _, suffix := range slices.Concat(q.SameSubtrees...) {
 			if suffix == "" || !slices.Contains(suffixes, suffix) {
 				t.Errorf(
 					"query %q at microversion 1.%d: want only known groups in same_subtree, got the unknown group %q",
-					raw,
-					c.v,
-					suffix,
+					raw, c.v, suffix,
 				)
 			}
 		}

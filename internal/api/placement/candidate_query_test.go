@@ -131,20 +131,8 @@ func TestQuery_ErrorMessages(t *testing.T) {
 			}
 		})
 	}
-	s.want(
-		200,
-		`"allocation_requests":[`,
-		"1.39",
-		"GET",
-		candidates+manyGroups(127)+"group_policy=none&limit=3",
-		"",
-	)
-	s.want(
-		200,
-		`"allocation_requests":[]`,
-		"1.39",
-		"GET",
-		candidates+"resources=VCPU:"+url.QueryEscape(strings.Repeat("9", 400)),
-		"",
-	)
+	s.want(200, `"allocation_requests":[`, "1.39", "GET",
+		candidates+manyGroups(127)+"group_policy=none&limit=3", "")
+	s.want(200, `"allocation_requests":[]`, "1.39", "GET",
+		candidates+"resources=VCPU:"+url.QueryEscape(strings.Repeat("9", 400)), "")
 }

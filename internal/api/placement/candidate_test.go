@@ -50,11 +50,9 @@ func newSite(t *testing.T) *site {
 	s.add("n2c0", "n2", `{"VCPU":{"total":8}}`, []string{"HW_NUMA_ROOT"})
 	s.add("pool", "", `{"DISK_GB":{"total":100}}`, []string{"MISC_SHARES_VIA_AGGREGATE"}, rack)
 	s.add(
-		"alone",
-		"",
+		"alone", "",
 		`{"VCPU":{"total":1},"MEMORY_MB":{"total":100},"DISK_GB":{"total":10,"reserved":1,"allocation_ratio":1.55}}`,
-		[]string{"COMPUTE_NODE", "CUSTOM_FAST"},
-		zone,
+		[]string{"COMPUTE_NODE", "CUSTOM_FAST"}, zone,
 	)
 	return s
 }
@@ -66,14 +64,8 @@ func (s *site) add(name, parent, stock string, traits []string, aggregates ...st
 		under = fmt.Sprintf(`,"parent_provider_uuid":%q`, s.ids[parent])
 	}
 	s.ids[name] = id
-	s.want(
-		200,
-		id,
-		"1.39",
-		"POST",
-		"/resource_providers",
-		fmt.Sprintf(`{"name":%q,"uuid":%q%s}`, name, id, under),
-	)
+	s.want(200, id, "1.39", "POST", "/resource_providers",
+		fmt.Sprintf(`{"name":%q,"uuid":%q%s}`, name, id, under))
 	s.stock(id, stock)
 	raw, _ := json.Marshal(append([]string{}, traits...))
 	s.want(200, "", "1.39", "PUT", "/resource_providers/"+id+"/traits",
@@ -119,11 +111,8 @@ func (s *site) candidates(version, query string) []string {
 		var parts []string
 		for provider, a := range r.Allocations {
 			if answer.Summaries[provider] == nil {
-				s.t.Errorf(
-					"query %s: want provider %s in provider_summaries, but it is missing",
-					query,
-					provider,
-				)
+				s.t.Errorf("query %s: want provider %s in provider_summaries, but it is missing",
+					query, provider)
 			}
 			for class, n := range a.Resources {
 				parts = append(parts, fmt.Sprintf("%s:%s=%d", provider, class, n))
@@ -238,14 +227,9 @@ func TestCandidates_FormatOfEveryVersion(t *testing.T) {
 	)
 	usedUp := s.named(
 		s.want(
-			200,
-			"",
-			"1.29",
-			"GET",
+			200, "", "1.29", "GET",
 			"/allocation_candidates?resources=DISK_GB:11&in_tree="+s.ids["alone"],
-			"",
-			"OpenStack-API-Version",
-			"placement 1.31",
+			"", "OpenStack-API-Version", "placement 1.31",
 		).raw,
 	)
 	if usedUp != `{"allocation_requests":[],"provider_summaries":{}}` {
@@ -305,24 +289,10 @@ func TestCandidates_FormatOfEveryVersion(t *testing.T) {
 		h.Get("Cache-Control") != "no-cache" {
 		t.Errorf("headers at microversion 1.15: got %v, want Last-Modified and Cache-Control no-cache", h)
 	}
-	s.want(
-		404,
-		"The resource could not be found.",
-		"1.9",
-		"GET",
-		"/allocation_candidates?resources=VCPU:1",
-		"",
-	)
-	s.want(
-		403,
-		"placement:allocation_candidates:list",
-		"1.10",
-		"GET",
-		"/allocation_candidates",
-		"",
-		"X-Auth-Token",
-		"u:p",
-	)
+	s.want(404, "The resource could not be found.", "1.9", "GET",
+		"/allocation_candidates?resources=VCPU:1", "")
+	s.want(403, "placement:allocation_candidates:list",
+		"1.10", "GET", "/allocation_candidates", "", "X-Auth-Token", "u:p")
 }
 
 func TestCandidates_SummariesCoverContributingTrees(t *testing.T) {
@@ -352,12 +322,8 @@ func TestCandidates_SummariesCoverContributingTrees(t *testing.T) {
 	}
 	raw := s.named(
 		s.want(
-			200,
-			"",
-			"1.29",
-			"GET",
-			"/allocation_candidates?resources=SRIOV_NET_VF:1&required=CUSTOM_FAST",
-			"",
+			200, "", "1.29", "GET",
+			"/allocation_candidates?resources=SRIOV_NET_VF:1&required=CUSTOM_FAST", "",
 		).raw,
 	)
 	if !strings.Contains(

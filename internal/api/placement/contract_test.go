@@ -143,58 +143,25 @@ func TestOperations_HeadersAndStatuses(t *testing.T) {
 			if o.method == "DELETE" && strings.HasSuffix(o.path, "P/inventories") {
 				status = 405
 			}
-			a := c.want(
-				status,
-				"",
-				fmt.Sprintf("1.%d", o.from-1),
-				o.method,
-				path,
-				body,
-				"Content-Type",
-				"application/json",
-			)
+			a := c.want(status, "",
+				fmt.Sprintf("1.%d", o.from-1), o.method, path, body, "Content-Type", "application/json")
 			if a.header.Get("Allow") != "" {
-				t.Errorf(
-					"%s before its first microversion: got Allow %q, want none",
-					name,
-					a.header.Get("Allow"),
-				)
+				t.Errorf("%s before its first microversion: got Allow %q, want none",
+					name, a.header.Get("Allow"))
 			}
 		}
 		if strings.Contains(o.flags, "A") {
 			c.want(406, "", "1.39", o.method, path, body, "Accept", "text/plain")
 		}
 		if strings.Contains(o.flags, "J") {
-			c.want(
-				415,
-				"The media type text/plain is not supported, use application/json",
-				"1.39",
-				o.method,
-				path,
-				body,
-				"Content-Type",
-				"text/plain; x=y",
-			)
-			c.want(
-				415,
-				"The media type None is not supported, use application/json",
-				"1.39",
-				o.method,
-				path,
-				"",
-			)
+			c.want(415, "The media type text/plain is not supported, use application/json",
+				"1.39", o.method, path, body, "Content-Type", "text/plain; x=y")
+			c.want(415, "The media type None is not supported, use application/json",
+				"1.39", o.method, path, "")
 		}
 
-		a := c.want(
-			o.status,
-			"",
-			"1.39",
-			o.method,
-			path,
-			body,
-			"Content-Type",
-			map[bool]string{true: "Application/JSON; charset=utf-8"}[body != ""],
-		)
+		a := c.want(o.status, "", "1.39", o.method, path, body, "Content-Type",
+			map[bool]string{true: "Application/JSON; charset=utf-8"}[body != ""])
 
 		got := map[string]bool{
 			"M":       a.header.Get("Last-Modified") != "" && a.header.Get("Cache-Control") == "no-cache",
@@ -234,22 +201,14 @@ func TestResponse_LastModifiedFrom115(t *testing.T) {
 			if minor < o.from {
 				continue
 			}
-			a := c.want(
-				200,
-				"",
-				fmt.Sprintf("1.%d", minor),
-				o.method,
-				strings.ReplaceAll(fill(o.path), "CUSTOM_NEW", "VCPU"),
-				"",
-			)
+			a := c.want(200, "", fmt.Sprintf("1.%d", minor), o.method,
+				strings.ReplaceAll(fill(o.path), "CUSTOM_NEW", "VCPU"), "")
 			_, dated := a.header["Last-Modified"]
 			_, fresh := a.header["Cache-Control"]
 			if want := minor >= 15; dated != want || fresh != want {
 				t.Errorf(
 					"GET %s at microversion 1.%d: got headers %v, want Last-Modified and Cache-Control from microversion 1.15 on, and neither before",
-					o.path,
-					minor,
-					a.header,
+					o.path, minor, a.header,
 				)
 			}
 		}

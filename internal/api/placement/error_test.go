@@ -41,34 +41,16 @@ func TestError_FormatFollowsAccept(t *testing.T) {
 				if got, _, _ := strings.Cut(a.header.Get("Content-Type"), ";"); got != want {
 					t.Errorf(
 						"GET %s with Accept %q: got Content-Type %q, want the one in the test case",
-						path,
-						accept,
-						got,
+						path, accept, got,
 					)
 				}
 			}
 		})
 	}
-	c.want(
-		406,
-		"acceptable to your browser (content of type text/plain.",
-		"1.39",
-		"GET",
-		"/traits",
-		"",
-		"Accept",
-		"text/plain",
-	)
-	c.want(
-		415,
-		"The request media type text/plain is not supported by this server.",
-		"1.39",
-		"POST",
-		"/resource_classes",
-		"{}",
-		"Content-Type",
-		"text/plain",
-	)
+	c.want(406, "acceptable to your browser (content of type text/plain.",
+		"1.39", "GET", "/traits", "", "Accept", "text/plain")
+	c.want(415, "The request media type text/plain is not supported by this server.",
+		"1.39", "POST", "/resource_classes", "{}", "Content-Type", "text/plain")
 }
 
 // unavailableIdentity cannot check any credentials.
@@ -100,10 +82,7 @@ func TestError_EveryErrorHasACode(t *testing.T) {
 		if a.code() != want || a.header.Get("Retry-After") == "" {
 			t.Errorf(
 				"503 at microversion %s: got code %v and the headers %v, want code %v and Retry-After",
-				version,
-				a.code(),
-				a.header,
-				want,
+				version, a.code(), a.header, want,
 			)
 		}
 	}

@@ -52,21 +52,14 @@ func FuzzBody(f *testing.F) {
 					if amount < 1 || !classPattern.MatchString(class) {
 						t.Errorf(
 							"body %s at microversion 1.%d: got the amount %d of class %q, want at least 1 of a valid class",
-							raw,
-							minor,
-							amount,
-							class,
+							raw, minor, amount, class,
 						)
 					}
 				}
 			}
 			if n := utf8.RuneCountInString(w.Project); n < 1 || n > 255 {
-				t.Errorf(
-					"body %s at microversion 1.%d: got a project of %d characters, want 1 to 255",
-					raw,
-					minor,
-					n,
-				)
+				t.Errorf("body %s at microversion 1.%d: got a project of %d characters, want 1 to 255",
+					raw, minor, n)
 			}
 		}
 		if form := (&schema{
@@ -114,12 +107,8 @@ func FuzzUUID(f *testing.F) {
 		got, ok := canonicalUUID(s)
 
 		if ok != python || ok != isUUID(s) {
-			t.Fatalf(
-				"UUID %q: got valid=%v from canonicalUUID, want %v as from Python's parser",
-				s,
-				ok,
-				python,
-			)
+			t.Fatalf("UUID %q: got valid=%v from canonicalUUID, want %v as from Python's parser",
+				s, ok, python)
 		}
 		if !ok {
 			return
@@ -135,9 +124,7 @@ func FuzzUUID(f *testing.F) {
 		if again, _ := canonicalUUID(got); again != got {
 			t.Errorf(
 				"UUID %q: want that a conversion of the canonical form %q returns the same form, got %q",
-				s,
-				got,
-				again,
+				s, got, again,
 			)
 		}
 	})

@@ -15,14 +15,8 @@ func TestInventory_GenerationMustMatch(t *testing.T) {
 	all := "/resource_providers/" + p + "/inventories"
 	full := `"reserved":0,"min_unit":1,"max_unit":2147483647,"step_size":1,"allocation_ratio":1`
 
-	a := c.want(
-		201,
-		"",
-		"1.39",
-		"POST",
-		all,
-		`{"resource_class":"VCPU","total":8,"resource_provider_generation":77}`,
-	)
+	a := c.want(201, "", "1.39", "POST", all,
+		`{"resource_class":"VCPU","total":8,"resource_provider_generation":77}`)
 	c.same(a, `{"resource_provider_generation":1,"total":8,`+full+`}`)
 	if !strings.Contains(a.raw, `"allocation_ratio":1.0`) {
 		t.Errorf("inventory %s: want the allocation_ratio 1 written as 1.0", a.raw)
@@ -37,20 +31,11 @@ func TestInventory_GenerationMustMatch(t *testing.T) {
 	c.want(
 		400,
 		"Unable to create inventory for resource provider "+p+": No such resource class CUSTOM_X.",
-		"1.39",
-		"POST",
-		all,
-		`{"resource_class":"CUSTOM_X","total":8}`,
+		"1.39", "POST", all, `{"resource_class":"CUSTOM_X","total":8}`,
 	)
 
-	a = c.want(
-		409,
-		"resource provider generation conflict",
-		"1.39",
-		"PUT",
-		all,
-		`{"resource_provider_generation":0,"inventories":{}}`,
-	)
+	a = c.want(409, "resource provider generation conflict", "1.39", "PUT", all,
+		`{"resource_provider_generation":0,"inventories":{}}`)
 	if a.code() != "placement.concurrent_update" {
 		t.Error(a.code())
 	}
@@ -65,64 +50,28 @@ func TestInventory_GenerationMustMatch(t *testing.T) {
 	c.want(
 		400,
 		"Unknown resource class in inventory for resource provider "+p+": No such resource class no.",
-		"1.39",
-		"PUT",
-		all,
-		`{"resource_provider_generation":2,"inventories":{"no":{"total":10}}}`,
+		"1.39", "PUT", all, `{"resource_provider_generation":2,"inventories":{"no":{"total":10}}}`,
 	)
 
 	c.same(c.want(200, "", "1.39", "PUT", all+"/VCPU", `{"resource_provider_generation":2,"total":4}`),
 		`{"resource_provider_generation":3,"total":4,`+full+`}`)
-	c.want(
-		409,
-		"resource provider generation conflict",
-		"1.39",
-		"PUT",
-		all+"/VCPU",
-		`{"resource_provider_generation":2,"total":4}`,
-	)
+	c.want(409, "resource provider generation conflict", "1.39", "PUT", all+"/VCPU",
+		`{"resource_provider_generation":2,"total":4}`)
 	c.want(
 		400,
 		"No inventory record with resource class for resource provider "+p+": No inventory of class PGPU found.",
-		"1.39",
-		"PUT",
-		all+"/PGPU",
-		`{"resource_provider_generation":3,"total":4}`,
+		"1.39", "PUT", all+"/PGPU", `{"resource_provider_generation":3,"total":4}`,
 	)
-	c.want(
-		404,
-		"No such resource class CUSTOM_NO.",
-		"1.39",
-		"PUT",
-		all+"/CUSTOM_NO",
-		`{"resource_provider_generation":3,"total":4}`,
-	)
+	c.want(404, "No such resource class CUSTOM_NO.", "1.39", "PUT", all+"/CUSTOM_NO",
+		`{"resource_provider_generation":3,"total":4}`)
 	c.want(404, "No inventory of class PGPU for "+p, "1.39", "GET", all+"/PGPU", "")
 
-	c.want(
-		400,
-		"The reserved value is greater than or equal to total.",
-		"1.25",
-		"PUT",
-		all+"/VCPU",
-		`{"resource_provider_generation":3,"total":4,"reserved":4}`,
-	)
-	c.want(
-		400,
-		"The reserved value is greater than total.",
-		"1.26",
-		"PUT",
-		all+"/VCPU",
-		`{"resource_provider_generation":3,"total":4,"reserved":5}`,
-	)
-	c.want(
-		409,
-		"generation conflict",
-		"1.26",
-		"PUT",
-		all+"/VCPU",
-		`{"resource_provider_generation":2,"total":4,"reserved":5}`,
-	)
+	c.want(400, "The reserved value is greater than or equal to total.", "1.25", "PUT", all+"/VCPU",
+		`{"resource_provider_generation":3,"total":4,"reserved":4}`)
+	c.want(400, "The reserved value is greater than total.", "1.26", "PUT", all+"/VCPU",
+		`{"resource_provider_generation":3,"total":4,"reserved":5}`)
+	c.want(409, "generation conflict", "1.26", "PUT", all+"/VCPU",
+		`{"resource_provider_generation":2,"total":4,"reserved":5}`)
 	c.want(200, "", "1.26", "PUT", all+"/VCPU", `{"resource_provider_generation":3,"total":4,"reserved":4}`)
 
 	c.want(404, "No inventory of class PGPU found for delete", "1.39", "DELETE", all+"/PGPU", "")
@@ -155,23 +104,13 @@ func TestInventory_InUseCannotBeDeleted(t *testing.T) {
 		t.Run(tc.method+" "+tc.path, func(t *testing.T) {
 			c := c.in(t)
 			if a := c.want(409, tc.text, "1.39", tc.method, tc.path, tc.body); a.code() != tc.code {
-				t.Errorf(
-					"%s %s: got the error code %v, want the one in the test case",
-					tc.method,
-					tc.path,
-					a.code(),
-				)
+				t.Errorf("%s %s: got the error code %v, want the one in the test case",
+					tc.method, tc.path, a.code())
 			}
 		})
 	}
-	c.want(
-		200,
-		"",
-		"1.39",
-		"PUT",
-		all,
-		`{"resource_provider_generation":2,"inventories":{"VCPU":{"total":1},"DISK_GB":{"total":1}}}`,
-	)
+	c.want(200, "", "1.39", "PUT", all,
+		`{"resource_provider_generation":2,"inventories":{"VCPU":{"total":1},"DISK_GB":{"total":1}}}`)
 	c.same(c.want(200, "", "1.39", "GET", "/resource_providers/"+p+"/usages", ""),
 		`{"resource_provider_generation":3,"usages":{"VCPU":1,"DISK_GB":1}}`)
 }
@@ -207,30 +146,14 @@ func TestInventory_NumbersAreBounded(t *testing.T) {
 			c.want(400, want, "1.39", "POST", all, `{"resource_class":"VCPU",`+fields+`}`)
 		})
 	}
-	c.want(
-		400,
-		"'vcpu' does not match '^[A-Z0-9_]+$'",
-		"1.39",
-		"POST",
-		all,
-		`{"resource_class":"vcpu","total":1}`,
-	)
-	c.want(
-		400,
-		"'resource_class' was unexpected",
-		"1.39",
-		"PUT",
-		all+"/VCPU",
-		`{"resource_class":"VCPU","total":1,"resource_provider_generation":0}`,
-	)
+	c.want(400, "'vcpu' does not match '^[A-Z0-9_]+$'",
+		"1.39", "POST", all, `{"resource_class":"vcpu","total":1}`)
+	c.want(400, "'resource_class' was unexpected", "1.39", "PUT", all+"/VCPU",
+		`{"resource_class":"VCPU","total":1,"resource_provider_generation":0}`)
 	c.same(c.want(200, "", "1.39", "GET", all, ""), `{"resource_provider_generation":0,"inventories":{}}`)
 
 	c.want(
-		201,
-		`"total":10,`,
-		"1.39",
-		"POST",
-		all,
+		201, `"total":10,`, "1.39", "POST", all,
 		`{"resource_class":"VCPU","total":10.0,"min_unit":9,"max_unit":1,"resource_provider_generation":99}`,
 	)
 }

@@ -121,14 +121,7 @@ func (c *client) want(status int, part, version, method, path, body string, head
 	if a.status != status || !strings.Contains(a.raw, part) {
 		c.t.Errorf(
 			"%s %s at microversion %q with the body %.200s:\nwant status %d and the text %q\ngot  %d %s",
-			method,
-			path,
-			version,
-			body,
-			status,
-			part,
-			a.status,
-			a.raw,
+			method, path, version, body, status, part, a.status, a.raw,
 		)
 	}
 	return a
@@ -221,11 +214,8 @@ func TestVersion_Negotiation(t *testing.T) {
 			a := c.want(406, "Unacceptable version header: "+bad, bad, "GET", "/", "")
 			object := a.body["errors"].([]any)[0].(map[string]any)
 			if object["min_version"] != "1.0" || object["max_version"] != "1.39" {
-				t.Errorf(
-					"unsupported version %q: got %v, want min_version 1.0 and max_version 1.39",
-					bad,
-					object,
-				)
+				t.Errorf("unsupported version %q: got %v, want min_version 1.0 and max_version 1.39",
+					bad, object)
 			}
 		})
 	}

@@ -82,19 +82,12 @@ func TestPolicy_CheckedBeforeEveryOperation(t *testing.T) {
 			if got := refused(t, c.send("1.39", r.Method, r.Path, body, "X-Auth-Token", "nova:service", "X-Roles", roles)); (got == "") != may {
 				t.Errorf(
 					"%s %s with the role %s: got refused by the rule %q (empty if it is allowed), want the opposite",
-					r.Method,
-					r.Path,
-					roles,
-					got,
+					r.Method, r.Path, roles, got,
 				)
 			}
 			if got := refused(t, c.send("1.39", r.Method, r.Path, body, "X-Auth-Token", "nova:service", "X-Roles", roles, "OpenStack-System-Scope", "all")); got == "" {
-				t.Errorf(
-					"%s %s with the role %s and a system-scoped token: not refused, want 403",
-					r.Method,
-					r.Path,
-					roles,
-				)
+				t.Errorf("%s %s with the role %s and a system-scoped token: not refused, want 403",
+					r.Method, r.Path, roles)
 			}
 		}
 	}
@@ -130,13 +123,7 @@ func TestPolicy_CheckedAfterVersionAndHeaders(t *testing.T) {
 	} {
 		t.Run(tc.method+" "+tc.path, func(t *testing.T) {
 			c := c.in(t)
-			c.want(
-				tc.status,
-				"",
-				tc.version,
-				tc.method,
-				tc.path,
-				tc.body,
+			c.want(tc.status, "", tc.version, tc.method, tc.path, tc.body,
 				append(tc.headers, "X-Auth-Token", "ann:demo")...)
 		})
 	}
@@ -224,26 +211,11 @@ func TestPolicy_OldDefaultsAdmitAdministrators(t *testing.T) {
 	c := serveTo(t, identity.Noauth{}, policy.Options{Old: true})
 	for _, r := range routes(t) {
 		for headers, may := range map[[2]string]bool{{"admin", ""}: true, {"member", ""}: false, {"admin", "all"}: false} {
-			a := c.send(
-				"1.39",
-				r.Method,
-				r.Path,
-				"{",
-				"X-Auth-Token",
-				"u:p",
-				"X-Roles",
-				headers[0],
-				"OpenStack-System-Scope",
-				headers[1],
-			)
+			a := c.send("1.39", r.Method, r.Path, "{", "X-Auth-Token", "u:p", "X-Roles", headers[0],
+				"OpenStack-System-Scope", headers[1])
 			if (refused(t, a) == "") != may {
-				t.Errorf(
-					"%s %s with roles and scope %q: got status %d, want the opposite verdict",
-					r.Method,
-					r.Path,
-					headers,
-					a.status,
-				)
+				t.Errorf("%s %s with roles and scope %q: got status %d, want the opposite verdict",
+					r.Method, r.Path, headers, a.status)
 			}
 		}
 	}
@@ -266,16 +238,8 @@ func TestPolicy_OperatorsRulesReplaceDefaults(t *testing.T) {
 	c.want(200, "", "1.39", "GET", "/traits", "", "X-Auth-Token", "ann:demo")
 	c.want(403, "", "1.39", "GET", "/traits", "", "X-Auth-Token", "ann:demo", "OpenStack-System-Scope", "all")
 	c.want(200, "", "1.39", "GET", "/resource_classes", "", "X-Auth-Token", "ann:demo", "X-Roles", "Auditor")
-	c.want(
-		403,
-		"placement:resource_classes:list",
-		"1.39",
-		"GET",
-		"/resource_classes",
-		"",
-		"X-Auth-Token",
-		"admin",
-	)
+	c.want(403, "placement:resource_classes:list",
+		"1.39", "GET", "/resource_classes", "", "X-Auth-Token", "admin")
 	c.want(403, "placement:resource_providers:create", "1.39", "POST", "/resource_providers", `{"name":"x"}`)
 	c.want(200, "", "1.39", "GET", "/resource_providers", "")
 	c.want(200, "", "1.39", "GET", "/usages?project_id=demo", "", "X-Auth-Token", "ann:demo")

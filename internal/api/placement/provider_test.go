@@ -55,14 +55,8 @@ func TestProvider_FormatOfEveryVersion(t *testing.T) {
 			}
 		})
 	}
-	c.want(
-		404,
-		"No resource provider with uuid "+strings.ToUpper(id)+" found",
-		"1.39",
-		"GET",
-		"/resource_providers/"+strings.ToUpper(id),
-		"",
-	)
+	c.want(404, "No resource provider with uuid "+strings.ToUpper(id)+" found",
+		"1.39", "GET", "/resource_providers/"+strings.ToUpper(id), "")
 }
 
 func rel(self, name, path string) string { return fmt.Sprintf(`{"rel":%q,"href":%q}`, name, self+path) }
@@ -74,14 +68,8 @@ func TestProvider_Tree(t *testing.T) {
 	child, grandchild := uuid.NewString(), uuid.NewString()
 	move := func(status int, part, version, id, name, parent string) {
 		t.Helper()
-		c.want(
-			status,
-			part,
-			version,
-			"PUT",
-			"/resource_providers/"+id,
-			fmt.Sprintf(`{"name":%q,"parent_provider_uuid":%s}`, name, parent),
-		)
+		c.want(status, part, version, "PUT", "/resource_providers/"+id,
+			fmt.Sprintf(`{"name":%q,"parent_provider_uuid":%s}`, name, parent))
 	}
 	names := func(tree string) string {
 		t.Helper()
@@ -93,14 +81,8 @@ func TestProvider_Tree(t *testing.T) {
 		return strings.Join(all, " ")
 	}
 
-	c.want(
-		200,
-		"",
-		"1.39",
-		"POST",
-		"/resource_providers",
-		fmt.Sprintf(`{"name":"child","uuid":%q,"parent_provider_uuid":%q}`, child, root),
-	)
+	c.want(200, "", "1.39", "POST", "/resource_providers",
+		fmt.Sprintf(`{"name":"child","uuid":%q,"parent_provider_uuid":%q}`, child, root))
 	c.want(200, root, "1.39", "POST", "/resource_providers",
 		fmt.Sprintf(`{"name":"grandchild","uuid":%q,"parent_provider_uuid":%q}`, grandchild, child))
 	c.want(400, "parent provider UUID does not exist.", "1.39", "POST", "/resource_providers",
@@ -133,14 +115,8 @@ func TestProvider_Tree(t *testing.T) {
 	move(200, "", "1.39", child, "kid", "null")
 	c.want(200, child, "1.39", "PUT", "/resource_providers/"+grandchild, `{"name":"grandkid"}`)
 
-	a := c.want(
-		409,
-		"Unable to delete parent resource provider "+child,
-		"1.39",
-		"DELETE",
-		"/resource_providers/"+child,
-		"",
-	)
+	a := c.want(409, "Unable to delete parent resource provider "+child,
+		"1.39", "DELETE", "/resource_providers/"+child, "")
 	if a.code() != "placement.resource_provider.cannot_delete_parent" {
 		t.Error(a.code())
 	}
@@ -154,25 +130,13 @@ func TestProvider_NamesAndUUIDsAreUnique(t *testing.T) {
 	c := serve(t)
 	id := c.provider("a")
 
-	a := c.want(
-		409,
-		"Conflicting resource provider name: a already exists.",
-		"1.39",
-		"POST",
-		"/resource_providers",
-		`{"name":"a"}`,
-	)
+	a := c.want(409, "Conflicting resource provider name: a already exists.",
+		"1.39", "POST", "/resource_providers", `{"name":"a"}`)
 	if a.code() != "placement.duplicate_name" {
 		t.Error(a.code())
 	}
-	c.want(
-		409,
-		"Conflicting resource provider uuid: "+id+" already exists.",
-		"1.39",
-		"POST",
-		"/resource_providers",
-		`{"name":"b","uuid":"`+strings.ToUpper(id)+`"}`,
-	)
+	c.want(409, "Conflicting resource provider uuid: "+id+" already exists.",
+		"1.39", "POST", "/resource_providers", `{"name":"b","uuid":"`+strings.ToUpper(id)+`"}`)
 	c.want(400, "name is required", "1.39", "POST", "/resource_providers", `{"name":""}`)
 }
 

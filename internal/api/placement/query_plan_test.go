@@ -82,58 +82,34 @@ var routeCalls = map[string]func(routeCaller){
 	},
 	"POST /resource_providers": func(w routeCaller) {
 		id := uuid.NewString()
-		w.do(
-			200,
-			"POST",
-			"/resource_providers",
-			fmt.Sprintf(`{"name":%q,"uuid":%q,"parent_provider_uuid":%q}`, id, id, w.provider),
-		)
+		w.do(200, "POST", "/resource_providers",
+			fmt.Sprintf(`{"name":%q,"uuid":%q,"parent_provider_uuid":%q}`, id, id, w.provider))
 	},
 	"GET /resource_providers/{uuid}": func(w routeCaller) { w.get("/resource_providers/" + w.provider) },
 	"PUT /resource_providers/{uuid}": func(w routeCaller) {
-		w.do(
-			200,
-			"PUT",
-			"/resource_providers/"+w.own,
-			fmt.Sprintf(`{"name":%q,"parent_provider_uuid":%q}`, "renamed"+w.own, w.provider),
-		)
-		w.do(
-			200,
-			"PUT",
-			"/resource_providers/"+w.own,
-			fmt.Sprintf(`{"name":%q,"parent_provider_uuid":null}`, "renamed"+w.own),
-		)
+		w.do(200, "PUT", "/resource_providers/"+w.own,
+			fmt.Sprintf(`{"name":%q,"parent_provider_uuid":%q}`, "renamed"+w.own, w.provider))
+		w.do(200, "PUT", "/resource_providers/"+w.own,
+			fmt.Sprintf(`{"name":%q,"parent_provider_uuid":null}`, "renamed"+w.own))
 	},
 	"DELETE /resource_providers/{uuid}": func(w routeCaller) { w.do(204, "DELETE", "/resource_providers/"+w.own, "") },
 
 	"GET /resource_providers/{uuid}/inventories": func(w routeCaller) { w.get("/resource_providers/" + w.provider + "/inventories") },
 	"POST /resource_providers/{uuid}/inventories": func(w routeCaller) {
-		w.do(
-			201,
-			"POST",
-			"/resource_providers/"+w.own+"/inventories",
-			`{"resource_class":"DISK_GB","total":5}`,
-		)
+		w.do(201, "POST",
+			"/resource_providers/"+w.own+"/inventories", `{"resource_class":"DISK_GB","total":5}`)
 	},
 	"PUT /resource_providers/{uuid}/inventories": func(w routeCaller) {
-		w.do(
-			200,
-			"PUT",
-			"/resource_providers/"+w.own+"/inventories",
-			`{"resource_provider_generation":1,"inventories":{"DISK_GB":{"total":5}}}`,
-		)
+		w.do(200, "PUT", "/resource_providers/"+w.own+"/inventories",
+			`{"resource_provider_generation":1,"inventories":{"DISK_GB":{"total":5}}}`)
 	},
 	"DELETE /resource_providers/{uuid}/inventories": func(w routeCaller) {
 		w.do(204, "DELETE", "/resource_providers/"+w.own+"/inventories", "")
 	},
 	"GET /resource_providers/{uuid}/inventories/{class}": func(w routeCaller) { w.get("/resource_providers/" + w.provider + "/inventories/VCPU") },
 	"PUT /resource_providers/{uuid}/inventories/{class}": func(w routeCaller) {
-		w.do(
-			200,
-			"PUT",
-			"/resource_providers/"+w.own+"/inventories/VCPU",
-			`{"resource_provider_generation":1,"total":5}`,
-		)
+		w.do(200, "PUT", "/resource_providers/"+w.own+"/inventories/VCPU",
+			`{"resource_provider_generation":1,"total":5}`)
 	},
 	"DELETE /resource_providers/{uuid}/inventories/{class}": func(w routeCaller) {
 		w.do(204, "DELETE", "/resource_providers/"+w.own+"/inventories/VCPU", "")
@@ -143,21 +119,13 @@ var routeCalls = map[string]func(routeCaller){
 	"GET /resource_providers/{uuid}/allocations": func(w routeCaller) { w.get("/resource_providers/" + w.provider + "/allocations") },
 	"GET /resource_providers/{uuid}/aggregates":  func(w routeCaller) { w.get("/resource_providers/" + w.provider + "/aggregates") },
 	"PUT /resource_providers/{uuid}/aggregates": func(w routeCaller) {
-		w.do(
-			200,
-			"PUT",
-			"/resource_providers/"+w.own+"/aggregates",
-			fmt.Sprintf(`{"resource_provider_generation":1,"aggregates":[%q]}`, w.aggregate),
-		)
+		w.do(200, "PUT", "/resource_providers/"+w.own+"/aggregates",
+			fmt.Sprintf(`{"resource_provider_generation":1,"aggregates":[%q]}`, w.aggregate))
 	},
 	"GET /resource_providers/{uuid}/traits": func(w routeCaller) { w.get("/resource_providers/" + w.provider + "/traits") },
 	"PUT /resource_providers/{uuid}/traits": func(w routeCaller) {
-		w.do(
-			200,
-			"PUT",
-			"/resource_providers/"+w.own+"/traits",
-			`{"resource_provider_generation":1,"traits":["CUSTOM_RARE"]}`,
-		)
+		w.do(200, "PUT", "/resource_providers/"+w.own+"/traits",
+			`{"resource_provider_generation":1,"traits":["CUSTOM_RARE"]}`)
 	},
 	"DELETE /resource_providers/{uuid}/traits": func(w routeCaller) { w.do(204, "DELETE", "/resource_providers/"+w.own+"/traits", "") },
 
@@ -168,10 +136,7 @@ var routeCalls = map[string]func(routeCaller){
 			"/allocations",
 			fmt.Sprintf(
 				`{%q:%s,%q:%s}`,
-				uuid.NewString(),
-				w.allocated("null"),
-				uuid.NewString(),
-				w.allocated("null"),
+				uuid.NewString(), w.allocated("null"), uuid.NewString(), w.allocated("null"),
 			),
 		)
 	},
@@ -181,9 +146,7 @@ var routeCalls = map[string]func(routeCaller){
 		w.do(204, "PUT", path, w.allocated("null"))
 		w.do(204, "PUT", path, w.allocated("1"))
 		w.do(
-			204,
-			"PUT",
-			path,
+			204, "PUT", path,
 			`{"allocations":{},"project_id":"p","user_id":"u","consumer_generation":2,"consumer_type":"T"}`,
 		)
 	},
@@ -205,9 +168,7 @@ var routeCalls = map[string]func(routeCaller){
 			"/reshaper",
 			fmt.Sprintf(
 				`{"inventories":{%q:{"resource_provider_generation":1,"inventories":{"VCPU":{"total":9}}}},"allocations":{%q:%s}}`,
-				w.own,
-				uuid.NewString(),
-				w.allocated("null"),
+				w.own, uuid.NewString(), w.allocated("null"),
 			),
 		)
 	},
@@ -277,12 +238,8 @@ func TestPlan_NoRouteReadsALargeTableInFull(t *testing.T) {
 		callRoute(t, url, w, way)
 		for table, n := range sequentialScans(t, db) {
 			if n > before[table] {
-				t.Errorf(
-					"route %s scans the whole table %s, %d times; want index scans",
-					name,
-					table,
-					n-before[table],
-				)
+				t.Errorf("route %s scans the whole table %s, %d times; want index scans",
+					name, table, n-before[table])
 			}
 		}
 	}
@@ -318,11 +275,8 @@ func sequentialScans(t *testing.T, db *pgx.Conn) map[string]int64 {
 			t.Fatal(err)
 		}
 	}
-	rows, err := db.Query(
-		t.Context(),
-		`select relname::text, seq_scan from pg_stat_user_tables where relname = any($1)`,
-		large,
-	)
+	rows, err := db.Query(t.Context(),
+		`select relname::text, seq_scan from pg_stat_user_tables where relname = any($1)`, large)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,27 +40,15 @@ func TestUUID_AllSpellingsAreOneUUID(t *testing.T) {
 	for i := range spellings(p) {
 		id := uuid.NewString()
 		spelling := spellings(id)[i]
-		a := c.want(
-			200,
-			id,
-			"1.39",
-			"POST",
-			"/resource_providers",
-			fmt.Sprintf(`{"name":%q,"uuid":%q}`, id, spelling),
-		)
+		a := c.want(200, id, "1.39", "POST", "/resource_providers",
+			fmt.Sprintf(`{"name":%q,"uuid":%q}`, id, spelling))
 		if at := a.header.Get("Location"); !strings.HasSuffix(at, "/"+id) {
 			t.Errorf("UUID written as %s: got Location %s, want the canonical form", spelling, at)
 		}
 		c.want(200, id, "1.39", "GET", "/resource_providers/"+id, "")
 		c.want(404, "", "1.39", "GET", "/resource_providers/"+url.PathEscape(spelling), "")
-		c.want(
-			409,
-			"uuid: "+id+" already exists.",
-			"1.39",
-			"POST",
-			"/resource_providers",
-			fmt.Sprintf(`{"name":%q,"uuid":%q}`, spelling, spelling),
-		)
+		c.want(409, "uuid: "+id+" already exists.", "1.39", "POST", "/resource_providers",
+			fmt.Sprintf(`{"name":%q,"uuid":%q}`, spelling, spelling))
 		c.want(204, "", "1.39", "PUT", "/allocations/"+url.PathEscape(spelling), body(p, "null"))
 		c.want(409, "expected 1 but got None", "1.39", "PUT", "/allocations/"+id, body(p, "null"))
 		c.want(200, `"consumer_generation":1`, "1.39", "GET", "/allocations/"+id, "")
@@ -68,51 +56,21 @@ func TestUUID_AllSpellingsAreOneUUID(t *testing.T) {
 			c.want(200, "", "1.39", "GET", "/allocations/"+url.PathEscape(spelling), ""),
 			`{"allocations":{}}`,
 		)
-		c.want(
-			404,
-			"No allocations for consumer",
-			"1.39",
-			"DELETE",
-			"/allocations/"+url.PathEscape(spelling),
-			"",
-		)
+		c.want(404, "No allocations for consumer", "1.39", "DELETE",
+			"/allocations/"+url.PathEscape(spelling), "")
 		c.want(200, "", "1.1", "PUT", "/resource_providers/"+p+"/aggregates", fmt.Sprintf(`[%q]`, spelling))
 	}
-	c.want(
-		400,
-		"Allocation for resource provider '"+strings.ToUpper(p)+"' that does not exist.",
-		"1.39",
-		"PUT",
-		"/allocations/"+uuid.NewString(),
-		body(strings.ToUpper(p), "null"),
-	)
+	c.want(400, "Allocation for resource provider '"+strings.ToUpper(p)+"' that does not exist.",
+		"1.39", "PUT", "/allocations/"+uuid.NewString(), body(strings.ToUpper(p), "null"))
 	for _, bad := range []string{"x", p + "0", p[:35], "0x" + strings.ReplaceAll(p, "-", "")[2:], " " + p, p + " ", strings.Repeat("-", 36), "g" + p[1:], p[:10] + "_" + p[11:]} {
 		t.Run(bad, func(t *testing.T) {
 			c := c.in(t)
-			c.want(
-				400,
-				"is not a 'uuid'",
-				"1.39",
-				"POST",
-				"/resource_providers",
-				fmt.Sprintf(`{"name":"bad","uuid":%q}`, bad),
-			)
-			c.want(
-				400,
-				"Malformed consumer_uuid: "+bad,
-				"1.39",
-				"PUT",
-				"/allocations/"+url.PathEscape(bad),
-				"{",
-			)
-			c.want(
-				400,
-				"is not a 'uuid'",
-				"1.1",
-				"PUT",
-				"/resource_providers/"+p+"/aggregates",
-				fmt.Sprintf(`[%q]`, bad),
-			)
+			c.want(400, "is not a 'uuid'", "1.39", "POST", "/resource_providers",
+				fmt.Sprintf(`{"name":"bad","uuid":%q}`, bad))
+			c.want(400, "Malformed consumer_uuid: "+bad, "1.39", "PUT",
+				"/allocations/"+url.PathEscape(bad), "{")
+			c.want(400, "is not a 'uuid'", "1.1", "PUT",
+				"/resource_providers/"+p+"/aggregates", fmt.Sprintf(`[%q]`, bad))
 		})
 	}
 }
@@ -181,14 +139,8 @@ func TestBody_MalformedJSONIsRefused(t *testing.T) {
 			errors, _ := a.body["errors"].([]any)
 			if a.status != 400 || !strings.Contains(a.raw, word) || len(errors) != 1 || len(a.raw) > 8192 ||
 				a.header.Get("Content-Type") != "application/json" {
-				t.Errorf(
-					"%s %s with %s: got %d %.300s, want 400 with one error",
-					o.method,
-					o.path,
-					what,
-					a.status,
-					a.raw,
-				)
+				t.Errorf("%s %s with %s: got %d %.300s, want 400 with one error",
+					o.method, o.path, what, a.status, a.raw)
 			}
 		}
 		if a := c.send("1.39", o.method, path, `{"x":"`+strings.Repeat("x", 1<<20)+`"}`); a.status != http.StatusRequestEntityTooLarge {

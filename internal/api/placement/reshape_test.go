@@ -10,30 +10,21 @@ import (
 
 // reshaped returns the part of a body that sets a provider's inventories.
 func reshaped(provider string, generation any, inventories string) string {
-	return fmt.Sprintf(
-		`%q:{"resource_provider_generation":%v,"inventories":%s}`,
-		provider,
-		generation,
-		inventories,
-	)
+	return fmt.Sprintf(`%q:{"resource_provider_generation":%v,"inventories":%s}`,
+		provider, generation, inventories)
 }
 
 // holds returns the part of a body that sets a consumer's allocations, in the format since microversion 1.38.
 func holds(consumer string, generation any, allocations string) string {
 	return fmt.Sprintf(
 		`%q:{%s,"project_id":"p","user_id":"u","consumer_generation":%v,"consumer_type":"T"}`,
-		consumer,
-		allocations,
-		generation,
+		consumer, allocations, generation,
 	)
 }
 
 func reshape(inventories []string, allocations ...string) string {
-	return fmt.Sprintf(
-		`{"inventories":{%s},"allocations":{%s}}`,
-		strings.Join(inventories, ","),
-		strings.Join(allocations, ","),
-	)
+	return fmt.Sprintf(`{"inventories":{%s},"allocations":{%s}}`,
+		strings.Join(inventories, ","), strings.Join(allocations, ","))
 }
 
 // TestReshape_MovesInventoriesWithAllocations moves inventories from a host's provider to a new child
@@ -44,44 +35,23 @@ func TestReshape_MovesInventoriesWithAllocations(t *testing.T) {
 	host := c.provider("host")
 	c.stock(host, `{"VCPU":{"total":8},"VGPU":{"total":2},"DISK_GB":{"total":20}}`)
 	child := uuid.NewString()
-	c.want(
-		200,
-		"",
-		"1.39",
-		"POST",
-		"/resource_providers",
-		fmt.Sprintf(`{"name":"gpu","uuid":%q,"parent_provider_uuid":%q}`, child, host),
-	)
+	c.want(200, "", "1.39", "POST", "/resource_providers",
+		fmt.Sprintf(`{"name":"gpu","uuid":%q,"parent_provider_uuid":%q}`, child, host))
 	a, b, other := uuid.NewString(), uuid.NewString(), uuid.NewString()
 	both := func(vgpus int) string {
 		return fmt.Sprintf(`"allocations":{%q:{"resources":{"VCPU":2,"VGPU":%d}}}`, host, vgpus)
 	}
-	c.want(
-		204,
-		"",
-		"1.39",
-		"POST",
-		"/allocations",
-		"{"+holds(a, "null", both(1))+","+holds(b, "null", both(1))+"}",
-	)
+	c.want(204, "", "1.39", "POST", "/allocations",
+		"{"+holds(a, "null", both(1))+","+holds(b, "null", both(1))+"}")
 	// the reshape does not change this allocation
-	c.want(
-		204,
-		"",
-		"1.39",
-		"POST",
-		"/allocations",
-		"{"+holds(other, "null", vcpus(host, 4))+"}",
-	)
+	c.want(204, "", "1.39", "POST", "/allocations", "{"+holds(other, "null", vcpus(host, 4))+"}")
 	if g := c.generation(host); g != 3.0 {
 		t.Fatalf("generation of the host before the reshape: got %v, want 3", g)
 	}
 
 	moved := fmt.Sprintf(
 		`"allocations":{%q:{"resources":{"VCPU":2}},%q:{"resources":{"VGPU":1}}},"mappings":{"":[%q]}`,
-		host,
-		child,
-		host,
+		host, child, host,
 	)
 	c.want(204, "", "1.39", "POST", "/reshaper", reshape(
 		[]string{
@@ -131,10 +101,7 @@ func TestReshape_GenerationsAsInPlacement(t *testing.T) {
 	step(2, reshape([]string{reshaped(p, 12, `{}`)}, holds(consumer, 1, `"allocations":{}`)))
 	step(1, reshape([]string{reshaped(p, 14, `{}`)}))
 	// moves the consumer to the provider q
-	step(
-		0,
-		reshape([]string{reshaped(q, 1, some)}, holds(consumer, "null", vcpus(q, 1))),
-	)
+	step(0, reshape([]string{reshaped(q, 1, some)}, holds(consumer, "null", vcpus(q, 1))))
 	if g := c.generation(q); g != 4.0 {
 		t.Errorf(
 			"reshape that moves a consumer to another provider: that provider's generation is %v, want 4",
@@ -143,10 +110,7 @@ func TestReshape_GenerationsAsInPlacement(t *testing.T) {
 	}
 	step(2, reshape([]string{reshaped(p, 15, some)}))
 	// the provider p appears only in the allocations
-	step(
-		1,
-		reshape([]string{reshaped(q, 4, some)}, holds(consumer, 1, vcpus(p, 1))),
-	)
+	step(1, reshape([]string{reshaped(q, 4, some)}, holds(consumer, 1, vcpus(p, 1))))
 	if g := c.generation(q); g != 6.0 {
 		t.Errorf(
 			"reshape that moves a consumer away from its provider: the old provider's generation is %v, want 6",
@@ -164,14 +128,8 @@ func TestReshape_OrderOfErrors(t *testing.T) {
 	p, q := c.provider("p"), c.provider("q")
 	c.stock(p, `{"VCPU":{"total":8},"DISK_GB":{"total":8}}`)
 	mine, other, ghost := uuid.NewString(), uuid.NewString(), uuid.NewString()
-	c.want(
-		204,
-		"",
-		"1.39",
-		"POST",
-		"/allocations",
-		"{"+holds(mine, "null", vcpus(p, 2))+","+holds(other, "null", vcpus(p, 2))+"}",
-	)
+	c.want(204, "", "1.39", "POST", "/allocations",
+		"{"+holds(mine, "null", vcpus(p, 2))+","+holds(other, "null", vcpus(p, 2))+"}")
 	before := []answer{
 		c.send("1.39", "GET", "/resource_providers/"+p+"/inventories", ""),
 		c.send("1.39", "GET", "/resource_providers/"+p+"/allocations", ""),
@@ -241,9 +199,7 @@ func TestReshape_FormatOfEveryVersion(t *testing.T) {
 			[]string{reshaped(p, generation, `{"VCPU":{"total":8}}`)},
 			fmt.Sprintf(
 				`%q:{%s,"project_id":"p","user_id":"u","consumer_generation":null%s}`,
-				uuid.NewString(),
-				vcpus(p, 1),
-				more,
+				uuid.NewString(), vcpus(p, 1), more,
 			),
 		)
 	}
@@ -251,45 +207,21 @@ func TestReshape_FormatOfEveryVersion(t *testing.T) {
 	c.want(405, "", "1.30", "GET", "/reshaper", "")
 	c.want(415, "", "1.30", "POST", "/reshaper", body(1, ""), "Content-Type", "text/plain")
 	c.want(403, "placement:reshaper:reshape", "1.30", "POST", "/reshaper", "{", "X-Auth-Token", "admin")
-	c.want(
-		400,
-		"'mappings' was unexpected",
-		"1.33",
-		"POST",
-		"/reshaper",
-		body(1, `,"mappings":{"":["`+p+`"]}`),
-	)
-	c.want(
-		400,
-		"'consumer_type' was unexpected",
-		"1.37",
-		"POST",
-		"/reshaper",
-		body(1, `,"consumer_type":"T"`),
-	)
+	c.want(400, "'mappings' was unexpected", "1.33", "POST", "/reshaper",
+		body(1, `,"mappings":{"":["`+p+`"]}`))
+	c.want(400,
+		"'consumer_type' was unexpected", "1.37", "POST", "/reshaper", body(1, `,"consumer_type":"T"`))
 	c.want(400, "'consumer_type' is a required property", "1.38", "POST", "/reshaper", body(1, ""))
 	c.want(204, "", "1.30", "POST", "/reshaper", body(1, ""))
 	c.want(204, "", "1.34", "POST", "/reshaper", body(4, `,"mappings":{"":["`+p+`"]}`))
 	c.want(204, "", "1.38", "POST", "/reshaper", body(7, `,"mappings":{"":["`+p+`"]},"consumer_type":"T"`))
 
 	// POST /reshaper accepts a reserved amount that exceeds the total.
-	c.want(
-		204,
-		"",
-		"1.39",
-		"POST",
-		"/reshaper",
-		reshape([]string{reshaped(p, 10, `{"VCPU":{"total":8},"DISK_GB":{"total":1,"reserved":7}}`)}),
-	)
+	c.want(204, "", "1.39", "POST", "/reshaper",
+		reshape([]string{reshaped(p, 10, `{"VCPU":{"total":8},"DISK_GB":{"total":1,"reserved":7}}`)}))
 	c.want(200, `"reserved":7`, "1.39", "GET", "/resource_providers/"+p+"/inventories/DISK_GB", "")
-	c.want(
-		400,
-		"greater than total",
-		"1.39",
-		"PUT",
-		"/resource_providers/"+p+"/inventories",
-		`{"resource_provider_generation":12,"inventories":{"DISK_GB":{"total":1,"reserved":7}}}`,
-	)
+	c.want(400, "greater than total", "1.39", "PUT", "/resource_providers/"+p+"/inventories",
+		`{"resource_provider_generation":12,"inventories":{"DISK_GB":{"total":1,"reserved":7}}}`)
 	// POST /reshaper may reduce the capacity below the existing allocations, but refuses new allocations that
 	// exceed the capacity.
 	c.want(204, "", "1.39", "POST", "/reshaper", reshape([]string{reshaped(p, 12, `{"VCPU":{"total":1}}`)}))

@@ -12,52 +12,22 @@ func TestResourceClasses_FormatOfEveryVersion(t *testing.T) {
 	if at := a.header.Get("Location"); at != c.url+"/resource_classes/CUSTOM_A" {
 		t.Error(at)
 	}
-	c.want(
-		409,
-		"Conflicting resource class already exists: CUSTOM_A",
-		"1.2",
-		"POST",
-		"/resource_classes",
-		`{"name":"CUSTOM_A"}`,
-	)
-	c.want(
-		400,
-		"does not match '^CUSTOM_[A-Z0-9_]+$'",
-		"1.2",
-		"POST",
-		"/resource_classes",
-		`{"name":"VCPU2"}`,
-	)
+	c.want(409, "Conflicting resource class already exists: CUSTOM_A",
+		"1.2", "POST", "/resource_classes", `{"name":"CUSTOM_A"}`)
+	c.want(400,
+		"does not match '^CUSTOM_[A-Z0-9_]+$'", "1.2", "POST", "/resource_classes", `{"name":"VCPU2"}`)
 	c.same(c.want(200, "", "1.6", "PUT", "/resource_classes/CUSTOM_A", `{"name":"CUSTOM_B"}`),
 		`{"name":"CUSTOM_B","links":[{"rel":"self","href":"/placement/resource_classes/CUSTOM_B"}]}`)
-	c.want(
-		404,
-		"No such resource class CUSTOM_A.",
-		"1.6",
-		"PUT",
-		"/resource_classes/CUSTOM_A",
-		`{"name":"CUSTOM_C"}`,
-	)
+	c.want(404, "No such resource class CUSTOM_A.",
+		"1.6", "PUT", "/resource_classes/CUSTOM_A", `{"name":"CUSTOM_C"}`)
 	c.want(415, "", "1.6", "PUT", "/resource_classes/CUSTOM_A", "")
-	c.want(
-		400,
-		"Cannot update standard resource class VCPU",
-		"1.6",
-		"PUT",
-		"/resource_classes/VCPU",
-		`{"name":"CUSTOM_C"}`,
-	)
+	c.want(400, "Cannot update standard resource class VCPU",
+		"1.6", "PUT", "/resource_classes/VCPU", `{"name":"CUSTOM_C"}`)
 	c.want(201, "", "1.7", "PUT", "/resource_classes/CUSTOM_A", "")
 	c.want(204, "", "1.7", "PUT", "/resource_classes/CUSTOM_A", "")
 	c.want(400, "does not match", "1.7", "PUT", "/resource_classes/VCPU", "")
-	c.want(
-		409,
-		"Resource class already exists: CUSTOM_B",
-		"1.6",
-		"PUT",
-		"/resource_classes/CUSTOM_A",
-		`{"name":"CUSTOM_B"}`,
-	)
+	c.want(409, "Resource class already exists: CUSTOM_B",
+		"1.6", "PUT", "/resource_classes/CUSTOM_A", `{"name":"CUSTOM_B"}`)
 	all := c.want(200, "", "1.39", "GET", "/resource_classes", "").body["resource_classes"].([]any)
 	if first := all[0].(map[string]any)["name"]; len(all) != 23 || first != "VCPU" {
 		t.Errorf(
@@ -72,10 +42,7 @@ func TestResourceClasses_FormatOfEveryVersion(t *testing.T) {
 	c.want(
 		409,
 		"Error in delete resource class: Cannot delete resource class CUSTOM_A. Class is in use in inventory.",
-		"1.2",
-		"DELETE",
-		"/resource_classes/CUSTOM_A",
-		"",
+		"1.2", "DELETE", "/resource_classes/CUSTOM_A", "",
 	)
 	c.want(204, "", "1.2", "DELETE", "/resource_classes/CUSTOM_B", "")
 	c.want(404, "No such resource class CUSTOM_B.", "1.2", "DELETE", "/resource_classes/CUSTOM_B", "")

@@ -28,22 +28,10 @@ func TestTraits_GenerationMovesOnlyOnChange(t *testing.T) {
 	if a := c.want(409, "generation already changed", "1.39", "PUT", path, body(0, "")); a.code() != "placement.concurrent_update" {
 		t.Error(a.code())
 	}
-	c.want(
-		400,
-		"No such trait CUSTOM_X, CUSTOM_Y",
-		"1.39",
-		"PUT",
-		path,
-		body(1, `"CUSTOM_Y","CUSTOM_X","CUSTOM_A"`),
-	)
-	c.want(
-		409,
-		"The trait CUSTOM_A is in use by a resource provider.",
-		"1.6",
-		"DELETE",
-		"/traits/CUSTOM_A",
-		"",
-	)
+	c.want(400, "No such trait CUSTOM_X, CUSTOM_Y", "1.39", "PUT", path,
+		body(1, `"CUSTOM_Y","CUSTOM_X","CUSTOM_A"`))
+	c.want(409,
+		"The trait CUSTOM_A is in use by a resource provider.", "1.6", "DELETE", "/traits/CUSTOM_A", "")
 	c.want(204, "", "1.6", "DELETE", path, "")
 	c.want(204, "", "1.6", "DELETE", path, "")
 	c.same(c.want(200, "", "1.6", "GET", path, ""), body(2, ""))
@@ -76,11 +64,8 @@ func TestTraits_ListCreateDelete(t *testing.T) {
 	}
 	all := c.want(200, "MISC_SHARES_VIA_AGGREGATE", "1.6", "GET", "/traits", "").body["traits"].([]any)
 	if len(all) != 378 || all[377] != "CUSTOM_A" {
-		t.Errorf(
-			"list of traits: got %d, the last is %v; want 378 traits, the last of them CUSTOM_A",
-			len(all),
-			all[len(all)-1],
-		)
+		t.Errorf("list of traits: got %d, the last is %v; want 378 traits, the last of them CUSTOM_A",
+			len(all), all[len(all)-1])
 	}
 	c.same(
 		c.want(200, "", "1.6", "GET", "/traits?name=in:CUSTOM_A,COMPUTE_NODE,NO", ""),

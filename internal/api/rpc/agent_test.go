@@ -46,11 +46,8 @@ const python = "/usr/bin/python3"
 
 func newAgent(t *testing.T, url string) *agent {
 	t.Helper()
-	cmd := exec.Command(
-		python,
-		filepath.Join("testdata", "agent.py"),
-		strings.Replace(url, "amqp://", "rabbit://", 1),
-	)
+	cmd := exec.Command(python, filepath.Join("testdata", "agent.py"),
+		strings.Replace(url, "amqp://", "rabbit://", 1))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -136,12 +133,8 @@ func (a *agent) call(t *testing.T, into any, method, version string, args map[st
 		return
 	}
 	if err := json.Unmarshal(o.Result, into); err != nil {
-		t.Fatalf(
-			"call the RPC method %s: want a result that can be decoded, got %s: %v",
-			method,
-			o.Result,
-			err,
-		)
+		t.Fatalf("call the RPC method %s: want a result that can be decoded, got %s: %v",
+			method, o.Result, err)
 	}
 }
 
@@ -182,9 +175,7 @@ func (a *agent) receiveMethods(t *testing.T, methods ...string) map[string]map[s
 		if !slices.Contains(methods, h.Method) || got[h.Method] != nil {
 			t.Fatalf(
 				"receive messages in any order: got method %s with arguments %s, want exactly one message of each method in %v",
-				h.Method,
-				h.Args,
-				methods,
+				h.Method, h.Args, methods,
 			)
 		}
 		var args map[string]any
@@ -214,11 +205,8 @@ func (a *agent) receiveAbout(t *testing.T, method string, ids ...uuid.UUID) {
 				}
 			}
 		case <-deadline:
-			t.Fatalf(
-				"wait for messages %s about all IDs: want one about each ID, got none about %v",
-				method,
-				missing,
-			)
+			t.Fatalf("wait for messages %s about all IDs: want one about each ID, got none about %v",
+				method, missing)
 		}
 	}
 }

@@ -80,13 +80,8 @@ func TestCreateDHCPPort_IsIdempotent(t *testing.T) {
 	}
 
 	var infos []map[string]any
-	st.call(
-		t,
-		&infos,
-		"get_active_networks_info",
-		"1.1",
-		map[string]any{"host": "net1", "enable_dhcp_filter": false},
-	)
+	st.call(t, &infos, "get_active_networks_info", "1.1",
+		map[string]any{"host": "net1", "enable_dhcp_filter": false})
 	if len(infos) != 1 || infos[0]["id"] != st.network.ID.String() || len(infos[0]["ports"].([]any)) != 1 ||
 		len(infos[0]["subnets"].([]any)) != 1 {
 		t.Errorf("get_active_networks_info: got %v, want the network with one port and one subnet", infos)
@@ -119,13 +114,8 @@ func TestCreateDHCPPort_IsIdempotent(t *testing.T) {
 		},
 	)
 	var ports []any
-	st.call(
-		t,
-		&ports,
-		"get_ports",
-		"1.0",
-		map[string]any{"filters": map[string]any{"network_id": []any{st.network.ID}}},
-	)
+	st.call(t, &ports, "get_ports", "1.0",
+		map[string]any{"filters": map[string]any{"network_id": []any{st.network.ID}}})
 	if len(ports) != 0 {
 		t.Errorf("list the network's ports after release_dhcp_port: got %v, want none", ports)
 	}
@@ -176,17 +166,13 @@ func TestCreateDHCPPort_FailsWhenSubnetIsFull(t *testing.T) {
 	if o := create("d2", subnets[0].ID); o.Failure != "IpAddressGenerationFailure" {
 		t.Errorf(
 			"create a DHCP port on a full subnet: got result %s, exception %q %q; want IpAddressGenerationFailure",
-			o.Result,
-			o.Failure,
-			o.Message,
+			o.Result, o.Failure, o.Message,
 		)
 	}
 	if o := create("d3", uuid.New()); string(o.Result) != "null" {
 		t.Errorf(
 			"create a DHCP port on a deleted subnet: got result %s, exception %q %q; want the result null",
-			o.Result,
-			o.Failure,
-			o.Message,
+			o.Result, o.Failure, o.Message,
 		)
 	}
 }

@@ -101,15 +101,8 @@ func (st *fixture) reportState(t *testing.T, kind, host, want string) {
 		},
 	)
 	if err := json.Unmarshal(o.Result, &got); err != nil || got != want {
-		t.Fatalf(
-			"report_state of the %s on host %s: got result %s, exception %s %s; want %q",
-			kind,
-			host,
-			o.Result,
-			o.Failure,
-			o.Message,
-			want,
-		)
+		t.Fatalf("report_state of the %s on host %s: got result %s, exception %s %s; want %q",
+			kind, host, o.Result, o.Failure, o.Message, want)
 	}
 }
 
@@ -125,12 +118,8 @@ func (st *fixture) reportAgents(t *testing.T) {
 // makeStale moves the heartbeats of a host's agents into the past, beyond AgentDownTime.
 func (st *fixture) makeStale(t *testing.T, host string) {
 	t.Helper()
-	storetest.Exec(
-		t,
-		st.database,
-		`update agent set heartbeat_at = now() - interval '80 seconds' where host = $1`,
-		host,
-	)
+	storetest.Exec(t, st.database,
+		`update agent set heartbeat_at = now() - interval '80 seconds' where host = $1`, host)
 }
 
 // createPorts creates ports of servers on the host cmp1.
@@ -172,12 +161,8 @@ func (st *fixture) publishNetwork(t *testing.T, c *rpc.Publisher) {
 	}
 	published, err := c.Publish(t.Context(), due)
 	if err != nil || len(published) != len(due) {
-		t.Fatalf(
-			"publish the notifications about the network: published %d of %d, error %v; want all",
-			len(published),
-			len(due),
-			err,
-		)
+		t.Fatalf("publish the notifications about the network: published %d of %d, error %v; want all",
+			len(published), len(due), err)
 	}
 	if err := st.Notifications.MarkSent(t.Context(), published); err != nil {
 		t.Fatal(err)

@@ -53,10 +53,7 @@ func TestCall_FailuresHaveNeutronsExceptionClasses(t *testing.T) {
 			if o := st.request(t, request); o.Failure != c.want {
 				t.Errorf(
 					"call with an invalid method, version or argument: got result %s, exception %q %q; want the exception %s",
-					o.Result,
-					o.Failure,
-					o.Message,
-					c.want,
+					o.Result, o.Failure, o.Message, c.want,
 				)
 			}
 		})
@@ -161,11 +158,7 @@ func TestCall_UnexpectedArgumentsAreAnswered(t *testing.T) {
 			envelope(
 				fmt.Sprintf(
 					`{"method":%q,"args":%s,"version":"1.0","_msg_id":%q,"_reply_q":%q,"_unique_id":%q}`,
-					method,
-					args,
-					n,
-					client.queue,
-					hexID(),
+					method, args, n, client.queue, hexID(),
 				),
 			),
 		)
@@ -238,10 +231,7 @@ func TestCall_RefusesHugeBatchesAndIgnoresUnknownHosts(t *testing.T) {
 			}); o.Failure != "TypeError" {
 				t.Errorf(
 					"call with %d ports, more than allowed: got result %s, exception %q %q; want TypeError",
-					len(many),
-					o.Result,
-					o.Failure,
-					o.Message,
+					len(many), o.Result, o.Failure, o.Message,
 				)
 			}
 		})
@@ -259,13 +249,8 @@ func TestCall_RefusesHugeBatchesAndIgnoresUnknownHosts(t *testing.T) {
 			"agent_id":     "x",
 		},
 	)
-	st.call(
-		t,
-		&details,
-		"get_device_details",
-		"1.9",
-		map[string]any{"device": port.ID, "host": "ghost", "agent_id": "x"},
-	)
+	st.call(t, &details, "get_device_details", "1.9",
+		map[string]any{"device": port.ID, "host": "ghost", "agent_id": "x"})
 	now, err := st.Network.Port(t.Context(), port.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -273,9 +258,7 @@ func TestCall_RefusesHugeBatchesAndIgnoresUnknownHosts(t *testing.T) {
 	if now.Status != network.Down || now.Revision != port.Revision || now.IgnoredReports == 0 {
 		t.Errorf(
 			"read the port after reports from an unknown host: got status %s, revision %d, %d ignored reports; want DOWN, the same revision, at least one",
-			now.Status,
-			now.Revision,
-			now.IgnoredReports,
+			now.Status, now.Revision, now.IgnoredReports,
 		)
 	}
 }
@@ -305,12 +288,8 @@ func TestCall_SupportedVersions(t *testing.T) {
 				"version": c.newest,
 				"args":    args,
 			}); o.Failure != "" {
-				t.Errorf(
-					"call the newest version %s: got exception %s %s, want success",
-					c.newest,
-					o.Failure,
-					o.Message,
-				)
+				t.Errorf("call the newest version %s: got exception %s %s, want success",
+					c.newest, o.Failure, o.Message)
 			}
 			for _, version := range []string{c.unknown, "2.0", "0.9", "x", "1.1.1.1"} {
 				if o := st.request(t, map[string]any{
@@ -321,9 +300,7 @@ func TestCall_SupportedVersions(t *testing.T) {
 				}); o.Failure != "UnsupportedVersion" {
 					t.Errorf(
 						"call the unsupported version %s: got result %s, exception %q; want UnsupportedVersion",
-						version,
-						o.Result,
-						o.Failure,
+						version, o.Result, o.Failure,
 					)
 				}
 			}

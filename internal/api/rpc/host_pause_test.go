@@ -17,16 +17,11 @@ func TestNextPause_GrowsUntilAConnectionWorksForLong(t *testing.T) {
 	if pause != maxHostPause || total < time.Hour/2 {
 		t.Errorf(
 			"12 connections that work for a second each: the last pause is %s and all pauses together are %s, want %s and at least 30 minutes",
-			pause,
-			total,
-			maxHostPause,
+			pause, total, maxHostPause,
 		)
 	}
 	if pause = nextPause(pause, maxHostPause+time.Second); pause != 0 {
-		t.Errorf(
-			"a connection that has worked for more than %s: got the pause %s, want none",
-			maxHostPause,
-			pause,
-		)
+		t.Errorf("a connection that has worked for more than %s: got the pause %s, want none",
+			maxHostPause, pause)
 	}
 }

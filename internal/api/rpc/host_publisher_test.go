@@ -148,20 +148,14 @@ func TestPublisher_OtherHostsGetOnlyTheAddressesOfAPort(t *testing.T) {
 			}
 			if strings.Contains(m, name) != full || strings.Contains(m, `"host":"cmp1"`) != full ||
 				strings.Contains(m, port.DeviceID) != full {
-				t.Errorf(
-					"push to %s: got %s, want the name, the host and the device of the port: %t",
-					host,
-					m,
-					full,
-				)
+				t.Errorf("push to %s: got %s, want the name, the host and the device of the port: %t",
+					host, m, full)
 			}
 		}
 		if got, want := count("port_create_end"), map[string]int{"net1": 1}[host]; got != want {
 			t.Errorf(
 				"port_create_end for the DHCP agent on net1, in the virtual host of %s: got %d, want %d",
-				host,
-				got,
-				want,
+				host, got, want,
 			)
 		}
 	}

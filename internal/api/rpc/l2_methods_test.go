@@ -21,13 +21,8 @@ func TestPort_ActiveAfterDHCPAndL2Reports(t *testing.T) {
 	port := st.createPorts(t, 1)[0]
 	id := port.ID.String()
 
-	st.call(
-		t,
-		nil,
-		"dhcp_ready_on_ports",
-		"1.5",
-		map[string]any{"port_ids": []string{id, uuid.NewString(), "nonsense"}},
-	)
+	st.call(t, nil, "dhcp_ready_on_ports", "1.5",
+		map[string]any{"port_ids": []string{id, uuid.NewString(), "nonsense"}})
 	if got := st.portStatus(t, port.ID); got != network.Down {
 		t.Errorf("read the port after the DHCP agent's report alone: got status %s, want DOWN", got)
 	}
@@ -62,26 +57,16 @@ func TestPort_ActiveAfterDHCPAndL2Reports(t *testing.T) {
 	}
 
 	var down map[string]any
-	st.call(
-		t,
-		&down,
-		"update_device_down",
-		"1.9",
-		map[string]any{"device": "tap" + id[:11], "agent_id": "ovs-agent-cmp1", "host": "cmp1"},
-	)
+	st.call(t, &down, "update_device_down", "1.9",
+		map[string]any{"device": "tap" + id[:11], "agent_id": "ovs-agent-cmp1", "host": "cmp1"})
 	if diff := cmp.Diff(map[string]any{"device": "tap" + id[:11], "exists": true}, down); diff != "" {
 		t.Error(diff)
 	}
 	if got := st.portStatus(t, port.ID); got != network.Down {
 		t.Errorf("read the port after update_device_down: got status %s, want DOWN", got)
 	}
-	st.call(
-		t,
-		nil,
-		"update_device_up",
-		"1.9",
-		map[string]any{"device": []any{port.MAC, "0000:04:00.1"}, "agent_id": "x", "host": nil},
-	)
+	st.call(t, nil, "update_device_up", "1.9",
+		map[string]any{"device": []any{port.MAC, "0000:04:00.1"}, "agent_id": "x", "host": nil})
 	if got := st.portStatus(t, port.ID); got != network.Active {
 		t.Errorf("read the port after update_device_up: got status %s, want ACTIVE", got)
 	}
@@ -92,13 +77,8 @@ func TestUpdateDeviceUp_FromAnotherHostIsIgnored(t *testing.T) {
 	st := newFixture(t)
 	port := st.createPorts(t, 1)[0]
 	st.call(t, nil, "dhcp_ready_on_ports", "1.5", map[string]any{"port_ids": []string{port.ID.String()}})
-	st.call(
-		t,
-		nil,
-		"update_device_up",
-		"1.9",
-		map[string]any{"device": port.ID, "agent_id": "x", "host": "cmp2"},
-	)
+	st.call(t, nil, "update_device_up", "1.9",
+		map[string]any{"device": port.ID, "agent_id": "x", "host": "cmp2"})
 	p, err := st.Network.Port(t.Context(), port.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -169,13 +149,8 @@ func TestTunnelSync_ReturnsAllEndpoints(t *testing.T) {
 	st := newFixture(t)
 	sync := func(host, ip string) []any {
 		var got map[string][]any
-		st.call(
-			t,
-			&got,
-			"tunnel_sync",
-			"1.4",
-			map[string]any{"tunnel_ip": ip, "tunnel_type": "vxlan", "host": host},
-		)
+		st.call(t, &got, "tunnel_sync", "1.4",
+			map[string]any{"tunnel_ip": ip, "tunnel_type": "vxlan", "host": host})
 		return got["tunnels"]
 	}
 	sync("cmp1", "10.9.9.1")
@@ -224,42 +199,22 @@ func TestSRIOVDevice_IsFoundByMACAndSlot(t *testing.T) {
 	for i, slot := range slots {
 		d := []any{mac, slot}
 		var found []map[string]any
-		st.call(
-			t,
-			&found,
-			"get_devices_details_list",
-			"1.9",
-			map[string]any{"devices": []any{d}, "agent_id": "nic-agent", "host": host},
-		)
+		st.call(t, &found, "get_devices_details_list", "1.9",
+			map[string]any{"devices": []any{d}, "agent_id": "nic-agent", "host": host})
 		if len(found) != 1 || found[0]["device"] != mac || found[0]["port_id"] != ids[i].String() {
-			t.Errorf(
-				"get_devices_details_list of %v: got %v, want device %s and port %s",
-				d,
-				found,
-				mac,
-				ids[i],
-			)
+			t.Errorf("get_devices_details_list of %v: got %v, want device %s and port %s",
+				d, found, mac, ids[i])
 		}
 		var down map[string]any
-		st.call(
-			t,
-			&down,
-			"update_device_down",
-			"1.9",
-			map[string]any{"device": d, "agent_id": "nic-agent", "host": host},
-		)
+		st.call(t, &down, "update_device_down", "1.9",
+			map[string]any{"device": d, "agent_id": "nic-agent", "host": host})
 		if diff := cmp.Diff(map[string]any{"device": mac, "exists": true}, down); diff != "" {
 			t.Errorf("update_device_down of %v: reply differs (-want +got):\n%s", d, diff)
 		}
 	}
 	var found []map[string]any
-	st.call(
-		t,
-		&found,
-		"get_devices_details_list",
-		"1.9",
-		map[string]any{"devices": []any{mac}, "agent_id": "nic-agent", "host": host},
-	)
+	st.call(t, &found, "get_devices_details_list", "1.9",
+		map[string]any{"devices": []any{mac}, "agent_id": "nic-agent", "host": host})
 	if diff := cmp.Diff([]map[string]any{{"device": mac}}, found); diff != "" {
 		t.Errorf(
 			"get_devices_details_list of a MAC that two ports have: reply differs (-want +got):\n%s",
@@ -355,11 +310,8 @@ func TestUpdateDeviceUp_OfAnEarlierBindingCompletesNothing(t *testing.T) {
 	// The agent gets another notification, requests the details, and reports again.
 	due, err := st.Notifications.Unsent(t.Context(), st.network.ID, 100)
 	if err != nil || len(due) != 1 || due[0].ResourceID != id {
-		t.Fatalf(
-			"notifications after the ignored report: got %v, error %v; want one about the port",
-			due,
-			err,
-		)
+		t.Fatalf("notifications after the ignored report: got %v, error %v; want one about the port",
+			due, err)
 	}
 	st.publishNetwork(t, publisher)
 	st.receiveAbout(t, "port_update", id)

@@ -21,14 +21,8 @@ func TestL3Agent_GetsNoRouters(t *testing.T) {
 			},
 		)
 		if string(o.Result) != call.want {
-			t.Errorf(
-				"%s of an L3 agent: got result %s, exception %s %s; want the result %s",
-				call.method,
-				o.Result,
-				o.Failure,
-				o.Message,
-				call.want,
-			)
+			t.Errorf("%s of an L3 agent: got result %s, exception %s %s; want the result %s",
+				call.method, o.Result, o.Failure, o.Message, call.want)
 		}
 	}
 }

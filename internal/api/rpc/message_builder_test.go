@@ -156,9 +156,7 @@ func TestPublish_PushesRuleInEveryVersionOfTheAgents(t *testing.T) {
 		if string(o.Result) != `"new"` {
 			t.Fatalf(
 				"report_state with resource versions: got result %s, exception %s %s; want the result new",
-				o.Result,
-				o.Failure,
-				o.Message,
+				o.Result, o.Failure, o.Message,
 			)
 		}
 		st.listenTo(t, "neutron-vo-SecurityGroupRule-"+version, host, "1.1")
@@ -267,13 +265,8 @@ func TestPublish_MovedTunnelDeletesOldEndpoint(t *testing.T) {
 	sync := func(ip string) {
 		t.Helper()
 		var tunnels any
-		st.call(
-			t,
-			&tunnels,
-			"tunnel_sync",
-			"1.4",
-			map[string]any{"tunnel_ip": ip, "tunnel_type": "gre", "host": "cmp1"},
-		)
+		st.call(t, &tunnels, "tunnel_sync", "1.4",
+			map[string]any{"tunnel_ip": ip, "tunnel_type": "gre", "host": "cmp1"})
 		st.publishAll(t, publisher)
 	}
 	sync("10.9.9.1")

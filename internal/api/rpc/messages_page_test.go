@@ -47,11 +47,8 @@ func TestMessagesPage_NamesTheArgumentsOfEachRPCMethod(t *testing.T) {
 		want[method] = argsType
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf(
-			"the arguments of the RPC methods in %s differ from the handlers (-code +page):\n%s",
-			docpage.Messages,
-			d,
-		)
+		t.Errorf("the arguments of the RPC methods in %s differ from the handlers (-code +page):\n%s",
+			docpage.Messages, d)
 	}
 }
 
@@ -171,11 +168,8 @@ func TestMessagesPage_NamesEachNotificationForAgents(t *testing.T) {
 		got[docpage.Names(row[0])[0]] = docpage.Names(row[1])[0]
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf(
-			"the notifications in %s differ from the builder of messages (-code +page):\n%s",
-			docpage.Messages,
-			d,
-		)
+		t.Errorf("the notifications in %s differ from the builder of messages (-code +page):\n%s",
+			docpage.Messages, d)
 	}
 }
 

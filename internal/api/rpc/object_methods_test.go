@@ -70,21 +70,11 @@ func TestBulkPull_ReturnsVersionedObjects(t *testing.T) {
 		t.Errorf("bulk_pull of the security group's rules: got %v, want four", rules)
 	}
 	var one object
-	st.call(
-		t,
-		&one,
-		"pull",
-		"1.0",
-		map[string]any{"resource_type": "Subnet", "version": "1.1", "resource_id": st.subnet.ID},
-	)
+	st.call(t, &one, "pull", "1.0",
+		map[string]any{"resource_type": "Subnet", "version": "1.1", "resource_id": st.subnet.ID})
 	if one.Data["cidr"] != "10.1.0.0/16" {
 		t.Errorf("pull of a subnet: got %v, want the CIDR 10.1.0.0/16", one)
 	}
-	st.call(
-		t,
-		nil,
-		"pull",
-		"1.0",
-		map[string]any{"resource_type": "Port", "version": "1.7", "resource_id": uuid.NewString()},
-	)
+	st.call(t, nil, "pull", "1.0",
+		map[string]any{"resource_type": "Port", "version": "1.7", "resource_id": uuid.NewString()})
 }

@@ -104,10 +104,7 @@ func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
 			envelope(
 				fmt.Sprintf(
 					`{"method":"dhcp_ready_on_ports","args":{"port_ids":[%q]},"version":"1.5","_msg_id":"%d","_reply_q":%q,"_unique_id":%q}`,
-					p.ID,
-					i,
-					client.queue,
-					hexID(),
+					p.ID, i, client.queue, hexID(),
 				),
 			),
 		)

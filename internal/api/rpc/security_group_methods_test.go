@@ -35,13 +35,8 @@ func TestSecurityGroupInfo_HasGroupsRulesAndMembers(t *testing.T) {
 		Members map[string]map[string][]any `json:"sg_member_ips"`
 	}
 	name := "tap" + ports[0].ID.String()[:11]
-	st.call(
-		t,
-		&info,
-		"security_group_info_for_devices",
-		"1.3",
-		map[string]any{"devices": []string{name, "unknown"}, "call_version": "1.3"},
-	)
+	st.call(t, &info, "security_group_info_for_devices", "1.3",
+		map[string]any{"devices": []string{name, "unknown"}, "call_version": "1.3"})
 	dhcp := []map[string]any{
 		{
 			"direction":             "ingress",
@@ -99,13 +94,8 @@ func TestSecurityGroupInfo_HasGroupsRulesAndMembers(t *testing.T) {
 	}
 
 	var rules map[string]device
-	st.call(
-		t,
-		&rules,
-		"security_group_rules_for_devices",
-		"1.1",
-		map[string]any{"devices": []string{ports[0].ID.String()}},
-	)
+	st.call(t, &rules, "security_group_rules_for_devices", "1.1",
+		map[string]any{"devices": []string{ports[0].ID.String()}})
 	sources := map[string]bool{}
 	for _, r := range rules[ports[0].ID.String()].Rules {
 		if from, ok := r["source_ip_prefix"]; ok {

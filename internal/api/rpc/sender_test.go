@@ -115,10 +115,7 @@ func (f *senderFixture) call(t *testing.T, method, args string) (result, excepti
 		envelope(
 			fmt.Sprintf(
 				`{"method":%q,"args":%s,"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`,
-				method,
-				args,
-				f.client.queue,
-				hexID(),
+				method, args, f.client.queue, hexID(),
 			),
 		),
 	)
@@ -204,31 +201,19 @@ func TestSender_CannotReportAForeignPortUpOrDown(t *testing.T) {
 		for _, method := range []string{"get_device_details", "update_device_up", "update_device_down"} {
 			for host, want := range map[string]string{`"cmp1"`: "NotAuthorized", `"cmp2"`: "", `null`: ""} {
 				if _, exception := f.call(t, method, fmt.Sprintf(`{"device":%q,"agent_id":"a","host":%s}`, f.foreign.ID, host)); exception != want {
-					t.Errorf(
-						"%s about a foreign port for the host %s: got the exception %q, want %q",
-						method,
-						host,
-						exception,
-						want,
-					)
+					t.Errorf("%s about a foreign port for the host %s: got the exception %q, want %q",
+						method, host, exception, want)
 				}
 			}
 		}
-		f.call(
-			t,
-			"update_device_list",
-			fmt.Sprintf(`{"devices_up":[%q],"devices_down":[%[1]q],"host":null}`, f.foreign.ID),
-		)
+		f.call(t, "update_device_list",
+			fmt.Sprintf(`{"devices_up":[%q],"devices_down":[%[1]q],"host":null}`, f.foreign.ID))
 		f.call(t, "dhcp_ready_on_ports", fmt.Sprintf(`{"port_ids":[%q]}`, f.foreign.ID))
 		f.checkUnchanged(t, what, before)
 	}
 	attack("report a port that waits")
-	f.report(
-		t,
-		f.foreign.ID,
-		network.Report{Entity: network.L2, Host: "cmp1"},
-		network.Report{Entity: network.DHCP, Host: "net1"},
-	)
+	f.report(t, f.foreign.ID, network.Report{Entity: network.L2, Host: "cmp1"},
+		network.Report{Entity: network.DHCP, Host: "net1"})
 	if status := f.portStatus(t, f.foreign.ID); status != network.Active {
 		t.Fatalf("the foreign port after the reports of its own agents: got status %s, want ACTIVE", status)
 	}
@@ -237,11 +222,8 @@ func TestSender_CannotReportAForeignPortUpOrDown(t *testing.T) {
 	f.call(t, "update_device_up", fmt.Sprintf(`{"device":%q,"agent_id":"a","host":"cmp2"}`, f.own.ID))
 	p, err := f.Network.Port(t.Context(), f.own.ID)
 	if err != nil || !slices.Equal(p.StatusView().Remaining(), []string{network.DHCP}) {
-		t.Errorf(
-			"report the sender's own port up: the port waits for %v, error %v; want DHCP alone",
-			p.StatusView().Remaining(),
-			err,
-		)
+		t.Errorf("report the sender's own port up: the port waits for %v, error %v; want DHCP alone",
+			p.StatusView().Remaining(), err)
 	}
 }
 
@@ -289,15 +271,8 @@ func TestSender_ReadsOnlyWhatItsHostServes(t *testing.T) {
 		{"get_active_networks_info", `{"host":"cmp2"}`, "[]", ""},
 	} {
 		if result, exception := f.call(t, c.method, c.args); result != c.result || exception != c.exception {
-			t.Errorf(
-				"%s %s: got %s, exception %q; want %s, exception %q",
-				c.method,
-				c.args,
-				result,
-				exception,
-				c.result,
-				c.exception,
-			)
+			t.Errorf("%s %s: got %s, exception %q; want %s, exception %q",
+				c.method, c.args, result, exception, c.result, c.exception)
 		}
 	}
 
@@ -323,12 +298,8 @@ func TestSender_ReadsOnlyWhatItsHostServes(t *testing.T) {
 	for _, args := range []string{byID("Network", blue), byID("Subnet", f.own.Addresses[0].Subnet), byID("SecurityGroup", f.own.SecurityGroups[0]),
 		by("SecurityGroupRule", "security_group_id", f.own.SecurityGroups[0])} {
 		if result, exception := f.call(t, "bulk_pull", args); exception != "" || result == "[]" {
-			t.Errorf(
-				"read %s, which the host serves: got %s, exception %q; want the object",
-				args,
-				result,
-				exception,
-			)
+			t.Errorf("read %s, which the host serves: got %s, exception %q; want the object",
+				args, result, exception)
 		}
 	}
 }
@@ -416,11 +387,8 @@ func TestSender_CannotChangeTheDHCPServiceOfAnotherHost(t *testing.T) {
 	}
 	before := f.state(t)
 	create := func(device string) string {
-		return fmt.Sprintf(
-			`{"port":{"port":{"network_id":%q,"device_id":%q,"tenant_id":"p1"}}}`,
-			f.network.ID,
-			device,
-		)
+		return fmt.Sprintf(`{"port":{"port":{"network_id":%q,"device_id":%q,"tenant_id":"p1"}}}`,
+			f.network.ID, device)
 	}
 	for _, c := range []struct{ method, args, exception string }{
 		{"create_dhcp_port", create("mine"), "NetworkNotFound"},
@@ -442,24 +410,15 @@ func TestSender_CannotChangeTheDHCPServiceOfAnotherHost(t *testing.T) {
 		{"update_dhcp_port", fmt.Sprintf(`{"port_id":%q,"port":{"port":{"device_id":%q}}}`, served.ID, device), "DhcpPortInUse"},
 	} {
 		if result, exception := f.call(t, c.method, c.args); exception != c.exception {
-			t.Errorf(
-				"%s %s on a network that both hosts serve: got %s, exception %q; want %s",
-				c.method,
-				c.args,
-				result,
-				exception,
-				c.exception,
-			)
+			t.Errorf("%s %s on a network that both hosts serve: got %s, exception %q; want %s",
+				c.method, c.args, result, exception, c.exception)
 		}
 	}
 	f.checkUnchanged(t, "take over the DHCP port of another host", before)
 	if result, exception := f.call(t, "create_dhcp_port", create("mine")); exception != "" ||
 		!strings.Contains(result, `"binding:host_id":"cmp2"`) {
-		t.Errorf(
-			"create a DHCP port for a served network: got %s, exception %q; want a port on cmp2",
-			result,
-			exception,
-		)
+		t.Errorf("create a DHCP port for a served network: got %s, exception %q; want a port on cmp2",
+			result, exception)
 	}
 	if result, exception := f.call(t, "get_network_info", fmt.Sprintf(`{"network_id":%q}`, f.network.ID)); exception != "" ||
 		!strings.Contains(result, f.foreign.MAC) {
@@ -501,11 +460,8 @@ func TestSender_CreatesFewDHCPPortsOfTheProjectOfTheNetwork(t *testing.T) {
 		}
 	}
 	if refused < ports/2 {
-		t.Errorf(
-			"create %d DHCP ports on one network for one host: %d were refused, want most of them",
-			ports,
-			refused,
-		)
+		t.Errorf("create %d DHCP ports on one network for one host: %d were refused, want most of them",
+			ports, refused)
 	}
 	for project, want := range map[string]bool{"victim": false, "p1": true} {
 		used, err := f.Network.QuotaUsage(t.Context(), project)
@@ -513,12 +469,8 @@ func TestSender_CreatesFewDHCPPortsOfTheProjectOfTheNetwork(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := used["port"]; (got > 0) != want {
-			t.Errorf(
-				"ports of the project %s after the calls of a DHCP agent: got %d, want some: %t",
-				project,
-				got,
-				want,
-			)
+			t.Errorf("ports of the project %s after the calls of a DHCP agent: got %d, want some: %t",
+				project, got, want)
 		}
 	}
 }
@@ -542,12 +494,8 @@ func TestSender_ADHCPPortHasFewAddresses(t *testing.T) {
 		"update_dhcp_port": fmt.Sprintf(`{"port_id":%q,"port":{"port":{"fixed_ips":[%s]}}}`, f.own.ID, fixed[:len(fixed)-1]),
 	} {
 		if result, exception := f.call(t, method, args); exception != "TypeError" {
-			t.Errorf(
-				"%s with 101 fixed IPs: got %.200s, exception %q; want TypeError",
-				method,
-				result,
-				exception,
-			)
+			t.Errorf("%s with 101 fixed IPs: got %.200s, exception %q; want TypeError",
+				method, result, exception)
 		}
 	}
 	f.checkUnchanged(t, "give a DHCP port many addresses", before)
@@ -560,12 +508,9 @@ func (f *senderFixture) serveDHCPFrom(t *testing.T, host string) {
 		t.Fatal(err)
 	}
 	storetest.Exec(
-		t,
-		f.database,
+		t, f.database,
 		`insert into dhcp_binding (network_id, agent_id) select $1, id from agent where host = $2 and agent_type = $3`,
-		f.network.ID,
-		host,
-		network.DHCPAgent,
+		f.network.ID, host, network.DHCPAgent,
 	)
 }
 
@@ -583,11 +528,8 @@ func TestServer_ServesOnlyRegisteredVirtualHostsIfIdentitiesAreRequired(t *testi
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(
-		t,
-		"the unreachable virtual host is named",
-		func() bool { return slices.Equal(f.server.Unreachable(), []string{"no-such-virtual-host"}) },
-	)
+	eventually(t, "the unreachable virtual host is named",
+		func() bool { return slices.Equal(f.server.Unreachable(), []string{"no-such-virtual-host"}) })
 	if !f.server.Connected() {
 		t.Error(
 			"one of two virtual hosts is unreachable: the server reports that it is not connected, want connected",
@@ -626,13 +568,8 @@ func TestServer_ServesMainAndRegisteredVirtualHosts(t *testing.T) {
 		})
 		want := map[string]string{main: "", vhost: "NotAuthorized"}[url]
 		if result, exception := f.call(t, "tunnel_sync", `{"tunnel_ip":"192.0.2.1","tunnel_type":"vxlan","host":"cmp1"}`); exception != want {
-			t.Errorf(
-				"tunnel_sync of cmp1 in %s: got %s, exception %q; want %q",
-				path.Base(url),
-				result,
-				exception,
-				want,
-			)
+			t.Errorf("tunnel_sync of cmp1 in %s: got %s, exception %q; want %q",
+				path.Base(url), result, exception, want)
 		}
 	}
 }

@@ -33,11 +33,8 @@ func TestServer_DropsMalformedAndDuplicateMessages(t *testing.T) {
 	for _, body := range bad {
 		client.send(t, body)
 	}
-	eventually(
-		t,
-		fmt.Sprintf("%d messages are dropped", len(bad)),
-		func() bool { return droppedMessages(t, registry, "malformed") == len(bad) },
-	)
+	eventually(t, fmt.Sprintf("%d messages are dropped", len(bad)),
+		func() bool { return droppedMessages(t, registry, "malformed") == len(bad) })
 
 	call := func(queue, id string) string {
 		return envelope(
@@ -56,11 +53,8 @@ func TestServer_DropsMalformedAndDuplicateMessages(t *testing.T) {
 	for range times {
 		client.send(t, call(client.queue, same))
 	}
-	eventually(
-		t,
-		"duplicates are dropped",
-		func() bool { return droppedMessages(t, registry, "duplicate") == times-1 },
-	)
+	eventually(t, "duplicates are dropped",
+		func() bool { return droppedMessages(t, registry, "duplicate") == times-1 })
 
 	client.send(t, call(client.queue, hexID()))
 	for range 2 { // one reply to all duplicates together, and one reply to the last call
@@ -83,11 +77,8 @@ func TestServer_DropsMalformedAndDuplicateMessages(t *testing.T) {
 	if len(client.replies) != 0 {
 		t.Error("send a message 1000 times: it got a second reply, want one")
 	}
-	eventually(
-		t,
-		"the unroutable reply is counted",
-		func() bool { return droppedMessages(t, registry, "unwanted") == 1 },
-	)
+	eventually(t, "the unroutable reply is counted",
+		func() bool { return droppedMessages(t, registry, "unwanted") == 1 })
 }
 
 // Agents with oslo.messaging 14.9 drop their connection when they receive a message that has no table of

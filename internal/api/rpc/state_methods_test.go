@@ -39,9 +39,7 @@ func TestReportState_RevivedAgentGetsMissedNotifications(t *testing.T) {
 	if string(o.Result) != `"revived"` {
 		t.Fatalf(
 			"report_state after missed heartbeats: got result %s, exception %s %s; want the result revived",
-			o.Result,
-			o.Failure,
-			o.Message,
+			o.Result, o.Failure, o.Message,
 		)
 	}
 	st.publishAll(t, publisher)
@@ -75,28 +73,19 @@ func TestReportState_LimitsWhatOneHostStores(t *testing.T) {
 	if o := report("large", strings.Repeat("x", 64<<10)); o.Failure != "InvalidInput" {
 		t.Errorf(
 			"report_state with more than 64 KiB of configurations: got result %s, exception %s %s; want the exception InvalidInput",
-			o.Result,
-			o.Failure,
-			o.Message,
+			o.Result, o.Failure, o.Message,
 		)
 	}
 	for i := range 16 {
 		if o := report(fmt.Sprint("type ", i), ""); string(o.Result) != `"new"` {
-			t.Fatalf(
-				"report_state of agent %d: got result %s, exception %s %s; want the result new",
-				i,
-				o.Result,
-				o.Failure,
-				o.Message,
-			)
+			t.Fatalf("report_state of agent %d: got result %s, exception %s %s; want the result new",
+				i, o.Result, o.Failure, o.Message)
 		}
 	}
 	if o := report("type 16", ""); o.Failure != "OverQuota" {
 		t.Errorf(
 			"report_state of a 17th type: got result %s, exception %s %s; want the exception OverQuota",
-			o.Result,
-			o.Failure,
-			o.Message,
+			o.Result, o.Failure, o.Message,
 		)
 	}
 }

@@ -76,10 +76,7 @@ func TestServer_UnavailableDatabaseFailsCallsAndKeepsCasts(t *testing.T) {
 					time.Hour,
 					fmt.Sprintf(
 						`{"method":"dhcp_ready_on_ports","args":{"port_ids":[%q]},"version":"1.5","_msg_id":"%d","_reply_q":%q,"_unique_id":%q}`,
-						ports[1].ID,
-						i,
-						client.queue,
-						hexID(),
+						ports[1].ID, i, client.queue, hexID(),
 					),
 				)
 			}

@@ -31,11 +31,8 @@ func TestNamespacesDoNotMeet(t *testing.T) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			n := temporaltest.New(t)
-			w := worker.New(
-				n.Client,
-				contract.PortQueue,
-				worker.Options{DeadlockDetectionTimeout: 10 * time.Minute},
-			)
+			w := worker.New(n.Client, contract.PortQueue,
+				worker.Options{DeadlockDetectionTimeout: 10 * time.Minute})
 			w.RegisterWorkflowWithOptions(func(ctx workflow.Context) (int, error) {
 				err := workflow.UpsertTypedSearchAttributes(ctx, waitingFor.ValueSet([]string{"DHCP", "L2"}))
 				return i, err
@@ -56,9 +53,7 @@ func TestNamespacesDoNotMeet(t *testing.T) {
 			if err := run.Get(t.Context(), &got); err != nil || got != i {
 				t.Fatalf(
 					"run the workflow in namespace number %d: got result %d, error %v; want the number of its namespace",
-					i,
-					got,
-					err,
+					i, got, err,
 				)
 			}
 			awaitListed(t, n, `BerthStatus = 'DOWN' and BerthWaitingFor = 'L2'`)

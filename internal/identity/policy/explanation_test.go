@@ -44,20 +44,12 @@ func TestExplain_NamesTheConditionThatFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, known := p.Explain(c.rule, c.caller, c.target)
 			if diff := cmp.Diff(c.want, got); diff != "" || !known {
-				t.Errorf(
-					"explain %s: known is %v, the explanation differs (-want +got):\n%s",
-					c.rule,
-					known,
-					diff,
-				)
+				t.Errorf("explain %s: known is %v, the explanation differs (-want +got):\n%s",
+					c.rule, known, diff)
 			}
 			if allowed := p.Allows(c.rule, c.caller, c.target); allowed != got.Allowed {
-				t.Errorf(
-					"explain %s: the explanation says allowed=%v, the decision is %v",
-					c.rule,
-					got.Allowed,
-					allowed,
-				)
+				t.Errorf("explain %s: the explanation says allowed=%v, the decision is %v",
+					c.rule, got.Allowed, allowed)
 			}
 		})
 	}

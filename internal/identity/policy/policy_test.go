@@ -76,12 +76,7 @@ func TestPolicy_FileReplacesDefaults(t *testing.T) {
 					show != c.show[i] {
 					t.Errorf(
 						"%s, caller %d: got the verdicts %v for list and %v for show, want %v and %v",
-						name,
-						i,
-						list,
-						show,
-						c.list[i],
-						c.show[i],
+						name, i, list, show, c.list[i], c.show[i],
 					)
 				}
 			}
@@ -171,9 +166,7 @@ func TestPolicy_ComparisonWithAnAttributeThatTheTargetLacksIsRefused(t *testing.
 				want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 				t.Errorf(
 					"open the policy file %q: got error %v, want one with %q (none if it is empty)",
-					content,
-					err,
-					want,
+					content, err, want,
 				)
 			}
 		})
@@ -237,14 +230,8 @@ func TestPolicy_ChangedFileIsReloaded(t *testing.T) {
 	expect := func(what string, admins, readers bool) {
 		t.Helper()
 		if a, r := p.Allows("list", admin, nil), p.Allows("list", ann, nil); a != admins || r != readers {
-			t.Errorf(
-				"policy file %s: admin is allowed: %v, reader is allowed: %v; want %v and %v",
-				what,
-				a,
-				r,
-				admins,
-				readers,
-			)
+			t.Errorf("policy file %s: admin is allowed: %v, reader is allowed: %v; want %v and %v",
+				what, a, r, admins, readers)
 		}
 	}
 

@@ -89,17 +89,13 @@ func TestList_TooLongIsRefusedBeforeItsItemsAreRead(t *testing.T) {
 			if length <= attribute.MaxItems && (err != nil || read != length) {
 				t.Errorf(
 					"list of %d items: got %d items read and the error %v, want every item and no error",
-					length,
-					read,
-					err,
+					length, read, err,
 				)
 			}
 			if length > attribute.MaxItems && (err == nil || read != 0) {
 				t.Errorf(
 					"list of %d items: got %d items read and the error %v, want no item and an error",
-					length,
-					read,
-					err,
+					length, read, err,
 				)
 			}
 		})

@@ -47,9 +47,7 @@ func samplePorts() map[string]network.Port {
 		Status:       network.Active,
 		Host:         "compute-1",
 		VNIC:         "normal",
-		Profile: json.RawMessage(
-			`{"pci":"0000:03:10.1"}`,
-		),
+		Profile:      json.RawMessage(`{"pci":"0000:03:10.1"}`),
 		VIF:          network.VIFOVS,
 		PortSecurity: true,
 		Tags:         []string{"blue", "red"},

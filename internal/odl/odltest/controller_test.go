@@ -128,22 +128,15 @@ func TestControl_FaultsAndLogOverHTTP(t *testing.T) {
 		if status, answer := sendRequest(t, c, "POST", "/_control/faults", body); status != want {
 			t.Errorf(
 				"inject the fault %s: got status %d, body %s; want 204 for a valid fault and 400 otherwise",
-				body,
-				status,
-				answer,
+				body, status, answer,
 			)
 		}
 	}
 	statuses := []int{}
 	for range 3 {
 		sendRequest(t, c, "POST", odltest.BasePath+"/networks", `{"network":{"id":"n"}}`)
-		status, _ := sendRequest(
-			t,
-			c,
-			"POST",
-			odltest.BasePath+"/ports",
-			`{"port":{"id":"p","network_id":"n"}}`,
-		)
+		status, _ := sendRequest(t, c, "POST", odltest.BasePath+"/ports",
+			`{"port":{"id":"p","network_id":"n"}}`)
 		statuses = append(statuses, status)
 	}
 	if d := cmp.Diff([]int{503, 503, 201}, statuses); d != "" {
@@ -200,15 +193,8 @@ func TestPut_KeepsImmutableAttributes(t *testing.T) {
 		{"POST", "/security-group-rules", `{"security_group_rule":{"id":"r","security_group_id":"g"}}`, 442},
 	} {
 		if status, answer := sendRequest(t, c, step.method, odltest.BasePath+step.path, step.body); status != step.status {
-			t.Errorf(
-				"%s %s with the body %s: got status %d, body %s; want %d",
-				step.method,
-				step.path,
-				step.body,
-				status,
-				answer,
-				step.status,
-			)
+			t.Errorf("%s %s with the body %s: got status %d, body %s; want %d",
+				step.method, step.path, step.body, status, answer, step.status)
 		}
 	}
 	type o = map[string]any
@@ -256,12 +242,8 @@ func TestControl_OperationalDataOverHTTP(t *testing.T) {
 	}
 	for _, path := range []string{"neutron:features/", "hostconfigs", "ports", "ports/port/p", "nonsense"} {
 		if status, answer := sendRequest(t, c, "GET", root+path, ""); status != 404 {
-			t.Errorf(
-				"GET %s without operational data: got status %d, body %s; want 404",
-				path,
-				status,
-				answer,
-			)
+			t.Errorf("GET %s without operational data: got status %d, body %s; want 404",
+				path, status, answer)
 		}
 	}
 	for path, body := range map[string]string{
@@ -298,11 +280,8 @@ func TestControl_OperationalDataOverHTTP(t *testing.T) {
 	}
 	if status, _ := sendRequest(t, c, "DELETE", "/_control/streams", ""); status != 204 ||
 		c.OpenStreams() != 0 {
-		t.Errorf(
-			"close all streams: got status %d and %d open streams, want 204 and none",
-			status,
-			c.OpenStreams(),
-		)
+		t.Errorf("close all streams: got status %d and %d open streams, want 204 and none",
+			status, c.OpenStreams())
 	}
 }
 
@@ -329,15 +308,8 @@ func TestController_UpdateOfAPoolDropsItsMembers(t *testing.T) {
 			}
 		}
 		if status, answer := sendRequest(t, c, step.method, odltest.BasePath+step.path, step.body); status != step.want {
-			t.Errorf(
-				"%s %s %s: got status %d, body %s; want %d",
-				step.method,
-				step.path,
-				step.body,
-				status,
-				answer,
-				step.want,
-			)
+			t.Errorf("%s %s %s: got status %d, body %s; want %d",
+				step.method, step.path, step.body, status, answer, step.want)
 		}
 	}
 }

@@ -15,12 +15,8 @@ func TestList_FiltersFieldsAndPages(t *testing.T) {
 	t.Parallel()
 	c := odltest.New()
 	for i := range 5 {
-		body := fmt.Sprintf(
-			`{"network":{"id":"n%d","name":"net-%d","shared":%v,"tenant_id":""}}`,
-			i,
-			i,
-			i%2 == 0,
-		)
+		body := fmt.Sprintf(`{"network":{"id":"n%d","name":"net-%d","shared":%v,"tenant_id":""}}`,
+			i, i, i%2 == 0)
 		if status, answer := sendRequest(t, c, "POST", odltest.BasePath+"/networks", body); status != http.StatusCreated {
 			t.Fatalf("create a network: got status %d, body %s; want 201", status, answer)
 		}
@@ -56,12 +52,8 @@ func TestList_FiltersFieldsAndPages(t *testing.T) {
 			status, answer := sendRequest(t, c, "GET", odltest.BasePath+"/networks?"+query, "")
 			var got map[string]any
 			if err := json.Unmarshal([]byte(answer), &got); err != nil || status != http.StatusOK {
-				t.Fatalf(
-					"list networks with the query %s: got status %d, body %s; want 200",
-					query,
-					status,
-					answer,
-				)
+				t.Fatalf("list networks with the query %s: got status %d, body %s; want 200",
+					query, status, answer)
 			}
 			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("list networks with the query %s: body differs (-want +got):\n%s", query, d)

@@ -28,12 +28,8 @@ func TestTokenHost_KnowsOnlyTokensThatAreNotRevoked(t *testing.T) {
 	}
 	_, second, err := s.CreateToken(t.Context(), "cmp-1")
 	if err != nil || second == token {
-		t.Fatalf(
-			"create a second token of cmp-1: got %q, error %v, want another token than %q",
-			second,
-			err,
-			token,
-		)
+		t.Fatalf("create a second token of cmp-1: got %q, error %v, want another token than %q",
+			second, err, token)
 	}
 	last := len(token) - 1
 	flipped := token[:last-1] + string(token[last-1]^1) + token[last:]

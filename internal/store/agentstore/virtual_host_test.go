@@ -21,13 +21,8 @@ func TestVirtualHosts_BelongToOneHostEach(t *testing.T) {
 	}
 	for _, c := range []struct{ host, name string }{{"cmp-1", "other"}, {"cmp-2", "agents-cmp-1"}} {
 		if v, err := s.AddVirtualHost(t.Context(), c.host, c.name, nil); !errors.Is(err, db.ErrConflict) {
-			t.Errorf(
-				"register %s for the host %s: got %+v, error %v, want db.ErrConflict",
-				c.name,
-				c.host,
-				v,
-				err,
-			)
+			t.Errorf("register %s for the host %s: got %+v, error %v, want db.ErrConflict",
+				c.name, c.host, v, err)
 		}
 	}
 	second, err := s.AddVirtualHost(t.Context(), "cmp-2", "agents-cmp-2", nil)

@@ -118,11 +118,8 @@ func TestAudit_ChangeAndRecordAreCommittedTogetherOrNotAtAll(t *testing.T) {
 				t.Fatal(err)
 			}
 			if p := page(t, s); classes != 0 || p.Waiting != 0 {
-				t.Errorf(
-					"after the failure: got %d resource classes and %d audit records, want none",
-					classes,
-					p.Waiting,
-				)
+				t.Errorf("after the failure: got %d resource classes and %d audit records, want none",
+					classes, p.Waiting)
 			}
 		})
 	}
@@ -218,11 +215,8 @@ func TestAudit_VerifyFindsEveryManipulation(t *testing.T) {
 			addClasses(t, s, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), "CUSTOM_A", "CUSTOM_B", "CUSTOM_C")
 			before := seal(t, s)
 			if err := verify(before, &before.Head); err != nil || before.Head.Sequence != 3 {
-				t.Fatalf(
-					"untouched log: got the head %s and the error %v, want record 3 and no error",
-					before.Head,
-					err,
-				)
+				t.Fatalf("untouched log: got the head %s and the error %v, want record 3 and no error",
+					before.Head, err)
 			}
 
 			storetest.ExecScript(t, url, test.statement)
@@ -238,11 +232,8 @@ func TestAudit_VerifyFindsEveryManipulation(t *testing.T) {
 			}
 			if err := verify(page(t, s), &before.Head); !errors.As(err, &broken) ||
 				broken.Sequence != test.broken {
-				t.Errorf(
-					"verify with a remembered head: got the error %v, want one about record %d",
-					err,
-					test.broken,
-				)
+				t.Errorf("verify with a remembered head: got the error %v, want one about record %d",
+					err, test.broken)
 			}
 		})
 	}
@@ -261,11 +252,7 @@ func TestAudit_VerifyWorksAfterRetention(t *testing.T) {
 	if err != nil || deleted != 2 || after.Anchor != before.Records[1].Position || len(after.Records) != 1 {
 		t.Fatalf(
 			"retention: got %d deleted, the anchor %s, %d records, error %v; want 2, %s, 1, no error",
-			deleted,
-			after.Anchor,
-			len(after.Records),
-			err,
-			before.Records[1].Position,
+			deleted, after.Anchor, len(after.Records), err, before.Records[1].Position,
 		)
 	}
 	if err := verify(after, &before.Head); err != nil {

@@ -64,9 +64,7 @@ func TestAdmission_WaitersOfAClassAreAdmittedInTheOrderOfTheirArrival(t *testing
 		if a.free != 1 || len(a.held) != 0 || len(a.waiting) != 0 {
 			t.Errorf(
 				"after all releases: got %d free, %v held, %d waiting; want 1 free and nothing else",
-				a.free,
-				a.held,
-				len(a.waiting),
+				a.free, a.held, len(a.waiting),
 			)
 		}
 	})

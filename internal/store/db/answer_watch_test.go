@@ -36,11 +36,8 @@ func untilSuccess(t *testing.T, name string, run func() error) {
 func TestHungDatabase_FailsEveryOperationUntilTheDatabaseAnswers(t *testing.T) {
 	t.Parallel()
 	server := storetest.NewServer(t)
-	d := openWatched(
-		t,
-		server.URL,
-		db.AnswerLimits{ProbeAfter: 10 * time.Millisecond, ProbeTimeout: 500 * time.Millisecond},
-	)
+	d := openWatched(t, server.URL,
+		db.AnswerLimits{ProbeAfter: 10 * time.Millisecond, ProbeTimeout: 500 * time.Millisecond})
 	hang := server.Outages()[0]
 	end := sync.OnceFunc(hang.End)
 	defer end()
@@ -87,11 +84,8 @@ func TestHungDatabase_FailsEveryOperationUntilTheDatabaseAnswers(t *testing.T) {
 func TestHungDatabase_EndsATransactionBetweenItsStatements(t *testing.T) {
 	t.Parallel()
 	server := storetest.NewServer(t)
-	d := openWatched(
-		t,
-		server.URL,
-		db.AnswerLimits{ProbeAfter: 10 * time.Millisecond, ProbeTimeout: 500 * time.Millisecond},
-	)
+	d := openWatched(t, server.URL,
+		db.AnswerLimits{ProbeAfter: 10 * time.Millisecond, ProbeTimeout: 500 * time.Millisecond})
 	hang := server.Outages()[0]
 	end := sync.OnceFunc(hang.End)
 	defer end()

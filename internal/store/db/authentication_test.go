@@ -64,9 +64,7 @@ func TestAuthentication_ChangesOnPurpose(t *testing.T) {
 	if err != nil || changed.Mode != "keystone" || !changed.SetAt.After(first.SetAt) {
 		t.Errorf(
 			"authentication after the change: got %+v, error %v, want keystone with a later time than %s",
-			changed,
-			err,
-			first.SetAt,
+			changed, err, first.SetAt,
 		)
 	}
 	if _, err := db.SetAuthentication(t.Context(), url, "none"); err == nil {

@@ -65,12 +65,8 @@ func TestSchemaWindow_DecidesWhoMayUseAndMigrateTheDatabase(t *testing.T) {
 
 			schema, err := db.ReadSchema(t.Context(), url)
 			if err != nil || schema.Version != c.version {
-				t.Errorf(
-					"ReadSchema: got version %d, error %v; want version %d",
-					schema.Version,
-					err,
-					c.version,
-				)
+				t.Errorf("ReadSchema: got version %d, error %v; want version %d",
+					schema.Version, err, c.version)
 			}
 			if err := db.CheckSchema(t.Context(), url); !errors.Is(err, c.use) {
 				t.Errorf("CheckSchema: got %v, want %v", err, c.use)

@@ -60,12 +60,8 @@ func TestInOneProcess_StoppedProcessLosesTheLock(t *testing.T) {
 	awaitLine := func(want string) {
 		t.Helper()
 		if !lines.Scan() || lines.Text() != want {
-			t.Fatalf(
-				"output of the first process: got %q, error %v; want %q",
-				lines.Text(),
-				lines.Err(),
-				want,
-			)
+			t.Fatalf("output of the first process: got %q, error %v; want %q",
+				lines.Text(), lines.Err(), want)
 		}
 	}
 	awaitLine("leads")

@@ -311,11 +311,7 @@ func TestOutage_EveryOperationNamesTheReason(t *testing.T) {
 	t.Parallel()
 	server := storetest.NewServer(t)
 	// the machine that runs the tests may be slow
-	d, err := db.Open(
-		t.Context(),
-		server.URL+"?connect_timeout=300",
-		db.AnswerLimits{},
-	)
+	d, err := db.Open(t.Context(), server.URL+"?connect_timeout=300", db.AnswerLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,13 +361,8 @@ func expectOutage(t *testing.T, name string, reason db.Reason, run func() error)
 			return
 		}
 		if unavailable.Reason != db.ShuttingDown && unavailable.Reason != db.Unreachable {
-			t.Fatalf(
-				"%s during the outage: got the reason %q (%v), want %q",
-				name,
-				unavailable.Reason,
-				err,
-				reason,
-			)
+			t.Fatalf("%s during the outage: got the reason %q (%v), want %q",
+				name, unavailable.Reason, err, reason)
 		}
 	}
 }

@@ -123,12 +123,8 @@ func TestProviderLock_WaitingWriterChecksTheCommittedRows(t *testing.T) {
 			t.Parallel()
 			url := storetest.URL(t)
 			s := storetest.Open(t, url)
-			p := storetest.AddHost(
-				t,
-				s,
-				"p",
-				map[string]inventory.Inventory{"VCPU": inventory.NewInventory(1)},
-			)
+			p := storetest.AddHost(t, s, "p",
+				map[string]inventory.Inventory{"VCPU": inventory.NewInventory(1)})
 			storetest.Exec(t, url, `insert into trait (name) values ('CUSTOM_T')`)
 			storetest.Exec(t, url, `insert into resource_class (name) values ('CUSTOM_C')`)
 
@@ -173,12 +169,8 @@ func TestAllocations_DeleteIgnoresAnUncommittedConsumer(t *testing.T) {
 			t.Parallel()
 			url := storetest.URL(t)
 			s := storetest.Open(t, url)
-			p := storetest.AddHost(
-				t,
-				s,
-				"p",
-				map[string]inventory.Inventory{"VCPU": inventory.NewInventory(1)},
-			)
+			p := storetest.AddHost(t, s, "p",
+				map[string]inventory.Inventory{"VCPU": inventory.NewInventory(1)})
 			r := storetest.NewRival(t, url)
 			for _, sql := range []string{`begin`, incrementGeneration, insertConsumer, allocateOne} {
 				r.Do(sql)
@@ -206,12 +198,8 @@ func TestAllocations_DeadlockIsRetried(t *testing.T) {
 			t.Parallel()
 			url := storetest.URL(t)
 			s := storetest.Open(t, url)
-			p := storetest.AddHost(
-				t,
-				s,
-				"p",
-				map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)},
-			)
+			p := storetest.AddHost(t, s, "p",
+				map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)})
 			db := createDeadlockTrigger(t, url)
 			storetest.Exec(t, url, `create trigger give_up before `+event+` execute function give_up()`)
 

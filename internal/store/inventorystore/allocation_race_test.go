@@ -20,12 +20,8 @@ func TestAllocations_ConcurrentWritersKeepTheInvariants(t *testing.T) {
 	const capacity = 20
 	providers := make([]string, 4)
 	for i := range providers {
-		providers[i] = storetest.AddHost(
-			t,
-			s,
-			fmt.Sprint("p", i),
-			map[string]inventory.Inventory{"VCPU": inventory.NewInventory(capacity)},
-		)
+		providers[i] = storetest.AddHost(t, s, fmt.Sprint("p", i),
+			map[string]inventory.Inventory{"VCPU": inventory.NewInventory(capacity)})
 	}
 	consumers := make([]string, 6)
 	for i := range consumers {
@@ -56,9 +52,7 @@ func TestAllocations_ConcurrentWritersKeepTheInvariants(t *testing.T) {
 		if err := db.QueryRow(t.Context(), invariant).Scan(&broken); err != nil || broken != 0 {
 			t.Errorf(
 				"number of violations of an invariant after concurrent writes, counted by the query %s: got %d, error %v; want 0",
-				invariant,
-				broken,
-				err,
+				invariant, broken, err,
 			)
 		}
 	}
@@ -111,12 +105,8 @@ func randomWrite(t *testing.T, s *store.Store, r *rand.Rand, consumers, provider
 		if err != nil {
 			return err
 		}
-		_, err = s.Inventory.ReplaceInventories(
-			t.Context(),
-			provider,
-			p.Generation,
-			map[string]inventory.Inventory{"VCPU": inventory.NewInventory(20)},
-		)
+		_, err = s.Inventory.ReplaceInventories(t.Context(), provider, p.Generation,
+			map[string]inventory.Inventory{"VCPU": inventory.NewInventory(20)})
 		return err
 	default:
 		return s.Inventory.PutAllocations(t.Context(), some())
@@ -128,12 +118,8 @@ func TestAllocations_ConcurrentInventoryDeleteAndAllocationExcludeEachOther(t *t
 	s := storetest.New(t)
 
 	for round := range 10 {
-		p := storetest.AddHost(
-			t,
-			s,
-			fmt.Sprint("p", round),
-			map[string]inventory.Inventory{"VCPU": inventory.NewInventory(1)},
-		)
+		p := storetest.AddHost(t, s, fmt.Sprint("p", round),
+			map[string]inventory.Inventory{"VCPU": inventory.NewInventory(1)})
 		won := raceWriters(t, 4, func(i int) error {
 			switch i {
 			case 0:
@@ -156,10 +142,7 @@ func TestAllocations_ConcurrentInventoryDeleteAndAllocationExcludeEachOther(t *t
 		default:
 			t.Errorf(
 				"round %d of concurrent deletions and allocations: got %d successful writers, usage %+v, error %v; want the provider deleted, or one success and 1 VCPU in use",
-				round,
-				won,
-				u,
-				err,
+				round, won, u, err,
 			)
 		}
 	}
@@ -218,9 +201,7 @@ func TestProviderTree_ChildAddedDuringAMoveHasTheNewRoot(t *testing.T) {
 	if err != nil || len(tree) != 62 || m.Root != m.Parent {
 		t.Errorf(
 			"list the tree of the moved provider: got %d providers, error %[3]v, provider %+[2]v; want 62 providers, and the provider's parent as its root",
-			len(tree),
-			m,
-			err,
+			len(tree), m, err,
 		)
 	}
 }

@@ -66,12 +66,7 @@ func TestAllocationStatement_AllowsTheSameAsCheckCapacity(t *testing.T) {
 			if err != nil || done != (refusal == nil) {
 				rt.Fatalf(
 					"statement on inventories %+v with usage %v for a request of %v: got done %t, error %v; want the same decision as CheckCapacity, which returned %v",
-					stock,
-					used,
-					wanted,
-					done,
-					err,
-					refusal,
+					stock, used, wanted, done, err, refusal,
 				)
 			}
 			if done {
@@ -101,22 +96,11 @@ func TestAllocationStatement_WritesNothingIfUncertain(t *testing.T) {
 	tests := map[string]inventory.ConsumerWrite{
 		"the consumer exists": storetest.VCPUs(held, p, 1, inventory.ExpectAbsent()),
 		"the write expects the consumer": storetest.VCPUs(
-			uuid.NewString(),
-			p,
-			1,
-			inventory.ExpectGeneration(1),
+			uuid.NewString(), p, 1, inventory.ExpectGeneration(1),
 		),
-		"the write expects nothing": storetest.VCPUs(
-			uuid.NewString(),
-			p,
-			1,
-			inventory.Expectation{},
-		),
+		"the write expects nothing": storetest.VCPUs(uuid.NewString(), p, 1, inventory.Expectation{}),
 		"the provider does not exist": storetest.VCPUs(
-			uuid.NewString(),
-			uuid.NewString(),
-			1,
-			inventory.ExpectAbsent(),
+			uuid.NewString(), uuid.NewString(), 1, inventory.ExpectAbsent(),
 		),
 		"the inventory does not exist": {
 			Consumer:    uuid.NewString(),
@@ -128,10 +112,7 @@ func TestAllocationStatement_WritesNothingIfUncertain(t *testing.T) {
 		"one of two classes does not exist":  classless,
 		"the amount exceeds the column type": huge,
 		"the amount exceeds the capacity": storetest.VCPUs(
-			uuid.NewString(),
-			p,
-			9,
-			inventory.ExpectAbsent(),
+			uuid.NewString(), p, 9, inventory.ExpectAbsent(),
 		),
 	}
 	before := dumpRows(t, db)
@@ -139,9 +120,7 @@ func TestAllocationStatement_WritesNothingIfUncertain(t *testing.T) {
 		if done, err := inventorystore.TryStatement(t.Context(), s.Inventory, w); done || err != nil {
 			t.Errorf(
 				"run a write as one statement although %s: got done %v, error %v; want not done and no error",
-				name,
-				done,
-				err,
+				name, done, err,
 			)
 		}
 	}
@@ -167,11 +146,8 @@ func TestAllocationStatement_WritesNothingAfterAChangedGeneration(t *testing.T) 
 	told := make(chan answer, 1)
 
 	go func() {
-		done, err := inventorystore.TryStatement(
-			t.Context(),
-			s.Inventory,
-			storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()),
-		)
+		done, err := inventorystore.TryStatement(t.Context(), s.Inventory,
+			storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 		told <- answer{done, err}
 	}()
 	r.AwaitWaiter()

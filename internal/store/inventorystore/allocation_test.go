@@ -43,11 +43,8 @@ func raceWriters(t *testing.T, n int, f func(i int) error, kinds ...inventory.Ki
 					return
 				}
 			}
-			t.Errorf(
-				"concurrent writer %d: got error %v, want success or a fault of an expected kind",
-				i,
-				err,
-			)
+			t.Errorf("concurrent writer %d: got error %v, want success or a fault of an expected kind",
+				i, err)
 		})
 	}
 	close(start)

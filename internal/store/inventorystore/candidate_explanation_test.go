@@ -33,12 +33,7 @@ func TestExplainCandidates_ExaminesABoundedNumberOfTrees(t *testing.T) {
 	if err != nil || e.Trees != limit || e.Cut || e.CandidateTrees != limit || len(names) != 0 {
 		t.Errorf(
 			"explain a query for %d trees: got %d trees, %d with candidates, cut %t, names %v, error %v; want all of them",
-			limit,
-			e.Trees,
-			e.CandidateTrees,
-			e.Cut,
-			names,
-			err,
+			limit, e.Trees, e.CandidateTrees, e.Cut, names, err,
 		)
 	}
 	addProviders(limit+1, limit+1)
@@ -49,10 +44,7 @@ func TestExplainCandidates_ExaminesABoundedNumberOfTrees(t *testing.T) {
 		len(names) != 3 {
 		t.Errorf(
 			"explain a query for one tree more: got %+v, names %v, error %v; want %d trees, and that there are more",
-			e,
-			names,
-			err,
-			limit,
+			e, names, err, limit,
 		)
 	}
 

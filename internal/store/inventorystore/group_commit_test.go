@@ -216,16 +216,8 @@ func TestGroupCommit_CancelledWaitingWriterWritesNothing(t *testing.T) {
 		}
 	}
 
-	results := queueWriters(
-		t,
-		s,
-		url,
-		p,
-		leave,
-		write(t.Context(), uuid.NewString()),
-		write(ctx, impatient),
-		write(t.Context(), impatient),
-	)
+	results := queueWriters(t, s, url, p, leave,
+		write(t.Context(), uuid.NewString()), write(ctx, impatient), write(t.Context(), impatient))
 
 	if results[0] != nil || !errors.Is(results[1], context.Canceled) || results[2] != nil {
 		t.Errorf("errors of three writers: got %v, want context.Canceled for the second one only", results)
@@ -342,12 +334,8 @@ func TestGroupCommit_HungDatabaseFailsEachWriterAtItsOwnDeadline(t *testing.T) {
 		}
 	}
 	if u, err := s.Inventory.ProviderUsage(t.Context(), p); err != nil || u.Used["VCPU"] != written+2 {
-		t.Errorf(
-			"usage of the provider: got %+v, error %v; want 1 VCPU for each of %d consumers",
-			u,
-			err,
-			written+2,
-		)
+		t.Errorf("usage of the provider: got %+v, error %v; want 1 VCPU for each of %d consumers",
+			u, err, written+2)
 	}
 	if h := storetest.Allocations(t, s, consumers[2]); h.Generation != 0 {
 		t.Errorf(
@@ -376,10 +364,7 @@ func TestGroupCommit_WriteThatPostgreSQLRejectsFailsNoOther(t *testing.T) {
 		t.Errorf("errors of four writers: got %v, want an error for the third one only", results)
 	}
 	if u, err := s.Inventory.ProviderUsage(t.Context(), p); err != nil || u.Used["VCPU"] != 3 {
-		t.Errorf(
-			"usage of the provider after three successful writes: got %+v, error %v; want 3 VCPUs",
-			u,
-			err,
-		)
+		t.Errorf("usage of the provider after three successful writes: got %+v, error %v; want 3 VCPUs",
+			u, err)
 	}
 }

@@ -173,9 +173,7 @@ func TestReshape_NewConsumerIsCreatedOnce(t *testing.T) {
 		if h := storetest.Allocations(t, s, newcomer); won != 1 || h.Generation != 1 {
 			t.Errorf(
 				"round %d: create the same consumer concurrently: got %d successful writers and consumer %+v, want one writer and generation 1",
-				round,
-				won,
-				h,
+				round, won, h,
 			)
 		}
 	}
@@ -229,12 +227,8 @@ func TestReshape_WaitingReshapeChecksTheCommittedRows(t *testing.T) {
 					"DISK_GB": inventory.NewInventory(4),
 				},
 			)
-			q := storetest.AddHost(
-				t,
-				s,
-				"q",
-				map[string]inventory.Inventory{"VCPU": inventory.NewInventory(4)},
-			)
+			q := storetest.AddHost(t, s, "q",
+				map[string]inventory.Inventory{"VCPU": inventory.NewInventory(4)})
 			consumer := uuid.NewString()
 			storetest.Allocate(t, s, storetest.VCPUs(consumer, q, 1, inventory.ExpectAbsent()))
 			if name == "the provider is deleted" || name == "the other provider is deleted" {
@@ -245,9 +239,7 @@ func TestReshape_WaitingReshapeChecksTheCommittedRows(t *testing.T) {
 					storetest.VCPUs(
 						consumer,
 						storetest.AddHost(
-							t,
-							s,
-							"r",
+							t, s, "r",
 							map[string]inventory.Inventory{"VCPU": inventory.NewInventory(4)},
 						),
 						1,
@@ -292,9 +284,7 @@ func TestReshape_IsRecordedInTheHistory(t *testing.T) {
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
 	host := storetest.AddHost(
-		t,
-		s,
-		"host",
+		t, s, "host",
 		map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8), "VGPU": inventory.NewInventory(8)},
 	)
 	child, a := storetest.AddHost(t, s, "child", nil), uuid.NewString()
@@ -317,10 +307,7 @@ nova/service: reshape, child 2 to 3
 	var broken int
 	if err := storetest.Connect(t, url).QueryRow(t.Context(), countHistoryGaps).Scan(&broken); err != nil ||
 		broken != 0 {
-		t.Errorf(
-			"gaps between generations in the history after a reshape: got %d, error %v; want 0",
-			broken,
-			err,
-		)
+		t.Errorf("gaps between generations in the history after a reshape: got %d, error %v; want 0",
+			broken, err)
 	}
 }

@@ -100,9 +100,7 @@ func TestUnrecordedConsumers_CanBeReadAndWritten(t *testing.T) {
 		err != nil {
 		t.Errorf(
 			"record consumers after each imported consumer was written or deleted: got %d recorded, %d left, error %v; want 0 and 0",
-			recorded,
-			left,
-			err,
+			recorded, left, err,
 		)
 	}
 }
@@ -117,11 +115,8 @@ func TestRecordConsumers_RecordsInBatches(t *testing.T) {
 
 	var batches [][2]int64
 	for range 4 {
-		recorded, left, err := s.Inventory.RecordConsumers(
-			t.Context(),
-			inventory.Owner{Project: "x", User: "y"},
-			10,
-		)
+		recorded, left, err := s.Inventory.RecordConsumers(t.Context(),
+			inventory.Owner{Project: "x", User: "y"}, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,12 +132,8 @@ func TestRecordConsumers_RecordsInBatches(t *testing.T) {
 			want = "p u 2"
 		}
 		if got := fmt.Sprint(h.Project, " ", h.User, " ", h.Generation); got != want {
-			t.Errorf(
-				"consumer %d after RecordConsumers: got project, user and generation %s, want %s",
-				i,
-				got,
-				want,
-			)
+			t.Errorf("consumer %d after RecordConsumers: got project, user and generation %s, want %s",
+				i, got, want)
 		}
 	}
 }
@@ -158,11 +149,8 @@ func TestRecordConsumers_KeepsConcurrentWrites(t *testing.T) {
 	won := raceWriters(t, 8, func(i int) error {
 		if i < 2 {
 			for left := int64(1); left > 0; {
-				recorded, rest, err := s.Inventory.RecordConsumers(
-					t.Context(),
-					inventory.Owner{Project: "x", User: "y"},
-					7,
-				)
+				recorded, rest, err := s.Inventory.RecordConsumers(t.Context(),
+					inventory.Owner{Project: "x", User: "y"}, 7)
 				if err != nil {
 					return err
 				}
@@ -223,33 +211,23 @@ func TestRecordConsumers_SkipsLockedConsumers(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `update consumer set project = 'p', user_id = 'u' where uuid = $1`, consumers[0]); err != nil {
 		t.Fatal(err)
 	}
-	recorded, left, err := s.Inventory.RecordConsumers(
-		t.Context(),
-		inventory.Owner{Project: "x", User: "y"},
-		10,
-	)
+	recorded, left, err := s.Inventory.RecordConsumers(t.Context(),
+		inventory.Owner{Project: "x", User: "y"}, 10)
 	if recorded != 1 || left != 1 || err != nil {
 		t.Errorf(
 			"record two consumers, one of which another writer has locked: got %d recorded, %d left, error %v; want 1 and 1",
-			recorded,
-			left,
-			err,
+			recorded, left, err,
 		)
 	}
 	if err := tx.Rollback(t.Context()); err != nil { // as if the writer had crashed
 		t.Fatal(err)
 	}
-	recorded, left, err = s.Inventory.RecordConsumers(
-		t.Context(),
-		inventory.Owner{Project: "x", User: "y"},
-		10,
-	)
+	recorded, left, err = s.Inventory.RecordConsumers(t.Context(),
+		inventory.Owner{Project: "x", User: "y"}, 10)
 	if recorded != 1 || left != 0 || err != nil {
 		t.Errorf(
 			"record consumers after the other writer's rollback: got %d recorded, %d left, error %v; want 1 and 0",
-			recorded,
-			left,
-			err,
+			recorded, left, err,
 		)
 	}
 }
@@ -261,11 +239,7 @@ func TestUsages_UnownedCountsUnrecordedConsumers(t *testing.T) {
 	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)})
 	createUnrecorded(t, url, p, 2)
 	// allocations of the project p and the user u
-	storetest.Allocate(
-		t,
-		s,
-		storetest.VCPUs(uuid.NewString(), p, 3, inventory.ExpectAbsent()),
-	)
+	storetest.Allocate(t, s, storetest.VCPUs(uuid.NewString(), p, 3, inventory.ExpectAbsent()))
 	user := "u"
 	for name, tc := range map[string]struct {
 		filter inventory.UsageFilter

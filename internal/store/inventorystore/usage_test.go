@@ -66,12 +66,8 @@ func TestUsage_RequestsReadNoAllocationsOfOtherConsumers(t *testing.T) {
 		err := request.run(s)
 		s.Close() // connections report their statistics when they are closed
 		if n := allocationReads(t, watch) - before; err != nil || n > 20 {
-			t.Errorf(
-				"%s: got %d reads of allocations, error %v; want at most 20 and no error",
-				request.name,
-				n,
-				err,
-			)
+			t.Errorf("%s: got %d reads of allocations, error %v; want at most 20 and no error",
+				request.name, n, err)
 		}
 	}
 }
@@ -126,11 +122,7 @@ func TestUsage_FollowsEveryStatementThatWritesAllocations(t *testing.T) {
 		if err != nil || used != statement.used || wrong != 0 {
 			t.Errorf(
 				"usage after %s: got %s, %d inventories whose usage is not the sum of their allocations, error %v; want %s and none",
-				statement.sql,
-				used,
-				wrong,
-				err,
-				statement.used,
+				statement.sql, used, wrong, err, statement.used,
 			)
 		}
 	}
@@ -147,9 +139,7 @@ func TestRepairUsage_CorrectsWhatDiffersFromTheAllocations(t *testing.T) {
 		if d := cmp.Diff(want, corrected); err != nil || compared != 1 || d != "" {
 			t.Errorf(
 				"repair the usage: got %d compared inventories, error %v; want 1; corrected (-want +got):\n%s",
-				compared,
-				err,
-				d,
+				compared, err, d,
 			)
 		}
 	}

@@ -100,23 +100,14 @@ func due(t *testing.T, s *store.Store) []string {
 func TestClaimEntry_EntriesOfOneObjectInOrder(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	recordAll(
-		t,
-		s,
-		change(t, "create port p"),
-		change(t, "update port p"),
-		change(t, "delete port p"),
-		change(t, "create port p"),
-	)
+	recordAll(t, s, change(t, "create port p"),
+		change(t, "update port p"), change(t, "delete port p"), change(t, "create port p"))
 
 	for seq := int64(1); seq <= 4; seq++ {
 		for later := seq + 1; later <= 4; later++ {
 			if take(t, s, later).Entry.State != journal.Pending {
-				t.Fatalf(
-					"claim entry %d before entry %d is completed: got it claimed, want it blocked",
-					later,
-					seq,
-				)
+				t.Fatalf("claim entry %d before entry %d is completed: got it claimed, want it blocked",
+					later, seq)
 			}
 		}
 		settle(t, s, seq, journal.OutcomeDone)
@@ -161,26 +152,16 @@ func TestAppend_Blockers(t *testing.T) {
 					"port p":   {"network n" + mine, "subnet s" + mine, "subnet s" + mine},
 				}
 
-				recordAll(
-					t,
-					s,
-					change(t, a+" "+tt.first+mine, parents[tt.first]...),
-					change(t, b+" "+tt.second+mine, parents[tt.second]...),
-				)
+				recordAll(t, s, change(t, a+" "+tt.first+mine, parents[tt.first]...),
+					change(t, b+" "+tt.second+mine, parents[tt.second]...))
 
 				want := []int64(nil)
 				if tt.blocks {
 					want = []int64{seq + 1}
 				}
 				if d := cmp.Diff(want, waitsFor(t, s, seq+2)); d != "" {
-					t.Errorf(
-						"blockers of the second entry in '%s %s, then %s %s' (-want +got):\n%s",
-						a,
-						tt.first,
-						b,
-						tt.second,
-						d,
-					)
+					t.Errorf("blockers of the second entry in '%s %s, then %s %s' (-want +got):\n%s",
+						a, tt.first, b, tt.second, d)
 				}
 				seq += 2
 			}
@@ -191,13 +172,8 @@ func TestAppend_Blockers(t *testing.T) {
 func TestAppend_BlockedEntryIsDueWhenItsBlockerCompletes(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	recordAll(
-		t,
-		s,
-		change(t, "create network n"),
-		change(t, "create subnet s", "network n"),
-		change(t, "create port p", "network n", "subnet s"),
-	)
+	recordAll(t, s, change(t, "create network n"), change(t, "create subnet s", "network n"),
+		change(t, "create port p", "network n", "subnet s"))
 	if d := cmp.Diff([]string{"journal/1"}, due(t, s)); d != "" {
 		t.Fatal(d)
 	}
@@ -258,13 +234,8 @@ func TestSaveOutcome_ConcurrentBlockersWakeTheChild(t *testing.T) {
 	s := storetest.New(t)
 	for round := range int64(100) {
 		network, subnet := fmt.Sprintf("network n%d", round), fmt.Sprintf("subnet s%d", round)
-		recordAll(
-			t,
-			s,
-			change(t, "create "+network),
-			change(t, "create "+subnet),
-			change(t, "create port p", network, subnet),
-		)
+		recordAll(t, s, change(t, "create "+network), change(t, "create "+subnet),
+			change(t, "create port p", network, subnet))
 		due(t, s)
 
 		var g sync.WaitGroup
@@ -299,12 +270,8 @@ func TestSaveOutcome_StaleAttemptIsAConflict(t *testing.T) {
 		)
 	}
 
-	_, err := s.Journal.SaveOutcome(
-		t.Context(),
-		1,
-		dead.Entry.Attempt,
-		journal.Outcome{Kind: journal.OutcomeFailed},
-	)
+	_, err := s.Journal.SaveOutcome(t.Context(), 1, dead.Entry.Attempt,
+		journal.Outcome{Kind: journal.OutcomeFailed})
 	if !errors.Is(err, db.ErrConflict) {
 		t.Errorf("save the outcome of a stale attempt: got error %v, want ErrConflict", err)
 	}

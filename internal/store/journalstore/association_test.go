@@ -21,14 +21,8 @@ func vpnUpdate(t *testing.T, e journal.Entry) string {
 	if err := json.Unmarshal(e.Data, &lists); err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf(
-		"%s %s %s %v %v",
-		e.Operation,
-		e.Object.Type,
-		e.Object.ID,
-		lists.Networks,
-		lists.Routers,
-	)
+	return fmt.Sprintf("%s %s %s %v %v",
+		e.Operation, e.Object.Type, e.Object.ID, lists.Networks, lists.Routers)
 }
 
 func TestRecordChanges_AssociationIsAnUpdateOfItsBGPVPN(t *testing.T) {
@@ -112,12 +106,8 @@ func TestRecordChanges_AssociationWaitsForItsObjects(t *testing.T) {
 func TestRecordChanges_AssociationIsRefused(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	keep(
-		t,
-		s,
-		foreign(t, "create bgpvpn V", ""),
-		foreign(t, "create bgpvpn_network_association a", `"bgpvpn_id":"V","network_id":"n"`),
-	)
+	keep(t, s, foreign(t, "create bgpvpn V", ""),
+		foreign(t, "create bgpvpn_network_association a", `"bgpvpn_id":"V","network_id":"n"`))
 	for _, tt := range []struct {
 		what, attributes string
 		want             error

@@ -20,13 +20,8 @@ import (
 func completeEntry(t *testing.T, s *store.Store, seq int64, limit int) []contract.Note {
 	t.Helper()
 	e := take(t, s, seq).Entry
-	_, notes, err := s.Journal.SaveOutcomeAndClaimNotes(
-		t.Context(),
-		seq,
-		e.Attempt,
-		journal.Outcome{Kind: journal.OutcomeDone},
-		limit,
-	)
+	_, notes, err := s.Journal.SaveOutcomeAndClaimNotes(t.Context(), seq, e.Attempt,
+		journal.Outcome{Kind: journal.OutcomeDone}, limit)
 	if err != nil {
 		t.Fatalf("complete entry %d: %v", seq, err)
 	}
@@ -39,14 +34,8 @@ func recordFamily(t *testing.T) (*store.Store, string) {
 	t.Helper()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	recordAll(
-		t,
-		s,
-		change(t, "create network n"),
-		change(t, "create port p", "network n"),
-		change(t, "create port q", "network n"),
-		change(t, "update port p", "network n"),
-	)
+	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"),
+		change(t, "create port q", "network n"), change(t, "update port p", "network n"))
 	return s, url
 }
 
@@ -90,12 +79,8 @@ func TestSaveOutcomeAndClaimNotes_ClaimsNotesOfUnblockedEntries(t *testing.T) {
 	if got := due(t, s); len(got) > 0 {
 		t.Errorf("due notes: got %v, want none: entry 1 is completed, 2 and 3 are claimed, 4 is blocked", got)
 	}
-	storetest.Exec(
-		t,
-		url,
-		`update note set due_at = due_at - $1::interval where attempts > 0`,
-		outbox.ClaimDuration,
-	)
+	storetest.Exec(t, url,
+		`update note set due_at = due_at - $1::interval where attempts > 0`, outbox.ClaimDuration)
 	if got := due(t, s); !slices.Equal(got, []string{"journal/2", "journal/3"}) {
 		t.Errorf("due notes after the claim has expired: got %v, want journal/2 and journal/3", got)
 	}

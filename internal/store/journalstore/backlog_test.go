@@ -135,11 +135,8 @@ func TestClaimBacklog_IgnoresBackOffOnlyIfControllerWasUnreachable(t *testing.T)
 	age(t, url)
 	recordAll(t, s, change(t, "create network new"))
 	// the entry stays new, however slow the test is
-	storetest.Exec(
-		t,
-		url,
-		`update journal_entry set created_at = created_at + interval '1 h' where seq = 5`,
-	)
+	storetest.Exec(t, url,
+		`update journal_entry set created_at = created_at + interval '1 h' where seq = 5`)
 	since := now(t, s)
 
 	seqs, takes := takeWaiting(t, s, since, 10)
@@ -177,11 +174,8 @@ func TestClaimBacklog_ExpiredClaimBelongsToTheBacklog(t *testing.T) {
 	if claimed, err := s.Journal.HasClaimedBacklog(t.Context()); err != nil || !claimed {
 		t.Errorf("after a batch was claimed: got claimed %t, error %v; want true", claimed, err)
 	}
-	storetest.Exec(
-		t,
-		url,
-		`update journal_entry set retry_at = now() + interval '1 h' where state = 'processing'`,
-	)
+	storetest.Exec(t, url,
+		`update journal_entry set retry_at = now() + interval '1 h' where state = 'processing'`)
 	if seqs, _ := takeWaiting(t, s, now(t, s), 10); len(seqs) != 0 {
 		t.Errorf(
 			"claim the backlog before the claim of the first batch has expired: got the entries %v, want none",

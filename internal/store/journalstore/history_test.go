@@ -27,12 +27,7 @@ func TestTrimJournal_InBatchesAndOnlyCompletedEntries(t *testing.T) {
 	var deleted []int64
 	for after := int64(0); ; {
 		// only the first entries are older than 47 hours
-		next, n, err := s.Journal.TrimJournal(
-			t.Context(),
-			47*time.Hour,
-			after,
-			30,
-		)
+		next, n, err := s.Journal.TrimJournal(t.Context(), 47*time.Hour, after, 30)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,11 +62,7 @@ func TestAnalyze_PercentilesAndSlowestEntries(t *testing.T) {
 		order by n`)
 
 	// the newest hundred entries, of which one is still pending
-	a, err := s.Journal.Analyze(
-		t.Context(),
-		100,
-		2,
-	)
+	a, err := s.Journal.Analyze(t.Context(), 100, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,11 +97,8 @@ func TestRecordChanges_BlockersOfAllTypes(t *testing.T) {
 			if len(words) > 3 {
 				attributes = words[3]
 				for _, letter := range "ABCFGHLMNPQRST" {
-					attributes = strings.ReplaceAll(
-						attributes,
-						fmt.Sprintf("%q", string(letter)),
-						fmt.Sprintf(`"%c%s"`, letter, tt.name),
-					)
+					attributes = strings.ReplaceAll(attributes, fmt.Sprintf("%q", string(letter)),
+						fmt.Sprintf(`"%c%s"`, letter, tt.name))
 				}
 			}
 			c := journal.Change{
@@ -126,12 +123,8 @@ func TestRecordChanges_BlockersOfAllTypes(t *testing.T) {
 		second := all[len(all)-1].Seq
 
 		if got := slices.Contains(waitsFor(t, s, second), first); got != tt.blocks {
-			t.Errorf(
-				"%s: does the first entry block the second one: got %t, want %t",
-				tt.name,
-				got,
-				tt.blocks,
-			)
+			t.Errorf("%s: does the first entry block the second one: got %t, want %t",
+				tt.name, got, tt.blocks)
 		}
 	}
 }
@@ -156,11 +149,8 @@ func TestRecordChanges_AllOrNone(t *testing.T) {
 	}
 	entries, err := s.Journal.JournalEntries(t.Context(), journalstore.EntryFilter{Limit: 10})
 	if err != nil || len(entries) != 1 {
-		t.Errorf(
-			"entries after the rejected changes: got %d, error %v; want only the first one",
-			len(entries),
-			err,
-		)
+		t.Errorf("entries after the rejected changes: got %d, error %v; want only the first one",
+			len(entries), err)
 	}
 }
 
@@ -172,11 +162,7 @@ func TestRecordChanges_GroupDeleteDeletesItsRulesFirst(t *testing.T) {
 		s,
 		foreign(t, "create security_group g", ""),
 		foreign(t, "create security_group_rule a", `"security_group_id":"g"`),
-		foreign(
-			t,
-			"create security_group_rule b",
-			`"security_group_id":"g"`,
-		),
+		foreign(t, "create security_group_rule b", `"security_group_id":"g"`),
 		foreign(t, "create security_group_rule c", `"security_group_id":"h"`),
 	)
 
@@ -252,9 +238,7 @@ func TestRecordChanges_ConcurrentWritersAreSerialized(t *testing.T) {
 		if (e.Operation == journal.Create) == exists {
 			t.Fatalf(
 				"entry %d has the operation %s, and the object exists before it: %t; want a create if and only if the object does not exist",
-				e.Seq,
-				e.Operation,
-				exists,
+				e.Seq, e.Operation, exists,
 			)
 		}
 		exists = e.Operation != journal.Delete

@@ -190,13 +190,8 @@ func TestFloatingIP_IsAHostAddressOfItsSubnet(t *testing.T) {
 					err,
 				) != want ||
 					want == "" && err != nil {
-					t.Errorf(
-						"register %s of the subnet %s: want a fault of kind %q, got %v",
-						ip,
-						cidr,
-						want,
-						err,
-					)
+					t.Errorf("register %s of the subnet %s: want a fault of kind %q, got %v",
+						ip, cidr, want, err)
 				}
 			})
 		}

@@ -63,14 +63,8 @@ func TestHostCalendar_PagesOfHostsWithTheBookingsInTheWindow(t *testing.T) {
 	} {
 		hosts, bookings := read(c.calendar)
 		if hosts != c.hosts || c.bookings >= 0 && bookings != c.bookings {
-			t.Errorf(
-				"calendar %s: got %d hosts with %d bookings, want %d with %d",
-				name,
-				hosts,
-				bookings,
-				c.hosts,
-				c.bookings,
-			)
+			t.Errorf("calendar %s: got %d hosts with %d bookings, want %d with %d",
+				name, hosts, bookings, c.hosts, c.bookings)
 		}
 	}
 	id, err := f.Lease.HostByName(t.Context(), f.hosts[1].Hostname)

@@ -119,10 +119,7 @@ func TestRefreshHosts_FollowsNova(t *testing.T) {
 		if reservable != (want[0] == 1) || version != want[1] {
 			t.Errorf(
 				"pending pool update of the compute service %s: got reservable %t and version %d, want %v",
-				service,
-				reservable,
-				version,
-				want,
+				service, reservable, version, want,
 			)
 		}
 	}
@@ -153,17 +150,8 @@ func (t *fixture) expectHosts(want []lease.Host) {
 		want,
 		all,
 		cmpopts.IgnoreFields(
-			lease.Host{},
-			"ID",
-			"Provider",
-			"NestedProvider",
-			"VCPUs",
-			"MemoryMB",
-			"LocalGB",
-			"Reservable",
-			"Capabilities",
-			"CreatedAt",
-			"UpdatedAt",
+			lease.Host{}, "ID", "Provider", "NestedProvider",
+			"VCPUs", "MemoryMB", "LocalGB", "Reservable", "Capabilities", "CreatedAt", "UpdatedAt",
 		),
 	)
 	if d != "" {

@@ -71,12 +71,8 @@ func TestHost_RegisterAndDelete(t *testing.T) {
 func TestHost_NotRegisteredWhileServersRun(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 0)
-	p := storetest.AddHost(
-		t,
-		e.Store,
-		"cmp-1",
-		map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8)},
-	)
+	p := storetest.AddHost(t, e.Store, "cmp-1",
+		map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8)})
 	storetest.Allocate(t, e.Store, storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 	if _, err := e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: "cmp-1"}, nil); faultKind(
 		err,
@@ -136,11 +132,8 @@ func TestHost_NotDeletedWhileServersRun(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 1)
 	server := uuid.NewString()
-	storetest.Allocate(
-		t,
-		e.Store,
-		storetest.VCPUs(server, e.hosts[0].Provider.String(), 1, inventory.ExpectAbsent()),
-	)
+	storetest.Allocate(t, e.Store,
+		storetest.VCPUs(server, e.hosts[0].Provider.String(), 1, inventory.ExpectAbsent()))
 	if err := e.Lease.DeleteHost(t.Context(), e.hosts[0].ID); faultKind(err) != lease.HostInUse {
 		t.Errorf("delete a host on which a server runs: got %v, want a fault of kind HostInUse", err)
 	}

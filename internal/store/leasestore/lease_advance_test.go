@@ -127,11 +127,8 @@ func TestLeaseAdvance_SweepFinishesEndsBeforeStarts(t *testing.T) {
 
 	for _, l := range []lease.Lease{starting, empty} {
 		if warning := eventOf(e.readLease(l.ID), lease.BeforeEndLease); warning.Status != lease.EventDone {
-			t.Errorf(
-				"before_end_lease event of the lease %q: got status %s, want DONE",
-				l.Name,
-				warning.Status,
-			)
+			t.Errorf("before_end_lease event of the lease %q: got status %s, want DONE",
+				l.Name, warning.Status)
 		}
 	}
 
@@ -169,9 +166,7 @@ func TestLeaseAdvance_ManyDueLeasesDelayNoOtherLease(t *testing.T) {
 		if got, err := e.advanceOnce(nil); got.begun == 0 || got.finished != got.begun || err != nil {
 			t.Errorf(
 				"one round: got %d begun and %d finished steps, error %v; want every begun step finished",
-				got.begun,
-				got.finished,
-				err,
+				got.begun, got.finished, err,
 			)
 		}
 	}
@@ -312,9 +307,7 @@ func TestLeaseAdvance_DeletionDuringCloudCallsAbandonsTheStart(t *testing.T) {
 	if got.begun != 4 || got.finished != 2 || err != nil {
 		t.Errorf(
 			"round during which leases are deleted: got %d begun and %d finished steps, error %v; want 4 and 2",
-			got.begun,
-			got.finished,
-			err,
+			got.begun, got.finished, err,
 		)
 	}
 	e.expectStatus(started, lease.Active)
@@ -349,9 +342,7 @@ func TestLeaseAdvance_DeletionDuringTheSweepIsLeftToTheLeaseWorkflow(t *testing.
 	if got.begun != 1 || got.finished != 0 || err != nil {
 		t.Errorf(
 			"round during which the lease is deleted: got %d begun and %d finished steps, error %v; want 1 and 0",
-			got.begun,
-			got.finished,
-			err,
+			got.begun, got.finished, err,
 		)
 	}
 	e.expectStatus(l, lease.Starting)

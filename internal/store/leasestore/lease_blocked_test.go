@@ -16,12 +16,9 @@ import (
 func (t *fixture) setDates(l lease.Lease, from, to time.Duration) {
 	t.Helper()
 	storetest.Exec(
-		t,
-		t.url,
+		t, t.url,
 		`update lease set start_at = now() + $2::interval, end_at = now() + $3::interval where id = $1`,
-		l.ID,
-		from,
-		to,
+		l.ID, from, to,
 	)
 	storetest.Exec(t, t.url, `
 		update event
@@ -166,12 +163,8 @@ func TestReservationHeal_MovesPendingLeasesOffHostsOfAFailedEnd(t *testing.T) {
 	e := newFixture(t, 2)
 	stuck := e.createActive(onHost(1, 2, "cmp-1"))
 	moves, stays := e.createLease(onHost(3, 4, "cmp-1")), e.createLease(onHost(5, 6, "cmp-1"))
-	storetest.Exec(
-		t,
-		e.url,
-		`update reservation set hypervisor_properties = '' where id = $1`,
-		moves.Reservations[0].ID,
-	)
+	storetest.Exec(t, e.url,
+		`update reservation set hypervisor_properties = '' where id = $1`, moves.Reservations[0].ID)
 	instances := lease.Draft{
 		Name:    "l",
 		User:    "u",
@@ -187,12 +180,8 @@ func TestReservationHeal_MovesPendingLeasesOffHostsOfAFailedEnd(t *testing.T) {
 		}},
 	}
 	slots := e.createLease(instances)
-	storetest.Exec(
-		t,
-		e.url,
-		`update reservation set hypervisor_properties = '' where id = $1`,
-		slots.Reservations[0].ID,
-	)
+	storetest.Exec(t, e.url,
+		`update reservation set hypervisor_properties = '' where id = $1`, slots.Reservations[0].ID)
 	e.setDates(stuck, -2*time.Hour, -time.Hour)
 	e.setDates(moves, -time.Minute, time.Hour)
 	e.failEnd(stuck)

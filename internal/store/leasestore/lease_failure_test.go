@@ -59,11 +59,8 @@ func TestLease_HostIsNotFreeAfterAFailedEnd(t *testing.T) {
 	e.expectCreateFault(hostsDraft(5, 6, 1, 1), lease.NotEnoughHosts)
 
 	if gone, err := e.Lease.DeleteLease(t.Context(), l.ID); gone || err != nil {
-		t.Fatalf(
-			"delete a lease with a failed end: got gone %t, error %v; want false and no error",
-			gone,
-			err,
-		)
+		t.Fatalf("delete a lease with a failed end: got gone %t, error %v; want false and no error",
+			gone, err)
 	}
 	e.beginStep(l.ID, lease.StepDelete)
 	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, map[uuid.UUID]string{l.Reservations[0].ID: "again"}); !errors.Is(
@@ -78,11 +75,8 @@ func TestLease_HostIsNotFreeAfterAFailedEnd(t *testing.T) {
 	e.removeFromInventory(l)
 	if last, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); err != nil ||
 		last.Status != lease.Deleting {
-		t.Errorf(
-			"finish the deletion of a lease: got the last status %s, error %v; want DELETING",
-			last.Status,
-			err,
-		)
+		t.Errorf("finish the deletion of a lease: got the last status %s, error %v; want DELETING",
+			last.Status, err)
 	}
 	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); !errors.Is(
 		err,
@@ -99,12 +93,8 @@ func TestLease_WaitsForTheEarlierLeaseOfItsHost(t *testing.T) {
 	before := e.createActive(hostsDraft(1, 2, 1, 1))
 	after := e.createLease(hostsDraft(1, 2, 1, 1))
 	storetest.Exec(t, e.url, `update lease set start_at = now() where id = $1`, after.ID)
-	storetest.Exec(
-		t,
-		e.url,
-		`update event set at = now() where lease_id = $1 and event_type = 'start_lease'`,
-		after.ID,
-	)
+	storetest.Exec(t, e.url,
+		`update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, after.ID)
 
 	after = e.readLease(after.ID)
 	want := []lease.Blocker{

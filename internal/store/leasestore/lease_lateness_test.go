@@ -30,12 +30,8 @@ func TestLateness_ReportedOncePerFinishedStartAndEnd(t *testing.T) {
 	}
 	storetest.Exec(t, e.url, `update event set at = now() where lease_id = $1`, batched.ID)
 	e.advance(2) // the start and the end
-	storetest.Exec(
-		t,
-		e.url,
-		`update event set at = now() where lease_id = $1 and event_type = 'start_lease'`,
-		single.ID,
-	)
+	storetest.Exec(t, e.url,
+		`update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, single.ID)
 	e.beginStep(single.ID, lease.StepStart)
 	e.addToInventory(single)
 	for range 2 {

@@ -36,11 +36,8 @@ func TestLeaseLimits_CleaningTimeBetweenLeases(t *testing.T) {
 	e.createLease(hostsDraft(1, 3, 1, 1))
 	e.createLease(hostsDraft(7, 8, 1, 1))
 	e.expectUpdateFault(first.ID, endChange(7), lease.NotEnoughHosts)
-	e.expectUpdateFault(
-		first.ID,
-		lease.Change{End: &lease.RequestedDate{At: hour(6).Add(time.Minute)}},
-		lease.NotEnoughHosts,
-	)
+	e.expectUpdateFault(first.ID,
+		lease.Change{End: &lease.RequestedDate{At: hour(6).Add(time.Minute)}}, lease.NotEnoughHosts)
 	if got := e.updateLease(first.ID, endChange(5)); !got.EndAt.Equal(hour(5)) {
 		t.Errorf("shorten a lease from hour 6 to hour 5: got the end date %s, want hour 5", got.EndAt)
 	}

@@ -92,17 +92,8 @@ func TestLeases_PageEndsBeforeItsLeasesAreLarge(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 0)
 	const large = 100 << 10
-	ids := e.insertLeases(
-		"p",
-		[]int{1},
-		[]int{1},
-		[]int{large, large},
-		[]int{1},
-		[]int{4 * large},
-		[]int{large},
-		[]int{large},
-		[]int{large},
-	)
+	ids := e.insertLeases("p", []int{1}, []int{1},
+		[]int{large, large}, []int{1}, []int{4 * large}, []int{large}, []int{large}, []int{large})
 	other := e.insertLeases("q", []int{1})
 
 	var sizes []int

@@ -109,10 +109,7 @@ func (t *fixture) expectWebhookNudges(workflow string, want int) {
 	if err != nil || n != want {
 		t.Errorf(
 			"nudges of Webhook workflows: got %d for the workflow %q (empty: all), want %d; error %v",
-			n,
-			workflow,
-			want,
-			err,
+			n, workflow, want, err,
 		)
 	}
 }

@@ -82,9 +82,7 @@ func TestLeasePreview_FindsTheEarliestStart(t *testing.T) {
 				len(l.Reservations[0].Hosts) < c.d.Reservations[0].Min {
 				t.Errorf(
 					"earliest possible dates: got %s to %s on the hosts %v, want the hours of the test case and enough hosts",
-					l.StartAt,
-					l.EndAt,
-					l.Reservations[0].Hosts,
+					l.StartAt, l.EndAt, l.Reservations[0].Hosts,
 				)
 			}
 		})
@@ -100,11 +98,8 @@ func TestLeasePreview_FindsTheEarliestStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := e.Lease.PlanLease(t.Context(), c.d, &c.latest); faultKind(err) != c.kind {
-				t.Errorf(
-					"preview of a lease until the latest start: want a fault of kind %q, got %v",
-					c.kind,
-					err,
-				)
+				t.Errorf("preview of a lease until the latest start: want a fault of kind %q, got %v",
+					c.kind, err)
 			}
 		})
 	}
@@ -166,11 +161,8 @@ func TestLeasePreview_FindsTheEarliestStartOfSharedResources(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := e.withT(t).planLease(c.d, &latest)
 			if !l.StartAt.Equal(hour(c.begin)) || !l.EndAt.Equal(hour(c.until)) {
-				t.Errorf(
-					"earliest possible dates: got %s to %s, want the hours of the test case",
-					l.StartAt,
-					l.EndAt,
-				)
+				t.Errorf("earliest possible dates: got %s to %s, want the hours of the test case",
+					l.StartAt, l.EndAt)
 			}
 		})
 	}
@@ -186,11 +178,8 @@ func TestLeasePreview_FindsTheEarliestStartOfSharedResources(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := e.Lease.PlanLease(t.Context(), c.d, &soon); faultKind(err) != c.kind {
-				t.Errorf(
-					"preview of a lease until the latest start: want a fault of kind %q, got %v",
-					c.kind,
-					err,
-				)
+				t.Errorf("preview of a lease until the latest start: want a fault of kind %q, got %v",
+					c.kind, err)
 			}
 		})
 	}

@@ -137,9 +137,7 @@ func TestLease_ConcurrentWorkersKeepStatusesConsistent(t *testing.T) {
 			if late := ev.UpdatedAt.Sub(ev.At); ev.Status != lease.EventDone || late < -lease.ClockSkew {
 				t.Errorf(
 					"event %s: got status %s, changed %s after its date; want DONE, and not earlier than its date minus the clock skew",
-					ev.Type,
-					ev.Status,
-					late,
+					ev.Type, ev.Status, late,
 				)
 			}
 		}
@@ -150,11 +148,8 @@ func TestLease_ConcurrentWorkersKeepStatusesConsistent(t *testing.T) {
 	var consumers int
 	if err := storetest.Connect(t, e.url).QueryRow(t.Context(), `select count(*) from consumer`).Scan(&consumers); err != nil ||
 		consumers != 0 {
-		t.Errorf(
-			"consumers in Placement after all leases have ended: got %d, error %v; want none",
-			consumers,
-			err,
-		)
+		t.Errorf("consumers in Placement after all leases have ended: got %d, error %v; want none",
+			consumers, err)
 	}
 }
 
@@ -335,9 +330,7 @@ func TestLease_BackToBackLeasesNeverOverlap(t *testing.T) {
 		if began := eventOf(e.readLease(l.ID), lease.StartLease).UpdatedAt; !ended[host].Before(*began) {
 			t.Errorf(
 				"host %d: got the start of the next lease at %s and the end of the previous lease at %s, want the end before the start",
-				host,
-				began,
-				ended[host],
+				host, began, ended[host],
 			)
 		}
 		if got := e.inventoryHosts(l.Reservations[0].ID); len(got) != 1 {

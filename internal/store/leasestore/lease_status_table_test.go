@@ -75,9 +75,7 @@ func writeRaw(l lease.Lease) *pgx.Batch {
 	for _, e := range l.Events {
 		b.Queue(
 			`insert into event (id, lease_id, event_type, at, status) values (gen_random_uuid(), $1, $2, now(), $3)`,
-			l.ID,
-			e.Type,
-			e.Status,
+			l.ID, e.Type, e.Status,
 		)
 	}
 	b.Queue(`set constraints all immediate`)
@@ -113,9 +111,7 @@ func TestLeaseStatusTable_DatabaseAcceptsTheSameStatusesAsTheRules(t *testing.T)
 			if rule := lease.CheckStatus(l); refused != (rule != nil) {
 				t.Errorf(
 					"database rejects a lease: got %t, want the same as lease.CheckStatus, which returned error %v; lease: %+v",
-					refused,
-					rule,
-					l,
+					refused, rule, l,
 				)
 			}
 		}
@@ -163,12 +159,8 @@ func TestLeaseStatusTable_DatabaseRejectsWritesOfInconsistentStatuses(t *testing
 		}
 		_, err = tx.Exec(t.Context(), `set constraints all immediate`)
 		if refused := violatesStatusTable(t, err); refused != c.refused {
-			t.Errorf(
-				"database rejects inconsistent statuses: got %t, want %t; write: %s",
-				refused,
-				c.refused,
-				c.write,
-			)
+			t.Errorf("database rejects inconsistent statuses: got %t, want %t; write: %s",
+				refused, c.refused, c.write)
 		}
 		if err := tx.Rollback(t.Context()); err != nil {
 			t.Fatal(err)

@@ -99,11 +99,8 @@ func (t *fixture) expectCreateFault(d lease.Draft, kind lease.Kind) {
 		t.Errorf("create a lease: want a fault of kind %q, got %v", kind, err)
 	}
 	if after := t.countRows(); before != after {
-		t.Errorf(
-			"rows after a refused creation of a lease: got %s, want the same as before: %s",
-			after,
-			before,
-		)
+		t.Errorf("rows after a refused creation of a lease: got %s, want the same as before: %s",
+			after, before)
 	}
 }
 

@@ -148,11 +148,8 @@ func TestLease_DeleteReportsFailedCommit(t *testing.T) {
 		create function refuse() returns trigger language plpgsql as $$ begin raise 'the disk is full'; end $$;
 		create constraint trigger refuse after delete on lease deferrable initially deferred for each row execute function refuse()`)
 	if gone, err := e.Lease.DeleteLease(t.Context(), l.ID); gone || err == nil {
-		t.Errorf(
-			"delete a lease, and the commit fails: got gone %v, error %v; want false and an error",
-			gone,
-			err,
-		)
+		t.Errorf("delete a lease, and the commit fails: got gone %v, error %v; want false and an error",
+			gone, err)
 	}
 	e.expectStatus(l, lease.Pending)
 }
@@ -174,13 +171,8 @@ func TestLease_DeleteInEveryStatus(t *testing.T) {
 			l := e.createInStatus(status)
 			gone, err := e.Lease.DeleteLease(t.Context(), l.ID)
 			if gone != atOnce || err != nil {
-				t.Fatalf(
-					"delete a lease in %s: got gone %t, error %v; want gone %t and no error",
-					status,
-					gone,
-					err,
-					atOnce,
-				)
+				t.Fatalf("delete a lease in %s: got gone %t, error %v; want gone %t and no error",
+					status, gone, err, atOnce)
 			}
 			if !gone {
 				if _, err := e.Lease.BeginLease(t.Context(), l.ID, lease.StepStart); !errors.Is(
@@ -315,11 +307,8 @@ func TestLeaseUpdate_ActiveLeaseKeepsItsHostsOrFails(t *testing.T) {
 	e.expectCreateFault(hostsDraft(3, 4, 1, 1), lease.NotEnoughHosts)
 	ended := e.updateLease(l.ID, lease.Change{End: &lease.RequestedDate{Now: true}})
 	if due := lease.Next(ended, time.Now()); due.Step != lease.StepBeforeEnd {
-		t.Errorf(
-			"next step after the end date was set to now: got %+v, want before_end; lease: %+v",
-			due,
-			ended,
-		)
+		t.Errorf("next step after the end date was set to now: got %+v, want before_end; lease: %+v",
+			due, ended)
 	}
 	// the new lease gets hosts, but its start waits until the ending lease releases them
 	e.createLease(hostsDraft(1, 4, 2, 2))
@@ -360,11 +349,8 @@ func TestLeaseUpdate_ChangesReservations(t *testing.T) {
 		lease.MalformedRequirements: {ID: id, ResourceProperties: new(`["or"]`)},
 		lease.NotEnoughHosts:        {ID: id, Min: new(4), Max: new(4)},
 	} {
-		e.expectUpdateFault(
-			l.ID,
-			lease.Change{Name: new("other"), Reservations: []lease.ReservationChange{c}},
-			kind,
-		)
+		e.expectUpdateFault(l.ID,
+			lease.Change{Name: new("other"), Reservations: []lease.ReservationChange{c}}, kind)
 	}
 	moved := e.updateLease(
 		l.ID,

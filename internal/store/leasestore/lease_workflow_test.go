@@ -42,10 +42,7 @@ func TestWorkflows_LeaseNeedsOneUntilNoStepIsLeft(t *testing.T) {
 		if due := lease.Next(l, time.Now()); found != (due.Step != lease.StepStop) {
 			t.Errorf(
 				"lease %s, whose next step is %s: is it listed as a row that must have a workflow? got %t, want %t",
-				name,
-				due.Step,
-				found,
-				!found,
+				name, due.Step, found, !found,
 			)
 		}
 	}

@@ -70,11 +70,8 @@ func TestRegisteredResource_SegmentIsReservedOnceAtATime(t *testing.T) {
 	}
 	r := e.readLease(l.ID).Reservations[0]
 	if r.NetworkName != "lab" || r.NetworkDescription != "d" {
-		t.Errorf(
-			"read the reservation: got name %q and description %q, want lab and d",
-			r.NetworkName,
-			r.NetworkDescription,
-		)
+		t.Errorf("read the reservation: got name %q and description %q, want lab and d",
+			r.NetworkName, r.NetworkDescription)
 	}
 	e.expectCreateFault(segmentDraft(2, 4, ""), lease.NotEnoughResources)
 	e.createLease(segmentDraft(3, 4, "")) // adjacent dates do not overlap
@@ -306,10 +303,7 @@ func TestPlanLease_StartsWhenASegmentIsReleased(t *testing.T) {
 	first := e.createLease(segmentDraft(1, 3, ""))
 	latest := hostsDraft(9, 10, 1, 1).Start.At
 	if l := e.planLease(segmentDraft(2, 4, ""), &latest); !l.StartAt.Equal(first.EndAt) {
-		t.Errorf(
-			"start of the planned lease: got %s, want the end %s of the other lease",
-			l.StartAt,
-			first.EndAt,
-		)
+		t.Errorf("start of the planned lease: got %s, want the end %s of the other lease",
+			l.StartAt, first.EndAt)
 	}
 }

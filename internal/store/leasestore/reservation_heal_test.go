@@ -82,9 +82,7 @@ func TestReservationHeal_ReplacesAFailedHostOfAnActiveLease(t *testing.T) {
 	if len(failed) != 1 || len(recovered) != 0 || err != nil {
 		t.Errorf(
 			"update the states of hosts, one of which is down: got failed %v, recovered %v, error %v; want one failed",
-			failed,
-			recovered,
-			err,
+			failed, recovered, err,
 		)
 	}
 	if n := e.updateHostsAndHeal(down, time.Hour); n != 1 {
@@ -371,11 +369,7 @@ func TestReservationHeal_ServersOnAFailedHostDoNotBlock(t *testing.T) {
 	storetest.Allocate(t, e.Store, on(uuid.NewString(), 1))
 
 	// the server is evacuated
-	storetest.Allocate(
-		t,
-		e.Store,
-		storetest.NoAllocations(server, inventory.ExpectGeneration(1)),
-	)
+	storetest.Allocate(t, e.Store, storetest.NoAllocations(server, inventory.ExpectGeneration(1)))
 	e.addToInventory(l)
 	if d := cmp.Diff(map[string]int64{"cmp-2": 4}, e.slotInventory(l)); d != "" {
 		t.Error(d)

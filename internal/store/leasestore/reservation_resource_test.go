@@ -322,9 +322,7 @@ func TestInstanceResource_FlavorLeaseChangesItsDates(t *testing.T) {
 		!l.EndAt.Equal(hour(5)) {
 		t.Errorf(
 			"lease with new dates at which its host is taken: got %v to %v; hosts (-want +got):\n%s",
-			l.StartAt,
-			l.EndAt,
-			d,
+			l.StartAt, l.EndAt, d,
 		)
 	}
 	third := e.createLease(withAmount(instancesDraftOf(d, 6, 7), 2))
@@ -339,11 +337,8 @@ func TestInstanceResource_FlavorLeaseChangesItsDates(t *testing.T) {
 		t.Errorf("hosts of an active lease with a later end (-want +got):\n%s", d)
 	}
 	// cmp-1 is taken at hour 3
-	e.expectUpdateFault(
-		active.ID,
-		lease.Change{End: &lease.RequestedDate{At: hour(4)}},
-		lease.NotEnoughHosts,
-	)
+	e.expectUpdateFault(active.ID,
+		lease.Change{End: &lease.RequestedDate{At: hour(4)}}, lease.NotEnoughHosts)
 	e.expectUpdateFault(active.ID, lease.Change{Start: &lease.RequestedDate{At: hour(1)}}, lease.InvalidInput)
 	update(active.ID, lease.Change{End: &lease.RequestedDate{At: hour(1)}})
 	e.deleteLease(third.ID)
@@ -373,18 +368,11 @@ func TestInstanceResource_LocksSharedHostsInOneOrder(t *testing.T) {
 	for _, l := range []lease.Lease{second, first} {
 		e.startDue(l)
 	}
-	storetest.Exec(
-		t,
-		e.url,
-		`update lease set created_at = created_at - interval '1 hour' where id = $1`,
-		first.ID,
-	)
+	storetest.Exec(t, e.url,
+		`update lease set created_at = created_at - interval '1 hour' where id = $1`, first.ID)
 	lock := func(host int, more string) string {
-		return fmt.Sprintf(
-			`select from provider where uuid = '%s' for no key update %s`,
-			e.hosts[host].NestedProvider,
-			more,
-		)
+		return fmt.Sprintf(`select from provider where uuid = '%s' for no key update %s`,
+			e.hosts[host].NestedProvider, more)
 	}
 	for range 2 {
 		err := storetest.NewRival(t, e.url).RunAgainst(func() error {

@@ -26,12 +26,9 @@ func TestBlockAges_CountBlocksByEntityAndAge(t *testing.T) {
 		"tunnel":   "90 s",
 	} {
 		storetest.Exec(
-			t,
-			url,
+			t, url,
 			`insert into block (object_id, entity, host, since) values ($1, $2, '', clock_timestamp() - $3::text::interval)`,
-			uuid.New(),
-			entity,
-			age,
+			uuid.New(), entity, age,
 		)
 	}
 	got, err := s.Metrics.BlockAges(t.Context())
@@ -62,11 +59,8 @@ func TestCountAgents_ByState(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	storetest.Exec(
-		t,
-		url,
-		`update agent set heartbeat_at = heartbeat_at - interval '76 seconds' where host <> 'up'`,
-	)
+	storetest.Exec(t, url,
+		`update agent set heartbeat_at = heartbeat_at - interval '76 seconds' where host <> 'up'`)
 	storetest.Exec(t, url, `update agent set admin_up = false where host = 'disabled'`)
 	got, err := s.Metrics.CountAgents(t.Context())
 	if d := cmp.Diff(metricstore.AgentCounts{Up: 1, Down: 1, Disabled: 1}, got); d != "" || err != nil {

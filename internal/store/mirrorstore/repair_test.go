@@ -62,12 +62,8 @@ func TestUnrecoveredEntries_MissingParentByCodeNotBySentence(t *testing.T) {
 			}
 			entries, err := s.Mirror.UnrecoveredEntries(t.Context(), 1, 0, 10)
 			if err != nil || (len(entries) == 1) != tt.due {
-				t.Errorf(
-					"UnrecoveredEntries: got %d entries, error %v; want the entry: %t",
-					len(entries),
-					err,
-					tt.due,
-				)
+				t.Errorf("UnrecoveredEntries: got %d entries, error %v; want the entry: %t",
+					len(entries), err, tt.due)
 			}
 		})
 	}

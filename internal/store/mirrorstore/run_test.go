@@ -64,9 +64,7 @@ func TestStartRun_DoesNotHideThatAnOpenRunMakesNoProgress(t *testing.T) {
 		!again.UpdatedAt.Equal(want) {
 		t.Errorf(
 			"start a full sync while one is open: got %+v, error %v; want the open one, updated at %s",
-			again,
-			err,
-			want,
+			again, err, want,
 		)
 	}
 }

@@ -53,9 +53,7 @@ func TestAgent_ConcurrentFirstHeartbeatsRegisterOnce(t *testing.T) {
 	if err != nil || len(agents) != 1 || news != 1 {
 		t.Errorf(
 			"concurrent first heartbeats of one agent: got %d agents, %d results AgentNew and error %v; want 1 agent and 1 result AgentNew",
-			len(agents),
-			news,
-			err,
+			len(agents), news, err,
 		)
 	}
 }
@@ -118,11 +116,7 @@ func TestAgent_ConcurrentHeartbeatsDoNotExceedTheAgentsOfAHost(t *testing.T) {
 		refused != reported-network.MaxAgentsOfHost {
 		t.Errorf(
 			"agents of a host that reports %d types at once: got %d agents, %d refused and error %v, want %d agents",
-			reported,
-			len(agents),
-			refused,
-			err,
-			network.MaxAgentsOfHost,
+			reported, len(agents), refused, err, network.MaxAgentsOfHost,
 		)
 	}
 	if r := fx.heartbeat(network.OVSAgent, net1); r != network.AgentNew {
@@ -154,10 +148,7 @@ func TestPseudoAgents_HostBeyondALimitIsSkipped(t *testing.T) {
 	}
 	if agents, err := fx.Network.Agents(t.Context(), db.Listing{}); err != nil || len(agents) != 1 ||
 		agents[0].Host != net1 {
-		t.Errorf(
-			"pseudo agents: got %+v and error %v, want only the one with small configurations",
-			agents,
-			err,
-		)
+		t.Errorf("pseudo agents: got %+v and error %v, want only the one with small configurations",
+			agents, err)
 	}
 }

@@ -105,11 +105,8 @@ func TestBlockPolicy_DeadlineStartsWhenPortIsEnabled(t *testing.T) {
 	fx.heartbeat(network.OVSAgent, cmp1)
 	fx = fx.withNetwork("10.0.0.0/24")
 	p := fx.createPort(cmp1, withAdminDown)
-	storetest.Exec(
-		t,
-		url,
-		`update block set since = since - interval '2 hours', deadline = deadline - interval '2 hours'`,
-	)
+	storetest.Exec(t, url,
+		`update block set since = since - interval '2 hours', deadline = deadline - interval '2 hours'`)
 	old := fx.readPort(p.ID).Blocks[0]
 
 	fx.updatePort(p.ID, network.PortChange{AdminUp: ptr(true)})
@@ -120,9 +117,7 @@ func TestBlockPolicy_DeadlineStartsWhenPortIsEnabled(t *testing.T) {
 		!b.Deadline.Equal(b.Since.Add(time.Hour)) {
 		t.Errorf(
 			"enable a port: got a block since %s with deadline %v, previously since %s; want a new start, and the deadline an hour later",
-			b.Since,
-			b.Deadline,
-			old.Since,
+			b.Since, b.Deadline, old.Since,
 		)
 	}
 	fx.updatePort(p.ID, network.PortChange{Name: ptr("other"), AdminUp: ptr(true)})

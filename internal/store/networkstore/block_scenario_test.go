@@ -55,9 +55,7 @@ var blockScenarios = map[string]func(fx fixture){
 		if after := fx.readPort(p.ID); after.Revision != before || after.IgnoredReports != 2 {
 			fx.t.Errorf(
 				"repeat both reports: got revision %d, previously %d, and %d ignored reports; want no new revision and 2 ignored reports",
-				after.Revision,
-				before,
-				after.IgnoredReports,
+				after.Revision, before, after.IgnoredReports,
 			)
 		}
 	},
@@ -99,12 +97,7 @@ var blockScenarios = map[string]func(fx fixture){
 			network.PortChange{FixedIPs: &[]network.FixedIP{{Subnet: fx.subnet.ID}, {Subnet: fx.subnet.ID}}},
 		)
 		// a blocked port is never active
-		fx.checkPort(
-			"after another address was added",
-			p,
-			network.Down,
-			"DHCP@",
-		)
+		fx.checkPort("after another address was added", p, network.Down, "DHCP@")
 		fx.updateStatus(p.ID, dhcpReady)
 		fx.checkPort("after the DHCP report for the new address", p, network.Active)
 		fx.updatePort(p.ID, network.PortChange{Host: ptr(cmp2)})
@@ -190,9 +183,7 @@ var blockScenarios = map[string]func(fx fixture){
 				if s := fx.updateStatus(p.ID, begun(otherHost)); s.Status != status || s.Accepted[0] {
 					fx.t.Errorf(
 						"report from host %q that wiring has begun: got status %s, want it ignored and status %s",
-						otherHost,
-						s.Status,
-						status,
+						otherHost, s.Status, status,
 					)
 				}
 			}

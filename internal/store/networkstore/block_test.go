@@ -49,12 +49,8 @@ func TestBlock_AnyRegisteredObjectType(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fmt.Sprintf(
-			"completed %v, blocked %v, notes %d",
-			completed,
-			blocked,
-			completionCount(t, fx, o),
-		)
+		return fmt.Sprintf("completed %v, blocked %v, notes %d",
+			completed, blocked, completionCount(t, fx, o))
 	}
 	remove := func(entity string) bool {
 		t.Helper()
@@ -90,11 +86,8 @@ func TestBlock_AnyRegisteredObjectType(t *testing.T) {
 	if !remove("audit") || remove("audit") {
 		t.Error("call RemoveBlock twice for one block: want true from the first call only")
 	}
-	want(
-		"the last block after the removal of another",
-		complete("storage"),
-		"completed true, blocked false, notes 2",
-	)
+	want("the last block after the removal of another",
+		complete("storage"), "completed true, blocked false, notes 2")
 	add("audit")
 	if !remove("audit") {
 		t.Error("RemoveBlock for the last block: got false, want true")
@@ -113,12 +106,8 @@ func TestBlock_AnyRegisteredObjectType(t *testing.T) {
 	if completed, blocked, err := fx.Network.CompleteBlock(ctx, missing, network.Report{Entity: "audit"}); completed ||
 		blocked ||
 		err != nil {
-		t.Error(
-			"CompleteBlock for a missing object: want false, false and no error; got",
-			completed,
-			blocked,
-			err,
-		)
+		t.Error("CompleteBlock for a missing object: want false, false and no error; got",
+			completed, blocked, err)
 	}
 	if blocked, err := fx.Network.Blocked(ctx, missing); blocked || err != nil {
 		t.Error("Blocked for a missing object: want false and no error; got", blocked, err)
@@ -146,12 +135,8 @@ func TestBlock_PortWaitsForAnyEntity(t *testing.T) {
 	if completed, blocked, err := fx.Network.CompleteBlock(t.Context(), o, network.Report{Entity: "firewall"}); !completed ||
 		blocked ||
 		err != nil {
-		t.Error(
-			"CompleteBlock for the only block of a port: want true, false and no error; got",
-			completed,
-			blocked,
-			err,
-		)
+		t.Error("CompleteBlock for the only block of a port: want true, false and no error; got",
+			completed, blocked, err)
 	}
 	if a, b := fx.readPort(p.ID), fx.readPort(other.ID); a.Status != network.Active ||
 		b.Status != network.Down {
@@ -195,11 +180,8 @@ func TestBlock_ConcurrentLastCompletionsActivateOnce(t *testing.T) {
 		}
 		var last atomic.Int32
 		runConcurrently(2*len(entities), func(i int) {
-			completed, blocked, err := fx.Network.CompleteBlock(
-				t.Context(),
-				o,
-				network.Report{Entity: entities[i%len(entities)]},
-			)
+			completed, blocked, err := fx.Network.CompleteBlock(t.Context(), o,
+				network.Report{Entity: entities[i%len(entities)]})
 			if err != nil {
 				t.Error(err)
 			}
@@ -210,9 +192,7 @@ func TestBlock_ConcurrentLastCompletionsActivateOnce(t *testing.T) {
 		if after := fx.readPort(p.ID); last.Load() != 1 || after.Status != network.Active {
 			t.Fatalf(
 				"round %d: complete all blocks at the same time: %d calls reported the last completion, want 1; got status %s, want ACTIVE",
-				round,
-				last.Load(),
-				after.Status,
+				round, last.Load(), after.Status,
 			)
 		}
 	}
@@ -240,9 +220,7 @@ func TestBlock_CompletionAndStatusAreOneTransaction(t *testing.T) {
 		if (after.Status == network.Active) != (len(after.Blocks) == 0) {
 			t.Fatalf(
 				"round %d: after concurrent changes got status %s with blocks %v, want ACTIVE if and only if there is no block",
-				round,
-				after.Status,
-				after.Blocks,
+				round, after.Status, after.Blocks,
 			)
 		}
 		if d := cmp.Diff(after.Status == network.Active, fx.updateStatus(p.ID).Status == network.Active); d != "" {

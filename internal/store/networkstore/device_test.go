@@ -26,10 +26,7 @@ func TestReportPorts_ReboundPortsAreJournaled(t *testing.T) {
 		fx.createPort(cmp1),
 	}
 	// so that the agent's registration binds no port
-	fx.Network = networkstore.New(
-		fx.DB,
-		networkstore.Config{DisableNewAgents: true},
-	)
+	fx.Network = networkstore.New(fx.DB, networkstore.Config{DisableNewAgents: true})
 	fx.heartbeat(network.OVSAgent, cmp1)
 	reports := map[uuid.UUID][]network.Report{}
 	for _, p := range ports {

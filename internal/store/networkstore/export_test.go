@@ -18,11 +18,8 @@ func BlockNetworks() {
 			if entity == "" || blocked {
 				return nil
 			}
-			return outbox.Enqueue(
-				ctx,
-				tx,
-				contract.Nudge{Workflow: "Network", ID: "network/" + id.String(), Summary: entity},
-			)
+			return outbox.Enqueue(ctx, tx,
+				contract.Nudge{Workflow: "Network", ID: "network/" + id.String(), Summary: entity})
 		},
 	}
 }

@@ -352,13 +352,8 @@ func (fx fixture) checkPort(when string, p network.Port, status string, blocks .
 	after := fx.readPort(p.ID)
 	if d := cmp.Diff(append([]string{}, blocks...), blockNames(after.Blocks)); d != "" ||
 		after.Status != status {
-		fx.t.Errorf(
-			"port at the step %q: got status %s, want %s; blocks (-want +got): %s",
-			when,
-			after.Status,
-			status,
-			d,
-		)
+		fx.t.Errorf("port at the step %q: got status %s, want %s; blocks (-want +got): %s",
+			when, after.Status, status, d)
 	}
 }
 

@@ -49,13 +49,8 @@ func TestSyncTunnel_OwnerOnlyRefusesTheEndpointOfAnotherHost(t *testing.T) {
 	}{{"cmp-1", first, false}, {"cmp-2", second, false}, {"cmp-2", first, true}, {"cmp-1", third, false}, {"cmp-1", second, false}} {
 		if err := sync(step.host, step.ip); errors.Is(err, db.ErrConflict) != step.refused ||
 			err != nil && !step.refused {
-			t.Errorf(
-				"sync %s of %s: got error %v, want that it is refused: %t",
-				step.ip,
-				step.host,
-				err,
-				step.refused,
-			)
+			t.Errorf("sync %s of %s: got error %v, want that it is refused: %t",
+				step.ip, step.host, err, step.refused)
 		}
 		if step.refused {
 			if got := owners(); len(got) != 2 || got[first] != "cmp-1" || got[second] != "cmp-2" {
@@ -117,30 +112,21 @@ func TestHostConditions_SelectOnlyWhatTheHostNeeds(t *testing.T) {
 			ids = append(ids, g.ID)
 		}
 		if err != nil || !slices.Equal(ids, ports[i].SecurityGroups) {
-			t.Errorf(
-				"security groups on %s: got %v, error %v, want %v",
-				host,
-				ids,
-				err,
-				ports[i].SecurityGroups,
-			)
+			t.Errorf("security groups on %s: got %v, error %v, want %v",
+				host, ids, err, ports[i].SecurityGroups)
 		}
 		remote, err := s.SecurityGroups(t.Context(), where(networkstore.RemoteGroupsOf(host)))
 		if err != nil || len(remote) != 1 || remote[0].ID != ports[i].SecurityGroups[0] {
 			t.Errorf(
 				"remote groups of %s: got %v, error %v, want the default group, whose rules name it",
-				host,
-				remote,
-				err,
+				host, remote, err,
 			)
 		}
 		for _, served := range []db.Condition{networkstore.ServedByDHCPOf(host)} {
 			if found, err := s.Networks(t.Context(), where(served)); err != nil || len(found) != 0 {
 				t.Errorf(
 					"networks of the DHCP agent on %s, which has none: got %v, error %v, want none",
-					host,
-					found,
-					err,
+					host, found, err,
 				)
 			}
 		}

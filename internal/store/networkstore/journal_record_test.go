@@ -51,10 +51,7 @@ func TestChanges_AreJournaledAndEnqueueNotes(t *testing.T) {
 			body.Revision == nil {
 			t.Errorf(
 				"data of the journal entry %s %s: got %s, error %v; want an ID, the project p and a revision_number",
-				kind,
-				operation,
-				data,
-				err,
+				kind, operation, data, err,
 			)
 		}
 		got = append(
@@ -78,9 +75,7 @@ func TestChanges_AreJournaledAndEnqueueNotes(t *testing.T) {
 		summary != "port web-1 on cmp-1" {
 		t.Errorf(
 			"note of a new port: got fresh %v, summary %q, error %v; want fresh and the summary of the new port",
-			fresh,
-			summary,
-			err,
+			fresh, summary, err,
 		)
 	}
 }

@@ -30,11 +30,8 @@ func TestSegment_NamedSegmentsAreNotAllocatedByChance(t *testing.T) {
 		if _, err := s.Network.CreateNetworks(t.Context(), []network.NetworkChange{vlan}); faultKind(
 			err,
 		) != network.NoNetworkAvailable {
-			t.Errorf(
-				"request for a fourth VLAN: got %v, want a fault of kind %s",
-				err,
-				network.NoNetworkAvailable,
-			)
+			t.Errorf("request for a fourth VLAN: got %v, want a fault of kind %s",
+				err, network.NoNetworkAvailable)
 		}
 	}
 	vxlan := network.NetworkChange{Project: ptr("p"), Type: ptr(network.VXLAN)}

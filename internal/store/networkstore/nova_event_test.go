@@ -85,12 +85,8 @@ func TestWorkflows_DeletedPortUntilNovaEventsAreDelivered(t *testing.T) {
 
 	for _, want := range []int64{1, 0} {
 		if n, err := fx.Outbox.RestartWorkflows(t.Context(), []string{id}); n != want || err != nil {
-			t.Errorf(
-				"restart the workflow of a deleted port: got %d restarts, want %d; error %v",
-				n,
-				want,
-				err,
-			)
+			t.Errorf("restart the workflow of a deleted port: got %d restarts, want %d; error %v",
+				n, want, err)
 		}
 		if err := fx.Notifications.DeleteNovaEvents(t.Context(), []int64{left[0].ID}); err != nil {
 			t.Fatal(err)

@@ -115,11 +115,8 @@ func TestAddress_UpdateFixedIPs(t *testing.T) {
 	withFixedIP("10.0.0.10")(&move)
 	moved := fx.updatePort(p.ID, move)
 	if d := cmp.Diff([]string{"DHCP@"}, blockNames(moved.Blocks)); d != "" || moved.Status != network.Down {
-		t.Errorf(
-			"change the address of a port: got status %s, want DOWN; blocks (-want +got): %s",
-			moved.Status,
-			d,
-		)
+		t.Errorf("change the address of a port: got status %s, want DOWN; blocks (-want +got): %s",
+			moved.Status, d)
 	}
 	fx.createPort("", withFixedIP("10.0.0.9"))
 	if err := fx.Network.DeleteSubnet(t.Context(), fx.subnet.ID, nil); faultKind(err) != network.SubnetInUse {

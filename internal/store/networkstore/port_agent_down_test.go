@@ -69,10 +69,7 @@ func TestPort_DownAgentIsNamedAndNotBoundTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	// a NIC switch agent belongs to another mechanism and cannot wire this port
-	fx.heartbeat(
-		network.NICSwitchAgent,
-		cmp1,
-	)
+	fx.heartbeat(network.NICSwitchAgent, cmp1)
 	if s := fx.updateStatus(waiting.ID); !strings.Contains(s.Sentence(), "L2 on cmp-1 since") ||
 		!strings.Contains(s.Sentence(), "no agent that can report is registered") {
 		t.Errorf(
@@ -97,9 +94,7 @@ func TestPort_ActiveWarnsOfDownAgent(t *testing.T) {
 			at.Reason != "" {
 			t.Errorf(
 				"sentence of an active port: Port returns %q and UpdatePortStatus leads to %q; want both to be ACTIVE followed by %q",
-				at.Sentence(),
-				seen.Sentence(),
-				want,
+				at.Sentence(), seen.Sentence(), want,
 			)
 		}
 	}

@@ -46,9 +46,7 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 			if after := fx.updatePort(p.ID, c); after.Status != network.Down || len(after.Blocks) != 1 {
 				fx.t.Errorf(
 					"update a port with %+v: got status %s and blocks %v, want DOWN and one block",
-					c,
-					after.Status,
-					after.Blocks,
+					c, after.Status, after.Blocks,
 				)
 			}
 		}
@@ -128,12 +126,8 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 			if _, err := fx.Network.ActivateBinding(fx.t.Context(), tc.port.ID, tc.host); faultKind(
 				err,
 			) != tc.want {
-				fx.t.Errorf(
-					"activate an invalid binding on host %s: got error %v, want %s",
-					tc.host,
-					err,
-					tc.want,
-				)
+				fx.t.Errorf("activate an invalid binding on host %s: got error %v, want %s",
+					tc.host, err, tc.want)
 			}
 		}
 		fx.createBinding(p, cmp2)

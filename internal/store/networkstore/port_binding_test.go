@@ -84,11 +84,8 @@ func TestBinding_LiveMigration(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"cmp-2 ACTIVE ovs", "cmp-1 INACTIVE unbound"}, bindingSummaries(moved)); d != "" ||
 		moved.Status != network.Down {
-		t.Fatalf(
-			"activate the binding: got the port status %s, want DOWN; bindings (-want +got): %s",
-			moved.Status,
-			d,
-		)
+		t.Fatalf("activate the binding: got the port status %s, want DOWN; bindings (-want +got): %s",
+			moved.Status, d)
 	}
 	if s := fx.updateStatus(p.ID, l2LostOn(cmp1), l2OnCmp1); s.IgnoredReports != 3 ||
 		s.Status != network.Down {
@@ -134,12 +131,8 @@ func TestBinding_InvalidBindingsAreRefused(t *testing.T) {
 		return err
 	}
 	update := func(p network.Port, host string) error {
-		_, err := fx.Network.UpdateBinding(
-			t.Context(),
-			p.ID,
-			host,
-			network.BindingChange{VNIC: ptr("baremetal")},
-		)
+		_, err := fx.Network.UpdateBinding(t.Context(), p.ID, host,
+			network.BindingChange{VNIC: ptr("baremetal")})
 		return err
 	}
 	for name, tc := range map[string]struct {
@@ -189,9 +182,7 @@ func TestBinding_ConcurrentActivationsMoveOnce(t *testing.T) {
 		if won.Load() != 1 || lost.Load() != 3 {
 			t.Fatalf(
 				"round %d: four concurrent activations of one binding: %d succeeded and %d were refused, want 1 and 3",
-				round,
-				won.Load(),
-				lost.Load(),
+				round, won.Load(), lost.Load(),
 			)
 		}
 	}
@@ -209,9 +200,7 @@ func TestBinding_MoveCanBeReverted(t *testing.T) {
 			back.BindingRevision != back.Revision {
 			t.Fatalf(
 				"activate binding %d: got %+v, error %v; want the port DOWN on the new host, with VIF type ovs and a new binding revision",
-				i,
-				back,
-				err,
+				i, back, err,
 			)
 		}
 	}

@@ -13,40 +13,25 @@ func TestPort_DHCPBlockIsRemovedWithDHCP(t *testing.T) {
 	t.Parallel()
 	gone := map[string]func(fx fixture, p network.Port) error{
 		"no addresses": func(fx fixture, p network.Port) error {
-			_, err := fx.Network.UpdatePort(
-				fx.t.Context(),
-				p.ID,
-				network.PortChange{FixedIPs: &[]network.FixedIP{}},
-				nil,
-			)
+			_, err := fx.Network.UpdatePort(fx.t.Context(), p.ID,
+				network.PortChange{FixedIPs: &[]network.FixedIP{}}, nil)
 			return err
 		},
 		"DHCP switched off": func(fx fixture, _ network.Port) error {
-			_, err := fx.Network.UpdateSubnet(
-				fx.t.Context(),
-				fx.subnet.ID,
-				network.SubnetChange{DHCP: ptr(false)},
-				nil,
-			)
+			_, err := fx.Network.UpdateSubnet(fx.t.Context(), fx.subnet.ID,
+				network.SubnetChange{DHCP: ptr(false)}, nil)
 			return err
 		},
 		"unscheduled": func(fx fixture, _ network.Port) error {
-			return fx.Network.UnscheduleNetwork(
-				fx.t.Context(),
-				fx.agentOfType(network.DHCPAgent).ID,
-				fx.network.ID,
-			)
+			return fx.Network.UnscheduleNetwork(fx.t.Context(),
+				fx.agentOfType(network.DHCPAgent).ID, fx.network.ID)
 		},
 		"agent deleted": func(fx fixture, _ network.Port) error {
 			return fx.Network.DeleteAgent(fx.t.Context(), fx.agentOfType(network.DHCPAgent).ID)
 		},
 		"owner exempt": func(fx fixture, p network.Port) error {
-			_, err := fx.Network.UpdatePort(
-				fx.t.Context(),
-				p.ID,
-				network.PortChange{DeviceOwner: ptr("network:dhcp")},
-				nil,
-			)
+			_, err := fx.Network.UpdatePort(fx.t.Context(), p.ID,
+				network.PortChange{DeviceOwner: ptr("network:dhcp")}, nil)
 			return err
 		},
 	}

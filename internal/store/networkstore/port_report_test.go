@@ -41,9 +41,7 @@ func TestPort_ConcurrentLastReportsActivateOnce(t *testing.T) {
 		if last != 1 || s.Status != network.Active || s.IgnoredReports != 2 {
 			t.Fatalf(
 				"round %d: %d of the concurrent reports made the port ACTIVE, want 1; then got %+v, want ACTIVE and 2 ignored reports",
-				round,
-				last,
-				s,
+				round, last, s,
 			)
 		}
 		if d := cmp.Diff([]string{"network-vif-plugged"}, eventNames(s)); d != "" {
@@ -62,9 +60,7 @@ func TestPort_ActiveOnlyAfterLastReport(t *testing.T) {
 			p.Revision != 1 {
 			t.Fatalf(
 				"create a port: got status %s and revision %d, want DOWN and 1; blocks (-want +got): %s",
-				p.Status,
-				p.Revision,
-				d,
+				p.Status, p.Revision, d,
 			)
 		}
 
@@ -82,11 +78,8 @@ func TestPort_ActiveOnlyAfterLastReport(t *testing.T) {
 			t.Error(d)
 		}
 		if after := fx.readPort(p.ID); after.Revision != 2 || again.IgnoredReports != 2 {
-			t.Errorf(
-				"repeat both reports: got revision %d, want 2; got %d ignored reports, want 2",
-				after.Revision,
-				again.IgnoredReports,
-			)
+			t.Errorf("repeat both reports: got revision %d, want 2; got %d ignored reports, want 2",
+				after.Revision, again.IgnoredReports)
 		}
 		if err := fx.Notifications.DeleteNovaEvents(t.Context(), []int64{again.Events[0].ID}); err != nil {
 			t.Fatal(err)
@@ -102,13 +95,8 @@ func TestPort_IgnoredReportsAreCounted(t *testing.T) {
 	fx := newFixture(t, "10.0.0.0/24")
 	p := fx.createPort(cmp1)
 
-	s := fx.updateStatus(
-		p.ID,
-		l2OnCmp2,
-		network.Report{Entity: "L2"},
-		network.Report{Entity: network.DHCP, Host: cmp1},
-		network.Report{Entity: "moon", Host: cmp1},
-	)
+	s := fx.updateStatus(p.ID, l2OnCmp2, network.Report{Entity: "L2"},
+		network.Report{Entity: network.DHCP, Host: cmp1}, network.Report{Entity: "moon", Host: cmp1})
 
 	if s.IgnoredReports != 4 || len(s.Waiting) != 2 || s.Status != network.Down {
 		t.Errorf(
@@ -133,11 +121,8 @@ func TestPort_ReportsOfThePreviousHostAreIgnored(t *testing.T) {
 	moved := fx.updatePort(p.ID, network.PortChange{Host: ptr(cmp2)})
 	if d := cmp.Diff([]string{"L2@cmp-2"}, blockNames(moved.Blocks)); d != "" ||
 		moved.Status != network.Down {
-		t.Fatalf(
-			"change the host of a port: got status %s, want DOWN; blocks (-want +got): %s",
-			moved.Status,
-			d,
-		)
+		t.Fatalf("change the host of a port: got status %s, want DOWN; blocks (-want +got): %s",
+			moved.Status, d)
 	}
 	if s := fx.updateStatus(p.ID, l2OnCmp1); s.Status != network.Down || s.IgnoredReports != 1 {
 		t.Errorf("report of the previous host: got %+v, want DOWN and the report ignored", s)
@@ -187,12 +172,8 @@ func TestPort_UnpluggedIsDownUntilWiredAgain(t *testing.T) {
 	p := fx.createPort(cmp1)
 	fx.updateStatus(p.ID, l2OnCmp1, dhcpReady)
 
-	s := fx.updateStatus(
-		p.ID,
-		l2LostOn(cmp1),
-		l2LostOn(cmp1),
-		network.Report{Entity: network.L2, Host: cmp2, Event: network.ReportLost},
-	)
+	s := fx.updateStatus(p.ID, l2LostOn(cmp1), l2LostOn(cmp1),
+		network.Report{Entity: network.L2, Host: cmp2, Event: network.ReportLost})
 	if s.Status != network.Down || s.IgnoredReports != 2 ||
 		!strings.Contains(s.Sentence(), "reported it unplugged") {
 		t.Fatalf(

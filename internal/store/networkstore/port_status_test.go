@@ -18,11 +18,8 @@ func TestPort_AdminStateAppliesWithoutNewReports(t *testing.T) {
 		t.Fatalf("all reports for an administratively down port: got %+v, want DOWN with a reason", s)
 	}
 	if up := fx.updatePort(p.ID, network.PortChange{AdminUp: ptr(true)}); up.Status != network.Active {
-		t.Errorf(
-			"set admin_state_up of a wired port: got status %s with blocks %v, want ACTIVE",
-			up.Status,
-			up.Blocks,
-		)
+		t.Errorf("set admin_state_up of a wired port: got status %s with blocks %v, want ACTIVE",
+			up.Status, up.Blocks)
 	}
 }
 
@@ -49,13 +46,8 @@ func TestPort_BuildWhileAgentIsWiring(t *testing.T) {
 	for i, step := range steps {
 		if s := fx.updateStatus(p.ID, step.report); s.Status != step.want ||
 			(s.Status == network.Active) != (len(s.Waiting) == 0) {
-			t.Errorf(
-				"step %d: report %+v: got %+v, want status %s, and blocks unless ACTIVE",
-				i,
-				step.report,
-				s,
-				step.want,
-			)
+			t.Errorf("step %d: report %+v: got %+v, want status %s, and blocks unless ACTIVE",
+				i, step.report, s, step.want)
 		}
 	}
 	down := fx.createPort(cmp1, func(c *network.PortChange) { c.AdminUp = ptr(false) })

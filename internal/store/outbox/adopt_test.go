@@ -94,9 +94,7 @@ func TestNotes_AreClaimedOnlyForTheBoundNamespace(t *testing.T) {
 		if got, err := s.Outbox.IsBoundTo(t.Context(), namespace); err != nil || got != want {
 			t.Errorf(
 				"database is bound to the namespace %q: got %t, error %v; want only the second namespace",
-				namespace,
-				got,
-				err,
+				namespace, got, err,
 			)
 		}
 	}

@@ -164,11 +164,7 @@ func TestNote_IsDueSinceTheSameTimeUntilItIsDelivered(t *testing.T) {
 	}
 
 	// the delivered note stays, because this nudge is newer
-	enqueue(
-		t,
-		s,
-		contract.Nudge{Workflow: contract.Port, ID: "port/1"},
-	)
+	enqueue(t, s, contract.Nudge{Workflow: contract.Port, ID: "port/1"})
 	if err := s.Outbox.Settle(t.Context(), "", notes); err != nil {
 		t.Fatal(err)
 	}

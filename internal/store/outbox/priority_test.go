@@ -104,21 +104,15 @@ func TestRefuse_NoteIsSetAsideUntilItIsDelivered(t *testing.T) {
 		t.Fatalf("claim the note after the next nudge: got %+v, want the note with one refusal", again)
 	}
 	if count, err := s.Outbox.CountSetAside(t.Context()); err != nil || count != 1 {
-		t.Errorf(
-			"count the notes that are set aside before the delivery: got %d, error %v; want 1",
-			count,
-			err,
-		)
+		t.Errorf("count the notes that are set aside before the delivery: got %d, error %v; want 1",
+			count, err)
 	}
 	if err := s.Outbox.Settle(t.Context(), "", again); err != nil {
 		t.Fatal(err)
 	}
 	if count, err := s.Outbox.CountSetAside(t.Context()); err != nil || count != 0 {
-		t.Errorf(
-			"count the notes that are set aside after the delivery: got %d, error %v; want 0",
-			count,
-			err,
-		)
+		t.Errorf("count the notes that are set aside after the delivery: got %d, error %v; want 0",
+			count, err)
 	}
 }
 

@@ -90,13 +90,8 @@ func TestWaitingObjects_PagesHaveEachObjectOnce(t *testing.T) {
 		for {
 			page, next, err := s.Report.WaitingObjects(t.Context(), q)
 			if err != nil || len(page) > q.Limit {
-				t.Fatalf(
-					"page %d of what waits for %s: got %d objects, error %v",
-					pages,
-					party,
-					len(page),
-					err,
-				)
+				t.Fatalf("page %d of what waits for %s: got %d objects, error %v",
+					pages, party, len(page), err)
 			}
 			for _, o := range page {
 				seen[o.ID]++

@@ -30,11 +30,8 @@ func TestFindMethod_ChecksNamespaceVersionAndName(t *testing.T) {
 			case c.class == "" && (m == nil || failure != nil):
 				t.Errorf("find a method that exists: got failure %v, want none", failure)
 			case c.class != "" && (m != nil || failure == nil || failure.Class != c.class):
-				t.Errorf(
-					"find a method or version that does not exist: got failure %v, want %s",
-					failure,
-					c.class,
-				)
+				t.Errorf("find a method or version that does not exist: got failure %v, want %s",
+					failure, c.class)
 			}
 		})
 	}
