@@ -137,10 +137,8 @@ func (a *Activities) attemptEntry(
 	}
 	o := attempt.Outcome()
 	e, err := save(ctx, t.Entry.Seq, t.Entry.Attempt, o)
-	if errors.Is(
-		err,
-		db.ErrConflict,
-	) { // another attempt has claimed or settled the entry; the next read shows the result
+	if errors.Is(err, db.ErrConflict) {
+		// another attempt has claimed or settled the entry; the next read shows the result
 		return t.Entry, journal.Outcome{}, fmt.Errorf(
 			"entry %d: another attempt has claimed or completed it",
 			t.Entry.Seq,

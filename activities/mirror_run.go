@@ -43,10 +43,8 @@ func (a *Activities) StepRun(ctx context.Context, kind string) (contract.RunProg
 	if err == nil {
 		r, err = a.Store.Mirror.SaveRun(ctx, r)
 	}
-	if errors.Is(
-		err,
-		db.ErrConflict,
-	) { // another attempt has performed this step; the next read shows the result
+	if errors.Is(err, db.ErrConflict) {
+		// another attempt has performed this step; the next read shows the result
 		err = fmt.Errorf("%s %d: another attempt has already performed this step", kind, r.ID)
 	}
 	p := contract.RunProgress{State: string(r.State), Sentence: r.Sentence(), Delay: delay}

@@ -140,9 +140,8 @@ func (i instances) createFlavor(ctx context.Context, c lease.CloudReservation, g
 	if _, err := flavors.CreateExtraSpecs(ctx, i.client, id, specs).Extract(); err != nil {
 		return fmt.Errorf("set the extra specs of flavor %s: %w", id, err)
 	}
-	if _, err := flavors.AddAccess(ctx, i.client, id, flavors.AddAccessOpts{Tenant: c.Project}).Extract(); ignoreConflict(
-		err,
-	) != nil {
+	access := flavors.AddAccessOpts{Tenant: c.Project}
+	if _, err := flavors.AddAccess(ctx, i.client, id, access).Extract(); ignoreConflict(err) != nil {
 		return fmt.Errorf("change the access of project %s to flavor %s: %w", c.Project, id, err)
 	}
 	return nil
@@ -152,9 +151,8 @@ func (i instances) createFlavor(ctx context.Context, c lease.CloudReservation, g
 // remove deletes the existing ones.
 func (i instances) remove(ctx context.Context, c lease.CloudReservation) error {
 	id := c.ID.String()
-	if _, err := flavors.RemoveAccess(ctx, i.client, id, flavors.RemoveAccessOpts{Tenant: c.Project}).Extract(); ignoreNotFound(
-		err,
-	) != nil {
+	access := flavors.RemoveAccessOpts{Tenant: c.Project}
+	if _, err := flavors.RemoveAccess(ctx, i.client, id, access).Extract(); ignoreNotFound(err) != nil {
 		return fmt.Errorf("change the access of project %s to flavor %s: %w", c.Project, id, err)
 	}
 	if err := i.deleteServers(ctx, servers.ListOpts{Flavor: id}, "flavor "+id); err != nil {

@@ -86,16 +86,14 @@ func (a addresses) deleteAllBut(
 		return err
 	}
 	for _, f := range append(all, more...) {
-		if slices.ContainsFunc(
-			keep,
-			func(k lease.ReservableFloatingIP) bool { return k.IP.String() == f.FloatingIP },
-		) {
+		same := func(k lease.ReservableFloatingIP) bool { return k.IP.String() == f.FloatingIP }
+		if slices.ContainsFunc(keep, same) {
 			continue
 		}
 		if f.PortID != "" {
-			if _, err := floatingips.Update(ctx, a.client, safeurl.Segment(f.ID), floatingips.UpdateOpts{PortID: new(string)}).Extract(); ignoreNotFound(
-				err,
-			) != nil {
+			detached := floatingips.UpdateOpts{PortID: new(string)}
+			_, err := floatingips.Update(ctx, a.client, safeurl.Segment(f.ID), detached).Extract()
+			if ignoreNotFound(err) != nil {
 				return fmt.Errorf("detach floating IP %s: %w", f.FloatingIP, err)
 			}
 		}

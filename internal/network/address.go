@@ -156,10 +156,8 @@ func (p Port) withAutoAddresses(requests []AddressRequest, subnets []Subnet) []A
 			continue
 		}
 		w := AddressRequest{EUI64(s.CIDR, p.MAC), subnets[i : i+1]}
-		if !slices.ContainsFunc(
-			requests,
-			func(o AddressRequest) bool { return o.IP == w.IP && o.Subnets[0].ID == s.ID },
-		) {
+		same := func(o AddressRequest) bool { return o.IP == w.IP && o.Subnets[0].ID == s.ID }
+		if !slices.ContainsFunc(requests, same) {
 			requests = append(requests, w)
 		}
 	}

@@ -238,10 +238,8 @@ func (s Subnet) checkPools() error {
 			return Faultf(GatewayInPool, "Gateway ip %s conflicts with allocation pool %s-%s.",
 				s.Gateway, p.Start, p.End)
 		}
-		if slices.ContainsFunc(
-			s.Pools[:i],
-			func(o Pool) bool { return !p.End.Less(o.Start) && !o.End.Less(p.Start) },
-		) {
+		overlaps := func(o Pool) bool { return !p.End.Less(o.Start) && !o.End.Less(p.Start) }
+		if slices.ContainsFunc(s.Pools[:i], overlaps) {
 			return Faultf(OverlappingPools, "Found overlapping allocation pools: %s-%s for subnet %s.",
 				p.Start, p.End, s.CIDR)
 		}

@@ -116,11 +116,9 @@ func (b bindings) list(r *http.Request) (int, any, error) {
 	for _, key := range listOptions {
 		q.Del(key)
 	}
+	filters := []string{"host", "status", "vif_type", "vnic_type", "project_id", "tenant_id"}
 	for _, key := range sortedKeys(q) {
-		if !slices.Contains(
-			[]string{"host", "status", "vif_type", "vnic_type", "project_id", "tenant_id"},
-			key,
-		) {
+		if !slices.Contains(filters, key) {
 			return 0, nil, badRequest("['%s'] is invalid attribute for filtering", excerpt(key))
 		}
 	}

@@ -121,10 +121,8 @@ func (res resource[N, C]) sortOrder(keys, directions []string, requester *access
 			)
 		}
 		o := db.Order{Field: res.attributes[at].FilterField, Descending: directions[i] == "desc"}
-		if !slices.ContainsFunc(
-			order,
-			func(earlier db.Order) bool { return earlier.Field == o.Field },
-		) { // a repeated sort key has no effect
+		sameKey := func(earlier db.Order) bool { return earlier.Field == o.Field }
+		if !slices.ContainsFunc(order, sameKey) { // a repeated sort key has no effect
 			order = append(order, o)
 		}
 	}

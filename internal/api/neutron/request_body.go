@@ -147,10 +147,8 @@ func isFalse(raw json.RawMessage) bool {
 func (res resource[N, C]) checkKnown(given map[string]json.RawMessage) error {
 	var unknown []string
 	for name := range given {
-		if !slices.ContainsFunc(
-			res.attributes,
-			func(a attribute.Definition[N, C]) bool { return a.Name == name },
-		) {
+		hasName := func(a attribute.Definition[N, C]) bool { return a.Name == name }
+		if !slices.ContainsFunc(res.attributes, hasName) {
 			unknown = append(unknown, name)
 		}
 	}

@@ -200,11 +200,9 @@ func (c *call) readGlobalParameters(values url.Values) (q inventory.CandidateQue
 // forbidden.
 func conflictingTraits(r inventory.Rule) []string {
 	var conflicting []string
+	allowed := func(name string) bool { return !slices.Contains(r.Forbidden, name) }
 	for _, alternatives := range r.Required {
-		if !slices.ContainsFunc(
-			alternatives,
-			func(name string) bool { return !slices.Contains(r.Forbidden, name) },
-		) {
+		if !slices.ContainsFunc(alternatives, allowed) {
 			conflicting = append(conflicting, alternatives...)
 		}
 	}

@@ -183,11 +183,9 @@ func (c *cloud) versions() (map[string]string, error) {
 }
 
 func packagesOf(s suite) string {
+	ofSuite := func(test string) bool { return strings.HasPrefix(test, s.name+".") }
 	for _, w := range workspaces {
-		if slices.ContainsFunc(
-			w.tests,
-			func(prefix string) bool { return strings.HasPrefix(prefix, s.name+".") },
-		) {
+		if slices.ContainsFunc(w.tests, ofSuite) {
 			return w.packages
 		}
 	}

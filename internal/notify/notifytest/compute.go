@@ -258,10 +258,8 @@ func (n *compute) serveFlavors(c computeCall) (int, any) {
 		if json.Unmarshal(c.body["flavor"], f) != nil || f.ID == "" || f.VCPUs < 1 || f.RAM < 1 {
 			return badRequest("no flavor")
 		}
-		if slices.ContainsFunc(
-			n.flavors,
-			func(other *Flavor) bool { return other.ID == f.ID || other.Name == f.Name },
-		) {
+		same := func(other *Flavor) bool { return other.ID == f.ID || other.Name == f.Name }
+		if slices.ContainsFunc(n.flavors, same) {
 			return conflict("Flavor with ID %s already exists.", f.ID)
 		}
 		n.flavors = append(n.flavors, f)

@@ -97,10 +97,8 @@ func (n *Neutron) reply(r *http.Request, parts []string, raw []byte) (int, any) 
 	}
 	if parts[0] == "" {
 		f := in.FloatingIP
-		if slices.ContainsFunc(
-			n.floatingIPs,
-			func(other *FloatingIP) bool { return other.IP == f.IP && other.Network == f.Network },
-		) {
+		same := func(other *FloatingIP) bool { return other.IP == f.IP && other.Network == f.Network }
+		if slices.ContainsFunc(n.floatingIPs, same) {
 			return http.StatusConflict, map[string]any{
 				"NeutronError": map[string]any{
 					"type":    "FloatingIPAddressInUse",

@@ -185,10 +185,8 @@ func (n *Neutron) deleteSubnet(id string) (int, any) {
 	if i < 0 {
 		return neutronError(http.StatusNotFound, "SubnetNotFound")
 	}
-	if slices.ContainsFunc(
-		n.ports,
-		func(p *Port) bool { return p.Network == n.subnets[i].Network && !deletedWithNetwork(p) },
-	) {
+	inUse := func(p *Port) bool { return p.Network == n.subnets[i].Network && !deletedWithNetwork(p) }
+	if slices.ContainsFunc(n.ports, inUse) {
 		return neutronError(http.StatusConflict, "SubnetInUse")
 	}
 	n.subnets = slices.Delete(n.subnets, i, i+1)

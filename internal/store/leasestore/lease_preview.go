@@ -65,10 +65,8 @@ func (s *Store) findEarliestStart(
 		return d, lease.Faultf(lease.InvalidInput, "The latest start %s is before the start date.",
 			latest.UTC().Format(time.RFC3339))
 	}
-	if slices.ContainsFunc(
-		d.Reservations,
-		func(r lease.ReservationDraft) bool { return r.Type != lease.PhysicalHost },
-	) {
+	ofOtherType := func(r lease.ReservationDraft) bool { return r.Type != lease.PhysicalHost }
+	if slices.ContainsFunc(d.Reservations, ofOtherType) {
 		return s.tryStarts(ctx, tx, d, dates, latest)
 	}
 	hosts, err := readHosts(ctx, tx, `true`)
