@@ -164,10 +164,8 @@ func TestApplyPortReports_SignedReportCountsForItsHost(t *testing.T) {
 	if _, err := f.agents.Revoke(t.Context(), agentstore.Key, registered.ID); err != nil {
 		t.Fatal(err)
 	}
-	if s := f.apply(sign("L2", "cmp-1", own)); !slices.Equal(
-		s.Refused,
-		[]contract.Refusal{contract.RefusedSignature},
-	) {
+	s := f.apply(sign("L2", "cmp-1", own))
+	if !slices.Equal(s.Refused, []contract.Refusal{contract.RefusedSignature}) {
 		t.Errorf("apply a report that a revoked key signed: got the refusals %v, want %q",
 			s.Refused, contract.RefusedSignature)
 	}

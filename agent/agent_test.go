@@ -276,20 +276,14 @@ func TestClient_AsksTheGatewayAboutPortWithoutWorkflow(t *testing.T) {
 		MaxPause:     time.Millisecond,
 		UnknownAfter: time.Millisecond,
 	}
-	if _, err := c.Report(t.Context(), port, agent.Report{Entity: "L2", Host: "cmp-1"}); !errors.Is(
-		err,
-		agent.ErrUnknown,
-	) ||
-		len(*bodies) != 1 {
+	_, err := c.Report(t.Context(), port, agent.Report{Entity: "L2", Host: "cmp-1"})
+	if !errors.Is(err, agent.ErrUnknown) || len(*bodies) != 1 {
 		t.Errorf("report with a gateway: error %v after %d requests, want ErrUnknown after 1",
 			err, len(*bodies))
 	}
 	c.Fallback = nil
-	if _, err := c.Report(t.Context(), port, agent.Report{Entity: "L2", Host: "cmp-1"}); !errors.Is(
-		err,
-		agent.ErrUnknown,
-	) ||
-		len(f.reports) < 3 {
+	_, err = c.Report(t.Context(), port, agent.Report{Entity: "L2", Host: "cmp-1"})
+	if !errors.Is(err, agent.ErrUnknown) || len(f.reports) < 3 {
 		t.Errorf("report without a gateway: error %v after %d attempts, want ErrUnknown after several",
 			err, len(f.reports))
 	}

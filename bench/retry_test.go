@@ -34,10 +34,8 @@ func TestRetryUnavailable_RepeatsOnlyUnavailableErrors(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := retryUnavailable(ended, func() error { return context.DeadlineExceeded }); !errors.Is(
-		err,
-		context.DeadlineExceeded,
-	) {
+	err = retryUnavailable(ended, func() error { return context.DeadlineExceeded })
+	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("retry after the end of the context: got error %v, want DeadlineExceeded", err)
 	}
 }

@@ -102,10 +102,8 @@ func TestRelease_HasProgramsPackagesImageSBOMChangesAndChecksums(t *testing.T) {
 // checkPackages checks the files of the packages, and the systemd services in the package berth.
 func checkPackages(t *testing.T, cli, server string) {
 	t.Helper()
-	if field := output(t, "dpkg-deb", "--field", server, "Version", "Depends"); !strings.Contains(
-		field,
-		"Version: 9.8.7~rc.1\n",
-	) ||
+	field := output(t, "dpkg-deb", "--field", server, "Version", "Depends")
+	if !strings.Contains(field, "Version: 9.8.7~rc.1\n") ||
 		!strings.Contains(field, "berth-cli (= 9.8.7~rc.1)") {
 		t.Errorf(
 			"fields of the package berth: got\n%s; want the version and a dependency on the same version of berth-cli",
@@ -228,10 +226,8 @@ func TestBuild_ProgramNamesVersionAndCommit(t *testing.T) {
 	if head, err := exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD").Output(); err == nil {
 		commit = strings.TrimSpace(string(head))
 	}
-	if got, want := output(t, program, "--version"), "starter 9.8.7\ncommit "+commit; !strings.HasPrefix(
-		got,
-		want,
-	) {
+	got, want := output(t, program, "--version"), "starter 9.8.7\ncommit "+commit
+	if !strings.HasPrefix(got, want) {
 		t.Errorf("starter --version: got\n%s\nwant the beginning\n%s", got, want)
 	}
 	for _, name := range []string{"Makefile", "tools/release.sh"} {

@@ -282,10 +282,8 @@ func TestLease_DeletionCancelsHangingStart(t *testing.T) {
 			why,
 		)
 	}
-	if want := "berth could not provision a reservation, because a call to Nova or Neutron failed"; !strings.Contains(
-		why.Sentence,
-		want,
-	) {
+	want := "berth could not provision a reservation, because a call to Nova or Neutron failed"
+	if !strings.Contains(why.Sentence, want) {
 		t.Errorf("sentence of the query \"why\" while Nova fails: got %q, want it to contain %q",
 			why.Sentence, want)
 	}

@@ -509,10 +509,8 @@ func TestProvision_CreatesAndDeletesFloatingIPs(t *testing.T) {
 	if d := cmp.Diff(want, s.neutron.FloatingIPs(), cmpopts.IgnoreFields(notifytest.FloatingIP{}, "ID")); d != "" {
 		t.Error(d)
 	}
-	if _, err := s.Provision(t.Context(), addressesClaim("172.24.4.10", "172.24.4.12")); !errors.Is(
-		err,
-		cloud.ErrInUse,
-	) {
+	_, err := s.Provision(t.Context(), addressesClaim("172.24.4.10", "172.24.4.12"))
+	if !errors.Is(err, cloud.ErrInUse) {
 		t.Errorf("apply a reservation with the floating IP of another owner: want ErrInUse, got %v", err)
 	}
 	port := "p"

@@ -122,10 +122,8 @@ func TestAddressLimit_DelayOfABurstIsBounded(t *testing.T) {
 	var burst sync.WaitGroup
 	for i := range 100 {
 		burst.Go(func() {
-			if _, err := k.Authenticate(from(t.Context(), "192.0.2.1", fmt.Sprintf("bad-%d", i))); !errors.Is(
-				err,
-				identity.ErrUnauthenticated,
-			) {
+			_, err := k.Authenticate(from(t.Context(), "192.0.2.1", fmt.Sprintf("bad-%d", i)))
+			if !errors.Is(err, identity.ErrUnauthenticated) {
 				t.Errorf(
 					"authenticate with one of many invalid tokens: got error %v, want ErrUnauthenticated",
 					err,
@@ -219,10 +217,8 @@ func TestBreaker_WaitingInTheQueueDoesNotOpenIt(t *testing.T) {
 		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		waiting.Go(func() {
-			if _, err := k.Authenticate(request(impatient, fmt.Sprintf("queued-%d", i))); !errors.Is(
-				err,
-				identity.ErrUnavailable,
-			) {
+			_, err := k.Authenticate(request(impatient, fmt.Sprintf("queued-%d", i)))
+			if !errors.Is(err, identity.ErrUnavailable) {
 				t.Errorf("authenticate, and give up in the queue: got error %v, want ErrUnavailable", err)
 			}
 		})

@@ -111,10 +111,8 @@ func TestLease_NetworkAtBerthsOwnNetworkingAPI(t *testing.T) {
 	}
 	s.Await("the lease waits for the server", func() string {
 		why, _ := user.Must("GET", path, nil)["lease"].(servertest.Object)["berth:why"].(servertest.Object)
-		if sentence := fmt.Sprint(why["sentence"]); !strings.Contains(
-			sentence,
-			"server server-1 has port "+server,
-		) {
+		sentence := fmt.Sprint(why["sentence"])
+		if !strings.Contains(sentence, "server server-1 has port "+server) {
 			return sentence
 		}
 		return ""

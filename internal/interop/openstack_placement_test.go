@@ -189,10 +189,8 @@ func (t placementClient) step(line, want string) error {
 	t.tidy(wanted)
 	t.tidy(got)
 	if among {
-		if rows, _ := got.([]any); !slices.ContainsFunc(
-			rows,
-			func(r any) bool { return cmp.Equal(wanted, r) },
-		) {
+		rows, _ := got.([]any)
+		if !slices.ContainsFunc(rows, func(r any) bool { return cmp.Equal(wanted, r) }) {
 			return fmt.Errorf("want the row %s in the output, got %s", row, stdout)
 		}
 		return nil

@@ -205,9 +205,8 @@ func TestWriteRequest_ReplacesProjectsThatAreNoUUIDs(t *testing.T) {
 			rule["tenant_id"], demoTenant)
 	}
 	has := `{"id":"q","tenant_id":"` + fmt.Sprint(demoTenant) + `"}`
-	if differ := DifferingAttributes("policy", []byte(`{"id":"q","tenant_id":"demo"}`), []byte(has)); len(
-		differ,
-	) > 0 {
+	differ := DifferingAttributes("policy", []byte(`{"id":"q","tenant_id":"demo"}`), []byte(has))
+	if len(differ) > 0 {
 		t.Errorf("compare the policy with %s: the attributes %v differ, want none", has, differ)
 	}
 }

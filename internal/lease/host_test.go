@@ -17,9 +17,8 @@ func TestMatchCandidates_RefusesAnUnknownProperty(t *testing.T) {
 		t.Errorf("match hosts with gpu=x and without trust_id: got hosts %v and error %v, want host 1",
 			matching, err)
 	}
-	if _, err := MatchCandidates(hosts, []Requirement{{"==", "gpo", "x"}}); kindOf(
-		err,
-	) != MalformedRequirements {
+	_, err = MatchCandidates(hosts, []Requirement{{"==", "gpo", "x"}})
+	if kindOf(err) != MalformedRequirements {
 		t.Errorf(
 			"match a requirement on the property gpo, which no host has: got %v, want a fault of kind MalformedRequirements",
 			err,

@@ -63,9 +63,8 @@ func TestApplyChange_SameRequirementsWithOtherBlanksAreNoChange(t *testing.T) {
 		)
 	}
 	c.ResourceProperties = new(`["=", "$gpu", "y"]`)
-	if _, err := ApplyChange(l, Change{Reservations: []ReservationChange{c}}, now); kindOf(
-		err,
-	) != CannotUpdate {
+	_, err := ApplyChange(l, Change{Reservations: []ReservationChange{c}}, now)
+	if kindOf(err) != CannotUpdate {
 		t.Errorf(
 			"send other requirements of an active reservation: got error %v, want a fault of kind CannotUpdate",
 			err,

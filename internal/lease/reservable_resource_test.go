@@ -247,9 +247,8 @@ func TestSegmentType_NameIsFixedAfterTheStart(t *testing.T) {
 	renamed := d
 	renamed.NetworkName = "other"
 	for status, want := range map[ReservationStatus]Kind{ReservationPending: "", ReservationActive: CannotUpdate} {
-		if err := checkChange(Reservation{ReservationDraft: d, Status: status}, renamed); kindOf(
-			err,
-		) != want {
+		err := checkChange(Reservation{ReservationDraft: d, Status: status}, renamed)
+		if kindOf(err) != want {
 			t.Errorf("rename the network of a reservation that is %s: got %v, want a fault of kind %q",
 				status, err, want)
 		}

@@ -32,10 +32,8 @@ func TestPort_NamesAllHostsFromWhichAReportIsAccepted(t *testing.T) {
 					hosts, got, want,
 				)
 			}
-			if got := p.StatusView().Sentence() + p.Redacted().StatusView().Sentence(); strings.Contains(
-				got,
-				"net-1",
-			) {
+			got := p.StatusView().Sentence() + p.Redacted().StatusView().Sentence()
+			if strings.Contains(got, "net-1") {
 				t.Errorf(
 					"sentences of the stored and of the redacted view: got %q, want no host of a DHCP agent",
 					got,

@@ -275,10 +275,8 @@ func TestSend_EndOfContextIsAnError(t *testing.T) {
 	c.InjectFaults(odltest.Fault{Break: odltest.BreakHang})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if a, err := client.Send(ctx, "POST", "/networks", []byte(create)); !errors.Is(
-		err,
-		context.DeadlineExceeded,
-	) {
+	a, err := client.Send(ctx, "POST", "/networks", []byte(create))
+	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("send until the context ends: got %+v, error %v; want DeadlineExceeded", a, err)
 	}
 }

@@ -165,20 +165,16 @@ func TestList_EndsWithCallbackError(t *testing.T) {
 		<-r.Context().Done()
 	})
 	enough := errors.New("enough")
-	if _, err := c.List(t.Context(), "/networks", "networks", func(json.RawMessage) error { return enough }); !errors.Is(
-		err,
-		enough,
-	) {
+	_, err := c.List(t.Context(), "/networks", "networks", func(json.RawMessage) error { return enough })
+	if !errors.Is(err, enough) {
 		t.Errorf(
 			"read a list with a callback that returns an error: got error %v, want the callback's error",
 			err,
 		)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := c.List(ctx, "/networks", "networks", func(json.RawMessage) error { cancel(); return nil }); !errors.Is(
-		err,
-		context.Canceled,
-	) {
+	_, err = c.List(ctx, "/networks", "networks", func(json.RawMessage) error { cancel(); return nil })
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf(
 			"read a list with a callback that cancels the context: got error %v, want context.Canceled",
 			err,

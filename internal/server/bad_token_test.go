@@ -56,10 +56,8 @@ func TestBadTokens_DelayOnlyTheirAddress(t *testing.T) {
 			t.Errorf("request with a valid token (%s): got %d %s, want 200", name, status, body)
 		}
 	}
-	if _, metrics, _ := getAs(t, a, "/metrics", ""); !strings.Contains(
-		metrics,
-		"\nberth_keystone_refused_total ",
-	) ||
+	_, metrics, _ := getAs(t, a, "/metrics", "")
+	if !strings.Contains(metrics, "\nberth_keystone_refused_total ") ||
 		strings.Contains(metrics, "\nberth_keystone_refused_total 0\n") {
 		t.Error("metrics after refused tokens: want berth_keystone_refused_total above 0")
 	}

@@ -135,10 +135,8 @@ func TestAgentRate_LimitsTheAgentsOfOneHost(t *testing.T) {
 				i, status, after, body, want.status)
 		}
 	}
-	if _, metrics, _ := getAs(t, a, "/metrics", ""); !strings.Contains(
-		metrics,
-		`berth_http_throttled_total{api="agent/v1"} 1`,
-	) {
+	_, metrics, _ := getAs(t, a, "/metrics", "")
+	if !strings.Contains(metrics, `berth_http_throttled_total{api="agent/v1"} 1`) {
 		t.Error("metrics after a refused request of a host: want berth_http_throttled_total of the API agent")
 	}
 }

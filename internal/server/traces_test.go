@@ -175,10 +175,8 @@ func TestTraces_OneTraceFromRequestOverNoteAndWorkflowToController(t *testing.T)
 			contract.MemoGlobalRequestID: global,
 		},
 	)
-	if sent, _ := traceparents.Load("POST " + odltest.BasePath + "/ports"); !strings.Contains(
-		fmt.Sprint(sent),
-		trace,
-	) {
+	sent, _ := traceparents.Load("POST " + odltest.BasePath + "/ports")
+	if !strings.Contains(fmt.Sprint(sent), trace) {
 		t.Errorf("traceparent of the request to the controller: got %v, want trace %s", sent, trace)
 	}
 	if sent, _ := traceparents.Load("POST " + odltest.BasePath + "/networks"); sent != "" {

@@ -141,9 +141,8 @@ func TestJournalEntry_SentOnceThoughWorkerKilledBeforeCommit(t *testing.T) {
 			s.StartWorker("relay,temporal")
 			s.AwaitMirroredAndAudited(api)
 
-			if again := slices.DeleteFunc(controllerWrites(s, c.method), func(w controllerRequest) bool { return w.ID != written[0].ID }); len(
-				again,
-			) != 1 {
+			again := slices.DeleteFunc(controllerWrites(s, c.method), func(w controllerRequest) bool { return w.ID != written[0].ID })
+			if len(again) != 1 {
 				t.Errorf(
 					"start another worker after the kill: the controller received the writes %+v, want exactly one",
 					again,

@@ -169,9 +169,8 @@ func TestCheckRegisters_FindsTwoWinnersOfOneGeneration(t *testing.T) {
 			},
 		}
 	}
-	if got := checkRegisters([][]porcupine.Operation{history(outcome{known: true, refused: true})}); len(
-		got,
-	) > 0 {
+	got := checkRegisters([][]porcupine.Operation{history(outcome{known: true, refused: true})})
+	if len(got) > 0 {
 		t.Errorf(
 			"check a history in which the second writer of a generation is refused: got %v, want no finding",
 			got,

@@ -44,10 +44,8 @@ func TestSetAsideNote_EveryVerbOfStarterNote(t *testing.T) {
 		return func() string {
 			list := api.Starter("note", "list", "--state", "set-aside")
 			for _, id := range []string{one, other} {
-				if wanted := strings.Contains(strings.Join(ids, " "), id); wanted != strings.Contains(
-					list,
-					id,
-				) {
+				wanted := strings.Contains(strings.Join(ids, " "), id)
+				if wanted != strings.Contains(list, id) {
 					return fmt.Sprintf("want only the notes %v, got\n%s", ids, list)
 				}
 			}

@@ -169,10 +169,8 @@ func TestReports_ClientLearnsThatItsReportIsStale(t *testing.T) {
 	g.post("/state", `{"agent_type":"DHCP agent","host":"net-1"}`)
 	p := g.ports(1)[0]
 	c := &client.HTTP{URL: strings.TrimSuffix(g.url, "/agent/v1"), Token: g.token}
-	if _, err := c.Send(t.Context(), p, client.Report{Entity: "L2", Host: "cmp-9"}); !errors.Is(
-		err,
-		client.ErrStale,
-	) {
+	_, err := c.Send(t.Context(), p, client.Report{Entity: "L2", Host: "cmp-9"})
+	if !errors.Is(err, client.ErrStale) {
 		t.Errorf("report of a host to which the port is not bound: error %v, want ErrStale", err)
 	}
 	if got, err := c.Send(t.Context(), p, client.Report{Entity: "L2", Host: "cmp-1"}); err != nil ||
@@ -183,10 +181,8 @@ func TestReports_ClientLearnsThatItsReportIsStale(t *testing.T) {
 		got.Outcome != client.Ignored {
 		t.Errorf("repeated report: %+v, error %v; want ignored", got, err)
 	}
-	if _, err := c.Send(t.Context(), uuid.NewString(), client.Report{Entity: "L2", Host: "cmp-1"}); !errors.Is(
-		err,
-		client.ErrUnknown,
-	) {
+	_, err = c.Send(t.Context(), uuid.NewString(), client.Report{Entity: "L2", Host: "cmp-1"})
+	if !errors.Is(err, client.ErrUnknown) {
 		t.Errorf("report about a port that does not exist: error %v, want ErrUnknown", err)
 	}
 }

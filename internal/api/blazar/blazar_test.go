@@ -256,9 +256,8 @@ func TestResponse_Headers(t *testing.T) {
 			}
 		})
 	}
-	if a := s.expect(404, "GET", "/v1/leases/x", ""); a.header.Get(
-		"OpenStack-API-Version",
-	) != "reservation 1.0" {
+	a := s.expect(404, "GET", "/v1/leases/x", "")
+	if a.header.Get("OpenStack-API-Version") != "reservation 1.0" {
 		t.Errorf(
 			"error of a known path: got headers %v, want OpenStack-API-Version: reservation 1.0",
 			a.header,

@@ -130,9 +130,8 @@ func TestHost_CreateShowUpdateDelete(t *testing.T) {
 			d,
 		)
 	}
-	if public := s.expect(200, "GET", "/v1/os-hosts/properties", "").body["resource_properties"].([]any); len(
-		public,
-	) != 2 {
+	public := s.expect(200, "GET", "/v1/os-hosts/properties", "").body["resource_properties"].([]any)
+	if len(public) != 2 {
 		t.Errorf("list the public host properties: got %v, want 2 properties", public)
 	}
 	s.expect(204, "DELETE", path, "")

@@ -141,10 +141,8 @@ func TestLease_DeleteWaitsForTheDeletion(t *testing.T) {
 	s.serve(1)
 	slow := s.expect(202, "DELETE", path, "") // no worker runs, so the deletion does not finish
 	l := slow.body["lease"].(map[string]any)
-	if sentence := l["berth:why"].(map[string]any)["sentence"].(string); !strings.Contains(
-		sentence,
-		"being deleted",
-	) {
+	sentence := l["berth:why"].(map[string]any)["sentence"].(string)
+	if !strings.Contains(sentence, "being deleted") {
 		t.Errorf(
 			"berth:why of a lease in deletion: got %s, want a sentence that the lease is being deleted",
 			sentence,

@@ -60,10 +60,8 @@ func TestPolicy_EachRuleDecidesItsRoutes(t *testing.T) {
 						route, a.status, a.raw,
 					)
 				}
-				if a := send(`"`+rule.Name+`": "role:auditor"`, "auditor"); strings.Contains(
-					a.raw,
-					"Policy doesn't allow",
-				) {
+				a := send(`"`+rule.Name+`": "role:auditor"`, "auditor")
+				if strings.Contains(a.raw, "Policy doesn't allow") {
 					t.Errorf("%s with a rule that allows the role: got %s, want another answer", route, a.raw)
 				}
 				if a := send(`"`+rule.Name+`": "role:auditor"`, "admin,member"); a.status != 403 {

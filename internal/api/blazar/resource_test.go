@@ -124,9 +124,8 @@ func TestResource_Properties(t *testing.T) {
 			path := "/v1/" + collection
 			s.expect(201, "POST", path, c.body)
 			s.expect(200, "PATCH", path+"/properties/rack", `{"private":true}`)
-			if public := s.expect(200, "GET", path+"/properties", "").body["resource_properties"].([]any); len(
-				public,
-			) != 1 {
+			public := s.expect(200, "GET", path+"/properties", "").body["resource_properties"].([]any)
+			if len(public) != 1 {
 				t.Errorf("public properties: got %v, want one", public)
 			}
 			all := s.expect(200, "GET", path+"/properties?detail=True&all=True", "").body["resource_properties"].([]any)

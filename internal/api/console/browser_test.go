@@ -307,10 +307,8 @@ func TestBrowser_KeyboardAlone(t *testing.T) {
 	tabTo("web")
 	press(kb.Enter)
 	b.await("the page of the port", `document.querySelector("h1").textContent === "Port web"`)
-	if why := value[string](b, `document.querySelector("#why").textContent`); !strings.Contains(
-		why,
-		"it waits for L2 on cmp-1",
-	) {
+	why := value[string](b, `document.querySelector("#why").textContent`)
+	if !strings.Contains(why, "it waits for L2 on cmp-1") {
 		t.Errorf("the page of the port says %q, want the agents for which it waits", why)
 	}
 }

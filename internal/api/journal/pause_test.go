@@ -40,10 +40,8 @@ func TestPause_IsShownAndLeavesAnAudit(t *testing.T) {
 	}
 	for _, kind := range []string{"audit", "full-sync", "recovery"} {
 		refused := post("/runs", `{"kind": "`+kind+`"}`, http.StatusConflict)
-		if text := refused["error"].(map[string]any)["message"].(string); !strings.Contains(
-			text,
-			"the journal is paused by admin",
-		) {
+		text := refused["error"].(map[string]any)["message"].(string)
+		if !strings.Contains(text, "the journal is paused by admin") {
 			t.Errorf(
 				"start a run of kind %s while the journal is paused: got %q, want the pause as the reason",
 				kind,

@@ -138,9 +138,8 @@ func TestAvailabilityZone_DefaultZonesChooseTheDHCPAgent(t *testing.T) {
 	expect("that requests the zone east", create(`{"availability_zone_hints":["east"]}`), east)
 	west := c.zoned(network.DHCPAgent, "net-3", "west")
 	expect("without hints after an agent in a default zone reported", plain, west)
-	if hints := c.must(200, "GET", "/v2.0/networks/"+plain, "")["network"].(object)["availability_zone_hints"]; len(
-		hints.([]any),
-	) != 0 {
+	hints := c.must(200, "GET", "/v2.0/networks/"+plain, "")["network"].(object)["availability_zone_hints"]
+	if len(hints.([]any)) != 0 {
 		t.Errorf("hints of the network that requests no zone: got %v, want none", hints)
 	}
 }

@@ -71,10 +71,8 @@ func TestGophercloud_NetworkSubnetPort(t *testing.T) {
 	if renamed.Name != name || renamed.RevisionNumber != revision+1 {
 		t.Errorf("renamed port %+v: want the new name and the next revision", renamed)
 	}
-	if _, err := ports.Update(ctx, client, created.ID, ports.UpdateOpts{Name: &name, RevisionNumber: &revision}).Extract(); !gophercloud.ResponseCodeIs(
-		err,
-		http.StatusPreconditionFailed,
-	) {
+	_, err = ports.Update(ctx, client, created.ID, ports.UpdateOpts{Name: &name, RevisionNumber: &revision}).Extract()
+	if !gophercloud.ResponseCodeIs(err, http.StatusPreconditionFailed) {
 		t.Errorf("update a port with an old revision number: got error %v, want 412", err)
 	}
 
@@ -113,10 +111,8 @@ func TestGophercloud_NetworkSubnetPort(t *testing.T) {
 	}
 	check("delete subnet", subnets.Delete(ctx, client, subnet.ID).ExtractErr())
 	check("delete network", networks.Delete(ctx, client, net.ID).ExtractErr())
-	if _, err := networks.Get(ctx, client, net.ID).Extract(); !gophercloud.ResponseCodeIs(
-		err,
-		http.StatusNotFound,
-	) {
+	_, err = networks.Get(ctx, client, net.ID).Extract()
+	if !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		t.Errorf("show a deleted network: got error %v, want 404", err)
 	}
 }

@@ -105,10 +105,8 @@ func (l library) discover() {
 	one, err := common.Get(l.ctx, l.client, "agent").Extract()
 	l.check("show extension", err)
 	l.same("extension", "agent", one.Alias)
-	if _, err := extensions.Get(l.ctx, l.client, "router").Extract(); !gophercloud.ResponseCodeIs(
-		err,
-		http.StatusNotFound,
-	) {
+	_, err = extensions.Get(l.ctx, l.client, "router").Extract()
+	if !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		l.Errorf("show an unknown extension: got error %v, want 404", err)
 	}
 }

@@ -43,9 +43,8 @@ func TestIPAvailability_CountsUsedAndTotalAddresses(t *testing.T) {
 	if d := cmp.Diff(object{"network_ip_availability": object{"total_ips": 20.0, "used_ips": 3.0}}, whole); d != "" {
 		t.Error(d)
 	}
-	if all := c.must(200, "GET", "/v2.0/network-ip-availabilities?network_name=blue", ""); len(
-		all["network_ip_availabilities"].([]any),
-	) != 2 {
+	all := c.must(200, "GET", "/v2.0/network-ip-availabilities?network_name=blue", "")
+	if len(all["network_ip_availabilities"].([]any)) != 2 {
 		t.Errorf("availabilities of the networks named blue: got %v, want two", all)
 	}
 	var names []any

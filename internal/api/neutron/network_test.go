@@ -199,9 +199,8 @@ func TestExternalNetwork_VisibleToAllProjects(t *testing.T) {
 	}
 	c.must(200, "PUT", path, `{"network":{"router:external":true}}`)
 
-	if got := ids(guest.must(200, "GET", "/v2.0/networks?router:external=true", ""), "networks"); len(
-		got,
-	) != 1 {
+	got := ids(guest.must(200, "GET", "/v2.0/networks?router:external=true", ""), "networks")
+	if len(got) != 1 {
 		t.Errorf("external networks that another project sees: got %v, want one", got)
 	}
 	if got := guest.fault("GET", "/v2.0/subnets/"+subnet, ""); got != "404 SubnetNotFound" {

@@ -50,10 +50,8 @@ func TestProject_OtherProjectsSeeAndChangeNothing(t *testing.T) {
 	mine := c.as("u:mine")
 	net, subnet := mine.createNetwork("10.0.0.0/29")
 	p := mine.port(net, `,"device_owner":"compute:nova"`)
-	if sentence := p["berth:why"].(object)["sentence"].(string); !strings.Contains(
-		sentence,
-		"for DHCP since",
-	) {
+	sentence := p["berth:why"].(object)["sentence"].(string)
+	if !strings.Contains(sentence, "for DHCP since") {
 		t.Errorf("berth:why as a member sees it: got %q, want no host name", sentence)
 	}
 	paths := []string{"/v2.0/networks/" + net, "/v2.0/subnets/" + subnet, "/v2.0/ports/" + p["id"].(string)}
@@ -74,9 +72,8 @@ func TestProject_OtherProjectsSeeAndChangeNothing(t *testing.T) {
 				t.Errorf("another project sends %s for %s: got %s, want 404", method, path, got)
 			}
 		}
-		if got := ids(theirs.must(200, "GET", "/v2.0/"+resourceName+"s", ""), resourceName+"s"); len(
-			got,
-		) != 0 {
+		got := ids(theirs.must(200, "GET", "/v2.0/"+resourceName+"s", ""), resourceName+"s")
+		if len(got) != 0 {
 			t.Errorf("another project lists %ss: got %v, want none", resourceName, got)
 		}
 	}

@@ -223,9 +223,8 @@ func TestSubnet_ServiceTypesChooseThePorts(t *testing.T) {
 
 	held := c.port(net, owned("compute:special"))
 	path := "/v2.0/ports/" + held["id"].(string)
-	if p := c.must(200, "PUT", path, `{"port":{"device_owner":"compute:nova","fixed_ips":[{"subnet_id":"`+gateways+`"}]}}`)["port"].(object); subnetOf(
-		p,
-	) != gateways {
+	p := c.must(200, "PUT", path, `{"port":{"device_owner":"compute:nova","fixed_ips":[{"subnet_id":"`+gateways+`"}]}}`)["port"].(object)
+	if subnetOf(p) != gateways {
 		t.Errorf("a port keeps its address when its device owner changes: got %v, want the subnet %s",
 			p["fixed_ips"], gateways)
 	}

@@ -54,9 +54,8 @@ func TestNotes_ListsAndRetriesNotesThatAreSetAside(t *testing.T) {
 		first["set_aside_at"] == nil {
 		t.Errorf("the note that is set aside: got %v, want port/1 with its reason", first)
 	}
-	if status, answer = send(t, h, "admin", "GET", "/operator/v1/notes?limit=10", ""); len(
-		answer["notes"].([]any),
-	) != 2 {
+	status, answer = send(t, h, "admin", "GET", "/operator/v1/notes?limit=10", "")
+	if len(answer["notes"].([]any)) != 2 {
 		t.Errorf("list all notes: got %d %v, want two", status, answer)
 	}
 	for body, want := range map[string]float64{`{"workflow_ids":["port/2","port/9"]}`: 0, `{"workflow_ids":["port/1"]}`: 1, `{}`: 1} {

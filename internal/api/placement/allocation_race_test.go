@@ -272,9 +272,8 @@ func TestRace_WritersWithoutGenerationAllSucceed(t *testing.T) {
 	all.Wait()
 
 	a.checkInvariants()
-	if got := a.want(200, "", "1.39", "GET", "/allocations/"+consumer, "").body["consumer_generation"]; got != float64(
-		writers/2,
-	) {
+	got := a.want(200, "", "1.39", "GET", "/allocations/"+consumer, "").body["consumer_generation"]
+	if got != float64(writers/2) {
 		t.Errorf("after %d writes the consumer has generation %v, want the number of writes", writers/2, got)
 	}
 }

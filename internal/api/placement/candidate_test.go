@@ -283,10 +283,8 @@ func TestCandidates_FormatOfEveryVersion(t *testing.T) {
 			list,
 		)
 	}
-	if h := s.want(200, "", "1.15", "GET", "/allocation_candidates?resources=VCPU:1", "").header; h.Get(
-		"Last-Modified",
-	) == "" ||
-		h.Get("Cache-Control") != "no-cache" {
+	h := s.want(200, "", "1.15", "GET", "/allocation_candidates?resources=VCPU:1", "").header
+	if h.Get("Last-Modified") == "" || h.Get("Cache-Control") != "no-cache" {
 		t.Errorf("headers at microversion 1.15: got %v, want Last-Modified and Cache-Control no-cache", h)
 	}
 	s.want(404, "The resource could not be found.", "1.9", "GET",
@@ -364,10 +362,8 @@ func TestCandidates_OperatorLimit(t *testing.T) {
 	if got := with(placement.Candidates{Max: 2}).candidates("1.29", all+"&limit=1"); len(got) != 1 {
 		t.Errorf("candidates with a maximum of 2 and limit 1: got %v, want 1", got)
 	}
-	if got := with(placement.Candidates{DepthFirst: true}).candidates("1.29", all+"&limit=2"); !slices.Equal(
-		got,
-		[]string{"n1c0:VCPU=1", "n1c1:VCPU=1"},
-	) {
+	got := with(placement.Candidates{DepthFirst: true}).candidates("1.29", all+"&limit=2")
+	if !slices.Equal(got, []string{"n1c0:VCPU=1", "n1c1:VCPU=1"}) {
 		t.Errorf("candidates of a depth-first search: got %v, want both cells of the first node", got)
 	}
 	if got := s.candidates("1.29", all+"&limit=2"); !slices.Equal(

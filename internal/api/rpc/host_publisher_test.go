@@ -169,10 +169,8 @@ func TestPublisher_PublishesOnlyInRegisteredVirtualHostsIfIdentitiesAreRequired(
 
 	f.publishNetwork(t, publisher)
 
-	if got := listeners["net1"].until(t, "port_create_end"); !strings.Contains(
-		got[len(got)-1],
-		port.ID.String(),
-	) {
+	got := listeners["net1"].until(t, "port_create_end")
+	if !strings.Contains(got[len(got)-1], port.ID.String()) {
 		t.Errorf("receive in the virtual host of net1: got %v, want the new port", got)
 	}
 	main := listeners["main"]
@@ -206,10 +204,8 @@ func TestPublisher_UnusableVirtualHostDelaysNoOtherHost(t *testing.T) {
 
 	f.publishNetwork(t, publisher)
 
-	if got := listeners["net1"].until(t, "port_create_end"); !strings.Contains(
-		got[len(got)-1],
-		port.ID.String(),
-	) {
+	got := listeners["net1"].until(t, "port_create_end")
+	if !strings.Contains(got[len(got)-1], port.ID.String()) {
 		t.Errorf("receive in the virtual host of net1: got %v, want the new port", got)
 	}
 	if err := obstacle.ExchangeDelete(exchange, false, false); err != nil {

@@ -83,10 +83,8 @@ func TestSecurityGroupInfo_HasGroupsRulesAndMembers(t *testing.T) {
 		t.Error(diff)
 	}
 	st.call(t, &info, "security_group_info_for_devices", "1.2", map[string]any{"devices": []string{name}})
-	if got := sortedByJSON(info.Members[group]["IPv4"]); !cmp.Equal(
-		got,
-		sortedByJSON([]any{first, second, "10.7.0.0/24"}),
-	) {
+	got := sortedByJSON(info.Members[group]["IPv4"])
+	if !cmp.Equal(got, sortedByJSON([]any{first, second, "10.7.0.0/24"})) {
 		t.Errorf(
 			"security_group_info_for_devices in version 1.2: got the members %v, want addresses without MACs",
 			got,

@@ -74,10 +74,8 @@ func TestController_AcceptsWhatTheRealOneAccepts(t *testing.T) {
 	if status, _ := sendRequest(t, c, "POST", odltest.BasePath+"/ports", `{"port":{"id":"p","mac_address":"fa:16:3e:00:00:01","binding:profile":{}}}`); status != 201 {
 		t.Errorf("binding:profile that is not a string: status %d", status)
 	}
-	if _, answer := sendRequest(t, c, "GET", odltest.BasePath+"/ports/p", ""); !strings.Contains(
-		answer,
-		`"binding:profile":""`,
-	) {
+	_, answer := sendRequest(t, c, "GET", odltest.BasePath+"/ports/p", "")
+	if !strings.Contains(answer, `"binding:profile":""`) {
 		t.Errorf("binding:profile that was not a string: got %s, want an empty one", answer)
 	}
 }

@@ -52,17 +52,15 @@ func TestUnrecordedConsumers_CanBeReadAndWritten(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent())); faultKind(
-		err,
-	) != inventory.Conflict {
+	err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
+	if faultKind(err) != inventory.Conflict {
 		t.Errorf(
 			"allocate more than is left beside the allocations of imported consumers: got %v, want a fault of kind Conflict",
 			err,
 		)
 	}
-	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[0], p, 1, inventory.ExpectGeneration(7))); faultKind(
-		err,
-	) != inventory.ConcurrentUpdate {
+	err = s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[0], p, 1, inventory.ExpectGeneration(7)))
+	if faultKind(err) != inventory.ConcurrentUpdate {
 		t.Errorf(
 			"write an imported consumer with another generation: got %v, want a fault of kind ConcurrentUpdate",
 			err,
@@ -83,9 +81,8 @@ func TestUnrecordedConsumers_CanBeReadAndWritten(t *testing.T) {
 			h,
 		)
 	}
-	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[1], p, 1, inventory.ExpectAbsent())); faultKind(
-		err,
-	) != inventory.ConcurrentUpdate {
+	err = s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[1], p, 1, inventory.ExpectAbsent()))
+	if faultKind(err) != inventory.ConcurrentUpdate {
 		t.Errorf(
 			"write a recorded consumer as if it did not exist: got %v, want a fault of kind ConcurrentUpdate",
 			err,

@@ -287,10 +287,8 @@ func TestSaveOutcome_StaleAttemptIsAConflict(t *testing.T) {
 			)
 		}
 	}
-	if _, err := s.Journal.SaveOutcome(t.Context(), 1, alive.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeRetry}); !errors.Is(
-		err,
-		db.ErrConflict,
-	) {
+	_, err = s.Journal.SaveOutcome(t.Context(), 1, alive.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeRetry})
+	if !errors.Is(err, db.ErrConflict) {
 		t.Errorf("save another outcome for a completed entry: got error %v, want ErrConflict", err)
 	}
 	if _, err := s.Journal.SaveOutcome(t.Context(), 7, 1, done); !errors.Is(err, db.ErrNotFound) {

@@ -53,10 +53,8 @@ func TestRecordChanges_AssociationIsAnUpdateOfItsBGPVPN(t *testing.T) {
 		t.Fatalf("delete a BGPVPN with an association: got the entries %v, want one delete", entries)
 	}
 	for _, what := range []string{"delete bgpvpn_router_association c", "delete bgpvpn_network_association b"} {
-		if _, err := s.Journal.RecordChanges(t.Context(), []journal.Change{foreign(t, what, "")}); !errors.Is(
-			err,
-			db.ErrNotFound,
-		) {
+		_, err := s.Journal.RecordChanges(t.Context(), []journal.Change{foreign(t, what, "")})
+		if !errors.Is(err, db.ErrNotFound) {
 			t.Errorf("%s after the deletion of the BGPVPN: got error %v, want %v", what, err, db.ErrNotFound)
 		}
 	}
@@ -116,10 +114,8 @@ func TestRecordChanges_AssociationIsRefused(t *testing.T) {
 		{"create bgpvpn_network_association b", `"bgpvpn_id":"W","network_id":"n"`, db.ErrNotFound},
 		{"delete bgpvpn_router_association a", "", db.ErrNotFound},
 	} {
-		if _, err := s.Journal.RecordChanges(t.Context(), []journal.Change{foreign(t, tt.what, tt.attributes)}); !errors.Is(
-			err,
-			tt.want,
-		) {
+		_, err := s.Journal.RecordChanges(t.Context(), []journal.Change{foreign(t, tt.what, tt.attributes)})
+		if !errors.Is(err, tt.want) {
 			t.Errorf("%s with %s: got error %v, want %v", tt.what, tt.attributes, err, tt.want)
 		}
 	}

@@ -104,10 +104,8 @@ func TestRetryAndSkipEntry_SentOrCompletedIsAConflict(t *testing.T) {
 		if _, err := s.Journal.RetryEntry(t.Context(), 1, "admin"); !errors.Is(err, db.ErrConflict) {
 			t.Errorf("retry a %s entry: got error %v, want ErrConflict", state, err)
 		}
-		if _, err := s.Journal.SkipEntry(t.Context(), 1, "admin", "why not"); !errors.Is(
-			err,
-			db.ErrConflict,
-		) {
+		_, err := s.Journal.SkipEntry(t.Context(), 1, "admin", "why not")
+		if !errors.Is(err, db.ErrConflict) {
 			t.Errorf("skip a %s entry: got error %v, want ErrConflict", state, err)
 		}
 	}

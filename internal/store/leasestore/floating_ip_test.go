@@ -69,16 +69,14 @@ func TestFloatingIP_RegisteredOutsideOfAllocationPools(t *testing.T) {
 		"172.24.4.10":  lease.AddressInUse,
 	} {
 		t.Run(ip, func(t *testing.T) {
-			if _, err := e.Lease.RegisterFloatingIP(t.Context(), net, netip.MustParseAddr(ip)); faultKind(
-				err,
-			) != want {
+			_, err := e.Lease.RegisterFloatingIP(t.Context(), net, netip.MustParseAddr(ip))
+			if faultKind(err) != want {
 				t.Errorf("register a floating IP: want a fault of kind %q, got %v", want, err)
 			}
 		})
 	}
-	if _, err := e.Lease.RegisterFloatingIP(t.Context(), uuid.New(), testAddress(3)); faultKind(
-		err,
-	) != lease.UnknownNetwork {
+	_, err := e.Lease.RegisterFloatingIP(t.Context(), uuid.New(), testAddress(3))
+	if faultKind(err) != lease.UnknownNetwork {
 		t.Errorf(
 			"register a floating IP of an unknown network: got %v, want a fault of kind UnknownNetwork",
 			err,
@@ -186,10 +184,8 @@ func TestFloatingIP_IsAHostAddressOfItsSubnet(t *testing.T) {
 		}
 		for ip, want := range addresses {
 			t.Run(cidr+" "+ip, func(t *testing.T) {
-				if _, err := e.Lease.RegisterFloatingIP(t.Context(), nets[0].ID, netip.MustParseAddr(ip)); faultKind(
-					err,
-				) != want ||
-					want == "" && err != nil {
+				_, err := e.Lease.RegisterFloatingIP(t.Context(), nets[0].ID, netip.MustParseAddr(ip))
+				if faultKind(err) != want || want == "" && err != nil {
 					t.Errorf("register %s of the subnet %s: want a fault of kind %q, got %v",
 						ip, cidr, want, err)
 				}

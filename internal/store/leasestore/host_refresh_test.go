@@ -59,9 +59,8 @@ func TestHost_RegisteredWithWhatNovaSays(t *testing.T) {
 	if _, err := e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: "node-a", Service: "ironic"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: "node-b", Service: "ironic"}, nil); faultKind(
-		err,
-	) != lease.HostInUse {
+	_, err = e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: "node-b", Service: "ironic"}, nil)
+	if faultKind(err) != lease.HostInUse {
 		t.Errorf("register a second host of a compute service: got %v, want a fault of kind HostInUse", err)
 	}
 }

@@ -16,9 +16,8 @@ import (
 func TestHost_RegisterAndDelete(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 0)
-	if _, err := e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: "nobody"}, nil); faultKind(
-		err,
-	) != lease.UnknownHost {
+	_, err := e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: "nobody"}, nil)
+	if faultKind(err) != lease.UnknownHost {
 		t.Errorf("register an unknown hypervisor: got %v, want a fault of kind UnknownHost", err)
 	}
 	h := e.register("cmp-1", map[string]string{"gpu": "True"})
@@ -28,14 +27,12 @@ func TestHost_RegisterAndDelete(t *testing.T) {
 			h,
 		)
 	}
-	if _, err := e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: "cmp-1"}, nil); faultKind(
-		err,
-	) != lease.HostInUse {
+	_, err = e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: "cmp-1"}, nil)
+	if faultKind(err) != lease.HostInUse {
 		t.Errorf("register a host twice: got %v, want a fault of kind HostInUse", err)
 	}
-	if _, err := e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: lease.NestedProviderName("cmp-1")}, nil); faultKind(
-		err,
-	) != lease.UnknownHost {
+	_, err = e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: lease.NestedProviderName("cmp-1")}, nil)
+	if faultKind(err) != lease.UnknownHost {
 		t.Errorf("register a nested provider as a host: got %v, want a fault of kind UnknownHost", err)
 	}
 	p, err := e.Inventory.Provider(t.Context(), h.NestedProvider.String())
@@ -57,10 +54,8 @@ func TestHost_RegisterAndDelete(t *testing.T) {
 	if err := e.Lease.DeleteHost(t.Context(), h.ID); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("delete a host twice: got error %v, want ErrNotFound", err)
 	}
-	if _, err := e.Inventory.Provider(t.Context(), h.NestedProvider.String()); !errors.Is(
-		err,
-		db.ErrNotFound,
-	) {
+	_, err = e.Inventory.Provider(t.Context(), h.NestedProvider.String())
+	if !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("read the nested provider of a deleted host: got error %v, want ErrNotFound", err)
 	}
 	if _, err := e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: "cmp-1"}, nil); err != nil {
@@ -74,9 +69,8 @@ func TestHost_NotRegisteredWhileServersRun(t *testing.T) {
 	p := storetest.AddHost(t, e.Store, "cmp-1",
 		map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8)})
 	storetest.Allocate(t, e.Store, storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
-	if _, err := e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: "cmp-1"}, nil); faultKind(
-		err,
-	) != lease.HostInUse {
+	_, err := e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: "cmp-1"}, nil)
+	if faultKind(err) != lease.HostInUse {
 		t.Errorf("register a host on which a server runs: got %v, want a fault of kind HostInUse", err)
 	}
 }

@@ -63,10 +63,8 @@ func TestLease_HostIsNotFreeAfterAFailedEnd(t *testing.T) {
 			gone, err)
 	}
 	e.beginStep(l.ID, lease.StepDelete)
-	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, map[uuid.UUID]string{l.Reservations[0].ID: "again"}); !errors.Is(
-		err,
-		db.ErrConflict,
-	) {
+	_, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, map[uuid.UUID]string{l.Reservations[0].ID: "again"})
+	if !errors.Is(err, db.ErrConflict) {
 		t.Errorf(
 			"finish the deletion of a lease that still has resources: got error %v, want ErrConflict",
 			err,
@@ -78,10 +76,8 @@ func TestLease_HostIsNotFreeAfterAFailedEnd(t *testing.T) {
 		t.Errorf("finish the deletion of a lease: got the last status %s, error %v; want DELETING",
 			last.Status, err)
 	}
-	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); !errors.Is(
-		err,
-		db.ErrNotFound,
-	) {
+	_, err = e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil)
+	if !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("finish the deletion of a lease twice: got error %v, want ErrNotFound", err)
 	}
 	e.createLease(hostsDraft(5, 6, 1, 1))
@@ -111,9 +107,8 @@ func TestLease_WaitsForTheEarlierLeaseOfItsHost(t *testing.T) {
 		t.Error(d)
 	}
 	e.beginStep(after.ID, lease.StepStart) // a worker that ignores the blockers
-	if err := e.Lease.AddToInventory(t.Context(), after.Reservations[0].ID); faultKind(
-		err,
-	) != lease.HostInUse {
+	err := e.Lease.AddToInventory(t.Context(), after.Reservations[0].ID)
+	if faultKind(err) != lease.HostInUse {
 		t.Errorf(
 			"add a host, which another lease still has, to Placement: got error %v, want a fault of kind HostInUse",
 			err,

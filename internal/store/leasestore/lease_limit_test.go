@@ -67,9 +67,8 @@ func TestLeaseLimits_MaxDuration(t *testing.T) {
 	exempt.Project = "lab"
 	got := e.createLease(exempt)
 	e.updateLease(got.ID, endChange(10))
-	if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 4, 1, 1), nil); faultKind(
-		err,
-	) != lease.NotAuthorized {
+	_, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 4, 1, 1), nil)
+	if faultKind(err) != lease.NotAuthorized {
 		t.Errorf(
 			"plan a lease that is longer than the maximum duration: got error %v, want a fault of kind NotAuthorized",
 			err,

@@ -40,17 +40,15 @@ func TestLeasePreview_EqualsTheCreatedLeaseAndLeavesNoRows(t *testing.T) {
 			diff,
 		)
 	}
-	if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 2, 1, 1), nil); faultKind(
-		err,
-	) != lease.NotEnoughHosts {
+	_, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 2, 1, 1), nil)
+	if faultKind(err) != lease.NotEnoughHosts {
 		t.Errorf(
 			"preview of a lease without a free host: got error %v, want a fault of kind NotEnoughHosts",
 			err,
 		)
 	}
-	if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(2, 1, 1, 1), nil); faultKind(
-		err,
-	) != lease.InvalidInput {
+	_, err = e.Lease.PlanLease(t.Context(), hostsDraft(2, 1, 1, 1), nil)
+	if faultKind(err) != lease.InvalidInput {
 		t.Errorf(
 			"preview of a lease with the end before the start: got error %v, want a fault of kind InvalidInput",
 			err,
@@ -128,9 +126,8 @@ func TestLeasePreview_SkipsHostsWithAFailedEnd(t *testing.T) {
 			got.StartAt,
 		)
 	}
-	if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 2, 2, 2), &latest); faultKind(
-		err,
-	) != lease.NotEnoughHosts {
+	_, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 2, 2, 2), &latest)
+	if faultKind(err) != lease.NotEnoughHosts {
 		t.Error(err)
 	}
 }

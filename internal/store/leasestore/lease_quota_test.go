@@ -28,17 +28,15 @@ func TestLeaseQuota_CountsLeasesUntilTheyEnd(t *testing.T) {
 			e.setQuota(map[string]int64{lease.QuotaLeases: 1}, "lab")
 			l := e.createInStatus(status)
 			e.expectCreateFault(hostsDraft(1, 2, 1, 1), lease.QuotaExceeded)
-			if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 2, 1, 1), nil); faultKind(
-				err,
-			) != lease.QuotaExceeded {
+			_, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 2, 1, 1), nil)
+			if faultKind(err) != lease.QuotaExceeded {
 				t.Errorf(
 					"plan a lease beyond the quota: got error %v, want a fault of kind QuotaExceeded",
 					err,
 				)
 			}
-			if _, err := e.Lease.UpdateLease(t.Context(), l.ID, lease.Change{Name: new("new")}); faultKind(
-				err,
-			) == lease.QuotaExceeded {
+			_, err = e.Lease.UpdateLease(t.Context(), l.ID, lease.Change{Name: new("new")})
+			if faultKind(err) == lease.QuotaExceeded {
 				t.Errorf("rename the only lease of a project whose quota is one lease: got error %v", err)
 			}
 			e.deleteLease(e.createLease(exempt).ID)

@@ -166,10 +166,8 @@ func TestLeaseStatusTable_DatabaseRejectsWritesOfInconsistentStatuses(t *testing
 			t.Fatal(err)
 		}
 	}
-	if _, err := db.Exec(t.Context(), `update lease set status = 'PENDING' where id = $1`, l.ID); !violatesStatusTable(
-		t,
-		err,
-	) {
+	_, err := db.Exec(t.Context(), `update lease set status = 'PENDING' where id = $1`, l.ID)
+	if !violatesStatusTable(t, err) {
 		t.Error("commit a lease with inconsistent statuses: got no error, want the database to reject it")
 	}
 }

@@ -344,9 +344,8 @@ func TestLease_AllocatesHostsThatMeetTheRequirements(t *testing.T) {
 	if d := cmp.Diff([]int64{e.hosts[1].ID}, l.Reservations[0].Hosts); d != "" {
 		t.Error(d)
 	}
-	if _, err := e.Lease.UpdateHost(t.Context(), e.hosts[1].ID, map[string]string{"gpu": "False"}); faultKind(
-		err,
-	) != lease.HostInUse {
+	_, err := e.Lease.UpdateHost(t.Context(), e.hosts[1].ID, map[string]string{"gpu": "False"})
+	if faultKind(err) != lease.HostInUse {
 		t.Errorf(
 			"change a capability that a reservation requires: got error %v, want a fault of kind HostInUse",
 			err,

@@ -175,19 +175,15 @@ func TestLease_DeleteInEveryStatus(t *testing.T) {
 					status, gone, err, atOnce)
 			}
 			if !gone {
-				if _, err := e.Lease.BeginLease(t.Context(), l.ID, lease.StepStart); !errors.Is(
-					err,
-					db.ErrConflict,
-				) {
+				_, err := e.Lease.BeginLease(t.Context(), l.ID, lease.StepStart)
+				if !errors.Is(err, db.ErrConflict) {
 					t.Errorf(
 						"begin the start of a lease with a delete request: got error %v, want ErrConflict",
 						err,
 					)
 				}
-				if err := e.Lease.AddToInventory(t.Context(), l.Reservations[0].ID); !errors.Is(
-					err,
-					db.ErrConflict,
-				) {
+				err = e.Lease.AddToInventory(t.Context(), l.Reservations[0].ID)
+				if !errors.Is(err, db.ErrConflict) {
 					t.Errorf(
 						"add the reservation of a lease with a delete request to Placement: got error %v, want ErrConflict",
 						err,

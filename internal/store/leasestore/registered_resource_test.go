@@ -170,9 +170,8 @@ func TestRegisteredResource_EndReleasesTheSegment(t *testing.T) {
 	if got := e.readLease(l.ID).Reservations[0].NetworkID; got != "n" {
 		t.Errorf("ID of the reservation's network: got %q, want n", got)
 	}
-	if err := e.Lease.DeleteResource(t.Context(), lease.NetworkSegment, segment.ID); faultKind(
-		err,
-	) != lease.ResourceInUse {
+	err = e.Lease.DeleteResource(t.Context(), lease.NetworkSegment, segment.ID)
+	if faultKind(err) != lease.ResourceInUse {
 		t.Errorf("delete a reserved segment: got %v, want a fault of kind ResourceInUse", err)
 	}
 	e.beginStep(l.ID, lease.StepEnd)
@@ -183,10 +182,8 @@ func TestRegisteredResource_EndReleasesTheSegment(t *testing.T) {
 	if err := e.Lease.DeleteResource(t.Context(), lease.NetworkSegment, segment.ID); err != nil {
 		t.Errorf("delete a free segment: got %v, want no error", err)
 	}
-	if err := e.Lease.DeleteResource(t.Context(), lease.NetworkSegment, segment.ID); !errors.Is(
-		err,
-		db.ErrNotFound,
-	) {
+	err = e.Lease.DeleteResource(t.Context(), lease.NetworkSegment, segment.ID)
+	if !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("delete a segment twice: got %v, want ErrNotFound", err)
 	}
 }
@@ -244,9 +241,8 @@ func TestReservableResource_IdentityIsUnique(t *testing.T) {
 	e := newFixture(t, 0)
 	e.registerSegment(100)
 	same := map[string]string{"network_type": "vlan", "physical_network": "physnet1", "segment_id": "100"}
-	if _, err := e.Lease.RegisterResource(t.Context(), lease.NetworkSegment, same); faultKind(
-		err,
-	) != lease.ResourceInUse {
+	_, err := e.Lease.RegisterResource(t.Context(), lease.NetworkSegment, same)
+	if faultKind(err) != lease.ResourceInUse {
 		t.Errorf("register a segment twice: got %v, want a fault of kind ResourceInUse", err)
 	}
 	for _, physical := range []string{"physnet2", ""} {
@@ -258,9 +254,8 @@ func TestReservableResource_IdentityIsUnique(t *testing.T) {
 			t.Errorf("register segment %v: got %v, want no error", same, err)
 		}
 	}
-	if _, err := e.Lease.RegisterResource(t.Context(), lease.NetworkSegment, same); faultKind(
-		err,
-	) != lease.ResourceInUse {
+	_, err = e.Lease.RegisterResource(t.Context(), lease.NetworkSegment, same)
+	if faultKind(err) != lease.ResourceInUse {
 		t.Errorf("register a VXLAN twice: got %v, want a fault of kind ResourceInUse", err)
 	}
 }
@@ -287,10 +282,8 @@ func TestReservableResource_RequiredCapabilityStays(t *testing.T) {
 	if d := cmp.Diff(map[string]string{"rack": "r1", "new": "b"}, got.Capabilities); d != "" || err != nil {
 		t.Errorf("capabilities: error %v (-want +got):\n%s", err, d)
 	}
-	if _, err := e.Lease.UpdateResource(t.Context(), lease.Device, segment.ID, map[string]string{"a": "b"}, nil); !errors.Is(
-		err,
-		db.ErrNotFound,
-	) {
+	_, err = e.Lease.UpdateResource(t.Context(), lease.Device, segment.ID, map[string]string{"a": "b"}, nil)
+	if !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("update a segment as a device: got %v, want ErrNotFound", err)
 	}
 }

@@ -106,10 +106,8 @@ func TestReservationHeal_ReplacesAFailedHostOfAnActiveLease(t *testing.T) {
 	e.expectHealth(l, health{Degraded: true, Changed: true, Hosts: []int64{2}})
 	e.updateHostsAndHeal(map[string]bool{"cmp-2": false}, time.Hour)
 	e.expectHealth(l, health{Degraded: true, Changed: true, Hosts: []int64{1}})
-	if all, _ := e.notifications(l.ID); !slices.Equal(
-		all[len(all)-2:],
-		[]string{"lease.health ACTIVE", "lease.health ACTIVE"},
-	) {
+	all, _ := e.notifications(l.ID)
+	if !slices.Equal(all[len(all)-2:], []string{"lease.health ACTIVE", "lease.health ACTIVE"}) {
 		t.Errorf(
 			"notifications after the second replacement: got %v, want lease.health twice at the end",
 			all,
@@ -188,9 +186,8 @@ func TestReservationHeal_DegradedLeaseCanBeShortened(t *testing.T) {
 			warned := time.Now().UTC().Add(20 * time.Minute).Truncate(time.Second)
 			e.updateLease(l.ID, lease.Change{BeforeEnd: &warned})
 			half := time.Now().UTC().Add(30 * time.Minute).Truncate(time.Second)
-			if got := e.updateLease(l.ID, lease.Change{End: &lease.RequestedDate{At: half}}); !got.EndAt.Equal(
-				half,
-			) {
+			got := e.updateLease(l.ID, lease.Change{End: &lease.RequestedDate{At: half}})
+			if !got.EndAt.Equal(half) {
 				t.Errorf(
 					"shorten a lease with missing resources: got the end %s, want the requested one",
 					got.EndAt,

@@ -185,10 +185,8 @@ func TestInstanceResource_InventoryExistsWhileTheLeaseIsActive(t *testing.T) {
 	if d := cmp.Diff(map[string]int64{}, e.slotInventory(l)); d != "" {
 		t.Error(d)
 	}
-	if _, err := e.Inventory.Class(t.Context(), lease.ReservationResourceClass(r)); !errors.Is(
-		err,
-		db.ErrNotFound,
-	) {
+	_, err := e.Inventory.Class(t.Context(), lease.ReservationResourceClass(r))
+	if !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("read the resource class of an ended reservation: got error %v, want ErrNotFound", err)
 	}
 	e.createLease(instancesDraft(1, 2, 8))

@@ -27,9 +27,8 @@ func TestSegment_NamedSegmentsAreNotAllocatedByChance(t *testing.T) {
 		if _, err := s.Network.CreateNetworks(t.Context(), []network.NetworkChange{vlan, vlan, named}); err != nil {
 			t.Fatalf("request for all three VLANs of a physical network: got %v, want no error", err)
 		}
-		if _, err := s.Network.CreateNetworks(t.Context(), []network.NetworkChange{vlan}); faultKind(
-			err,
-		) != network.NoNetworkAvailable {
+		_, err := s.Network.CreateNetworks(t.Context(), []network.NetworkChange{vlan})
+		if faultKind(err) != network.NoNetworkAvailable {
 			t.Errorf("request for a fourth VLAN: got %v, want a fault of kind %s",
 				err, network.NoNetworkAvailable)
 		}

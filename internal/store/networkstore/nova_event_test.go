@@ -24,10 +24,8 @@ func TestPort_DeleteKeepsOnlyNovaEvents(t *testing.T) {
 	if d := cmp.Diff([]string{"network-vif-deleted"}, eventNames(s)); d != "" || !s.Deleted {
 		t.Errorf("report to a deleted port: got %+v, want it deleted; Nova events (-want +got): %s", s, d)
 	}
-	if _, err := fx.Network.ReportPort(t.Context(), p.ID, []network.Report{l2OnCmp1}); !errors.Is(
-		err,
-		db.ErrNotFound,
-	) {
+	_, err := fx.Network.ReportPort(t.Context(), p.ID, []network.Report{l2OnCmp1})
+	if !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("ReportPort for a deleted port: got error %v, want ErrNotFound", err)
 	}
 	if err := fx.Network.DeletePort(t.Context(), p.ID, nil); faultKind(err) != network.PortNotFound {

@@ -87,9 +87,8 @@ func TestAddress_ConcurrentBulksFillSubnet(t *testing.T) {
 	if _, err := fx.Network.CreatePorts(t.Context(), drafts[:1]); err != nil {
 		t.Error("create a port with the last free address: got an error, want none:", err)
 	}
-	if _, err := fx.Network.CreatePorts(t.Context(), drafts[:1]); faultKind(
-		err,
-	) != network.IPAddressGenerationFailure {
+	_, err = fx.Network.CreatePorts(t.Context(), drafts[:1])
+	if faultKind(err) != network.IPAddressGenerationFailure {
 		t.Error("create a port without a free address: want IPAddressGenerationFailure, got", err)
 	}
 }

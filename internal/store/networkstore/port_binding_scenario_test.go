@@ -123,9 +123,8 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 			host string
 			want network.Kind
 		}{{p, cmp1, network.BindingActive}, {p, cmp2, network.BindingNotFound}, {other, cmp2, network.BadRequest}} {
-			if _, err := fx.Network.ActivateBinding(fx.t.Context(), tc.port.ID, tc.host); faultKind(
-				err,
-			) != tc.want {
+			_, err := fx.Network.ActivateBinding(fx.t.Context(), tc.port.ID, tc.host)
+			if faultKind(err) != tc.want {
 				fx.t.Errorf("activate an invalid binding on host %s: got error %v, want %s",
 					tc.host, err, tc.want)
 			}

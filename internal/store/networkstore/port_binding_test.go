@@ -252,9 +252,8 @@ func TestBinding_MoveToHostWithDownAgent(t *testing.T) {
 			says,
 		)
 	}
-	if _, err := fx.Network.ActivateBinding(t.Context(), p.ID, cmp1); faultKind(
-		err,
-	) != network.BindingFailed {
+	_, err = fx.Network.ActivateBinding(t.Context(), p.ID, cmp1)
+	if faultKind(err) != network.BindingFailed {
 		t.Errorf(
 			"activate an unbound binding on a host without a live agent: got error %v, want BindingFailed",
 			err,

@@ -223,10 +223,8 @@ func TestPort_MatchesModelUntilDeleted(t *testing.T) {
 				if s := fx.updateStatus(m.port.ID, r); !s.Deleted {
 					t.Errorf("UpdatePortStatus for a deleted port: got %+v, want it deleted", s)
 				}
-				if _, err := fx.Network.ReportPort(t.Context(), m.port.ID, []network.Report{r}); !errors.Is(
-					err,
-					db.ErrNotFound,
-				) {
+				_, err := fx.Network.ReportPort(t.Context(), m.port.ID, []network.Report{r})
+				if !errors.Is(err, db.ErrNotFound) {
 					t.Errorf("ReportPort for a deleted port: got error %v, want ErrNotFound", err)
 				}
 			}

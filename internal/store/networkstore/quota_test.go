@@ -61,9 +61,8 @@ func TestQuota_CheckedSetCountsRunningCreates(t *testing.T) {
 			if err := fx.Network.SetQuotaAboveUsage(t.Context(), "p", network.Quota{network.QuotaPorts: 1}); err != nil {
 				t.Error(err)
 			}
-			if _, err := fx.Network.CreatePorts(t.Context(), []network.PortChange{fx.portDraft("")}); faultKind(
-				err,
-			) != network.QuotaExceeded {
+			_, err := fx.Network.CreatePorts(t.Context(), []network.PortChange{fx.portDraft("")})
+			if faultKind(err) != network.QuotaExceeded {
 				t.Errorf("create a port above the quota: got error %v, want QuotaExceeded", err)
 			}
 		})

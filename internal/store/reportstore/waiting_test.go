@@ -105,10 +105,8 @@ func TestWaitingObjects_PagesHaveEachObjectOnce(t *testing.T) {
 			t.Errorf("what waits for %s: got %d objects on %d pages, want %d", party, len(seen), pages, want)
 		}
 	}
-	if _, _, err := s.Report.WaitingObjects(t.Context(), reportstore.WaitingQuery{Party: "nobody", Limit: 1}); !errors.Is(
-		err,
-		db.ErrNotFound,
-	) {
+	_, _, err := s.Report.WaitingObjects(t.Context(), reportstore.WaitingQuery{Party: "nobody", Limit: 1})
+	if !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("what waits for an unknown party: got the error %v, want db.ErrNotFound", err)
 	}
 }
