@@ -78,11 +78,9 @@ func reservedTable() string {
 	b.WriteString("| Reserved package | Which packages may import it | Reason |\n|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(reserved)) {
 		var users []string
+		includes := func(allowed string) bool { return isWithin(allowed, name) || isWithin(name, allowed) }
 		for user, r := range packageRules {
-			if slices.ContainsFunc(
-				r.always,
-				func(allowed string) bool { return isWithin(allowed, name) || isWithin(name, allowed) },
-			) {
+			if slices.ContainsFunc(r.always, includes) {
 				users = append(users, user)
 			}
 		}

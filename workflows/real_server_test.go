@@ -220,11 +220,8 @@ func TestRealServer_PortRefusesUnsignedReports(t *testing.T) {
 	unsigned := contract.Report{Entity: "L2", Host: "cmp-1"}
 	s.signal(contract.SignalProvisioningComplete, unsigned)
 	s.waitUntil("describes the refused signal", func(why contract.Why) bool {
-		return why.IgnoredReports == 1 &&
-			strings.Contains(
-				why.Sentence,
-				`The last report of "L2" on host "cmp-1" was refused: the report is not signed.`,
-			)
+		const refusal = `The last report of "L2" on host "cmp-1" was refused: the report is not signed.`
+		return why.IgnoredReports == 1 && strings.Contains(why.Sentence, refusal)
 	})
 	u, err := s.client.UpdateWorkflow(
 		t.Context(),

@@ -230,15 +230,8 @@ func (h hosts) apply(ctx context.Context, c lease.CloudReservation) (lease.Cloud
 	if err := h.removeFromPool(ctx, all, joined); err != nil {
 		return mark, err
 	}
-	return mark, h.returnToPool(
-		ctx,
-		all,
-		own,
-		slices.DeleteFunc(
-			slices.Clone(own.Hosts),
-			func(host string) bool { return slices.Contains(wanted, host) },
-		),
-	)
+	isWanted := func(host string) bool { return slices.Contains(wanted, host) }
+	return mark, h.returnToPool(ctx, all, own, slices.DeleteFunc(slices.Clone(own.Hosts), isWanted))
 }
 
 // moveFromPool moves a host from the freepool into the reservation's aggregate and deletes the servers on the

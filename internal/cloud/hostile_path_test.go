@@ -191,10 +191,8 @@ func TestRequests_HostileIDsStayBelowTheirCollection(t *testing.T) {
 			for _, end := range []string{"servers/SEGMENT", "servers/SEGMENT/action", "flavors/SEGMENT", "flavors/SEGMENT/os-extra_specs", "flavors/SEGMENT/os-flavor-access",
 				"flavors/SEGMENT/action", "os-server-groups/SEGMENT", "networks/SEGMENT", "networks/SEGMENT/tags", "ports/SEGMENT",
 				"subnets/SEGMENT", "routers/SEGMENT/remove_router_interface", "floatingips/SEGMENT", "floatingips/SEGMENT/tags"} {
-				if !slices.ContainsFunc(
-					slices.Collect(maps.Keys(forms)),
-					func(form string) bool { return strings.HasSuffix(form, "/"+end) },
-				) {
+				ofEnd := func(form string) bool { return strings.HasSuffix(form, "/"+end) }
+				if !slices.ContainsFunc(slices.Collect(maps.Keys(forms)), ofEnd) {
 					t.Errorf(
 						"requests with the ID %q: none is for %s, want each form of a path; error %v",
 						value, end, err,

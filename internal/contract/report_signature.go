@@ -99,11 +99,8 @@ func (r Report) Verify(workflowID string, keys []ed25519.PublicKey, now time.Tim
 	}
 	signature, err := base64.StdEncoding.DecodeString(r.Signature)
 	text := []byte(r.SignedText(workflowID))
-	if err != nil ||
-		!slices.ContainsFunc(
-			keys,
-			func(k ed25519.PublicKey) bool { return !IsLowOrder(k) && ed25519.Verify(k, text, signature) },
-		) {
+	signed := func(k ed25519.PublicKey) bool { return !IsLowOrder(k) && ed25519.Verify(k, text, signature) }
+	if err != nil || !slices.ContainsFunc(keys, signed) {
 		return RefusedSignature
 	}
 	return ""

@@ -347,11 +347,8 @@ func TestTemporalThatDoesNotStartSaysWhy(t *testing.T) {
 		devstack.TemporalOptions{CLI: cli, Dir: folder(t), Memory: true},
 	)
 
-	if err == nil ||
-		!strings.HasSuffix(
-			err.Error(),
-			"ended while starting: exit status 1; last output: Error: listen: address already in use",
-		) {
+	const end = "ended while starting: exit status 1; last output: Error: listen: address already in use"
+	if err == nil || !strings.HasSuffix(err.Error(), end) {
 		t.Errorf(
 			"StartTemporal with a server that never starts: got error %v, want an error that ends with the server's last output",
 			err,

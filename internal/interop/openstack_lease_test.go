@@ -67,11 +67,8 @@ func TestOpenStackClient_Leases(t *testing.T) {
 
 	commands := c.commands("openstack.reservation.v1")
 	for _, command := range commands {
-		if !unloadable[command] &&
-			!slices.ContainsFunc(
-				leaseCommands,
-				func(s commandCase) bool { return commandOf(s.line, commands) == command },
-			) {
+		uses := func(s commandCase) bool { return commandOf(s.line, commands) == command }
+		if !unloadable[command] && !slices.ContainsFunc(leaseCommands, uses) {
 			t.Errorf(
 				"the table leaseCommands does not use the client's command %q, want every command used",
 				command,
@@ -87,12 +84,13 @@ func TestOpenStackClient_Leases(t *testing.T) {
 			}
 		}
 	})
-	if left := s.Rows(`select name from lease union all select hostname from host union all select address::text from floatingip`); len(
-		left,
-	) > 0 {
+	rows := s.Rows(`select name from lease
+		union all select hostname from host
+		union all select address::text from floatingip`)
+	if len(rows) > 0 {
 		t.Errorf(
 			"run leaseCommands, which delete the objects that they create: got the remaining objects %v in the database, want none",
-			left,
+			rows,
 		)
 	}
 	left := s.Nova.ComputeState()

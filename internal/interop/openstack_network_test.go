@@ -27,10 +27,8 @@ func TestOpenStackClient_Networks(t *testing.T) {
 	fill := strings.NewReplacer("{dhcp}", agents[0], "{l2}", agents[1])
 
 	commands := c.commands("openstack.network.v2")
-	if !slices.Contains(
-		commands,
-		"network trunk list",
-	) { // older clients have the trunk commands in another entry point group
+	if !slices.Contains(commands, "network trunk list") {
+		// older clients have the trunk commands in another entry point group
 		for _, command := range c.commands("openstack.neutronclient.v2") {
 			if strings.HasPrefix(command, "network trunk ") ||
 				strings.HasPrefix(command, "network subport ") {

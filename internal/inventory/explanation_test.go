@@ -20,11 +20,11 @@ func explain(q inventory.CandidateQuery, d deployment) inventory.Explanation {
 }
 
 func (d deployment) sharingTrees() (sharing []*inventory.Tree) {
+	shares := func(n *inventory.Node) bool {
+		return slices.Contains(n.Traits, inventory.TraitSharesViaAggregate)
+	}
 	for _, t := range d.trees {
-		if slices.ContainsFunc(
-			t.Nodes,
-			func(n *inventory.Node) bool { return slices.Contains(n.Traits, inventory.TraitSharesViaAggregate) },
-		) {
+		if slices.ContainsFunc(t.Nodes, shares) {
 			sharing = append(sharing, t)
 		}
 	}

@@ -69,10 +69,9 @@ func AllocationOrder(all []Reservation) (order []int) {
 	for i := range all {
 		order = append(order, i)
 	}
-	slices.SortStableFunc(
-		order,
-		func(i, j int) int { return cmp.Compare(min(1, len(all[j].Required)), min(1, len(all[i].Required))) },
-	)
+	slices.SortStableFunc(order, func(i, j int) int {
+		return cmp.Compare(min(1, len(all[j].Required)), min(1, len(all[i].Required)))
+	})
 	return order
 }
 

@@ -123,12 +123,8 @@ func HostRequirements(hypervisor, resource string) ([]Requirement, error) {
 // no host has, MatchCandidates returns a fault, because the name is probably misspelt.
 func MatchCandidates(candidates []HostCandidate, requirements []Requirement) ([]HostCandidate, error) {
 	for _, r := range requirements {
-		known := slices.Contains(baseProperties, r.Key) ||
-			slices.ContainsFunc(
-				candidates,
-				func(c HostCandidate) bool { _, ok := c.Capabilities[r.Key]; return ok },
-			)
-		if !known {
+		has := func(c HostCandidate) bool { _, ok := c.Capabilities[r.Key]; return ok }
+		if !slices.Contains(baseProperties, r.Key) && !slices.ContainsFunc(candidates, has) {
 			return nil, Faultf(MalformedRequirements, "No host has the property %q.", r.Key)
 		}
 	}

@@ -281,12 +281,8 @@ func matchResources(d ReservationDraft, candidates []ResourceCandidate) ([]Resou
 	rules := registeredTypes[d.Type]
 	names := slices.Concat(rules.required, rules.optional, []string{"id"})
 	for _, r := range requirements {
-		known := slices.Contains(names, r.Key) ||
-			slices.ContainsFunc(
-				candidates,
-				func(c ResourceCandidate) bool { _, ok := c.Capabilities[r.Key]; return ok },
-			)
-		if !known {
+		has := func(c ResourceCandidate) bool { _, ok := c.Capabilities[r.Key]; return ok }
+		if !slices.Contains(names, r.Key) && !slices.ContainsFunc(candidates, has) {
 			return nil, Faultf(MalformedRequirements, "No %s has the property %q.", rules.noun, r.Key)
 		}
 	}

@@ -223,10 +223,9 @@ func TestPort_WaitsForAnyEntityThatAServiceAdds(t *testing.T) {
 	if d := cmp.Diff(want, p.Blocks); d != "" || p.Status != Down {
 		t.Errorf("the blocked port: got status %s, want DOWN; blocks (-want +got): %s", p.Status, d)
 	}
-	if s := p.StatusView().Sentence(); !strings.Contains(
-		s,
-		"it waits for firewall on fw-1 (added by security team) since 1970-01-01T00:00:00Z, with the deadline 1970-01-01T00:01:00Z",
-	) {
+	const wait = "it waits for firewall on fw-1 (added by security team) since 1970-01-01T00:00:00Z, " +
+		"with the deadline 1970-01-01T00:01:00Z"
+	if s := p.StatusView().Sentence(); !strings.Contains(s, wait) {
 		t.Errorf(
 			"the explanation of the blocked port: got %q, want the entity, its host, the owner and the deadline",
 			s,

@@ -63,11 +63,8 @@ func (a HostAgent) parseSwitchConfiguration() switchConfiguration {
 // usesUserSpaceDatapath reports whether devices connect to the agent's switch by shared memory (DPDK).
 func (a HostAgent) usesUserSpaceDatapath() bool {
 	c := a.parseSwitchConfiguration()
-	return c.Datapath == "netdev" &&
-		slices.ContainsFunc(
-			c.Capabilities.Interfaces,
-			func(kind string) bool { return kind == switchListens || kind == deviceListens },
-		)
+	listens := func(kind string) bool { return kind == switchListens || kind == deviceListens }
+	return c.Datapath == "netdev" && slices.ContainsFunc(c.Capabilities.Interfaces, listens)
 }
 
 // switchFor returns the description of the agent's switch for the port's binding:vif_details, or nil if the

@@ -101,10 +101,8 @@ func (p Port) Trusted() bool { return strings.HasPrefix(p.DeviceOwner, "network:
 func (p Port) WithSecurityGroups(c PortChange) (Port, error) {
 	if c.SecurityGroups != nil {
 		p.SecurityGroups = slices.Clone(*c.SecurityGroups)
-		slices.SortFunc(
-			p.SecurityGroups,
-			func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) },
-		)
+		byText := func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) }
+		slices.SortFunc(p.SecurityGroups, byText)
 	}
 	switch {
 	case p.PortSecurity || len(p.SecurityGroups) == 0:

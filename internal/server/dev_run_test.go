@@ -47,11 +47,8 @@ func TestDevRun_ReachableAndKeepsData(t *testing.T) {
 	}
 	second := servertest.StartDev(t, settings...)
 	<-second.Done
-	if second.Cmd.ProcessState.ExitCode() != 1 ||
-		!strings.Contains(
-			second.Output(),
-			"another run (process "+strconv.Itoa(first.Cmd.Process.Pid)+") uses "+data,
-		) {
+	refusal := "another run (process " + strconv.Itoa(first.Cmd.Process.Pid) + ") uses " + data
+	if second.Cmd.ProcessState.ExitCode() != 1 || !strings.Contains(second.Output(), refusal) {
 		t.Errorf(
 			"a second run on the same data folder: want exit code 1 and the process ID of the first run, got the output %s",
 			second.Output(),

@@ -86,10 +86,8 @@ func TestOperatorListen_UsesTLSAndCountsRequestsOfBothAddresses(t *testing.T) {
 	}
 	_, text := get(t, ca.client(), a.OperatorURL()+"/metrics")
 	for _, api := range []string{"networking", "operator/v1"} {
-		if !strings.Contains(
-			text,
-			`berth_http_request_duration_seconds_count{api="`+api+`",code="401",method="GET"} 1`,
-		) {
+		series := `berth_http_request_duration_seconds_count{api="` + api + `",code="401",method="GET"} 1`
+		if !strings.Contains(text, series) {
 			t.Errorf(
 				"scrape /metrics after one request to %s: the response does not contain its duration",
 				api,

@@ -246,11 +246,8 @@ func TestReadiness_RelayBindsARestoredDatabaseAgain(t *testing.T) {
 				`update temporal_namespace set id = 'other', adopted_at = now() + interval '1 hour'`)
 			var code int
 			code, body = servertest.ReadReadiness(t, relay)
-			return code == http.StatusServiceUnavailable &&
-				strings.Contains(
-					body.Checks["temporal"],
-					"the database is bound to another Temporal namespace (ID other)",
-				)
+			const reason = "the database is bound to another Temporal namespace (ID other)"
+			return code == http.StatusServiceUnavailable && strings.Contains(body.Checks["temporal"], reason)
 		},
 	)
 	if got := failures(body); !slices.Contains(got, "temporal") ||

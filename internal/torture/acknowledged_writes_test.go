@@ -91,12 +91,8 @@ func checkStickyTakeover(s *servertest.Deployment, temporal client.Client, c *se
 			if err == nil {
 				err = v.Get(&why)
 			}
-			if err == nil &&
-				slices.EqualFunc(
-					why.Waiting,
-					want,
-					func(w contract.Waiting, name string) bool { return w.For == name },
-				) {
+			waitsFor := func(w contract.Waiting, name string) bool { return w.For == name }
+			if err == nil && slices.EqualFunc(why.Waiting, want, waitsFor) {
 				return ""
 			}
 			return fmt.Sprintf("`why` is %+v, %v", why, err)
@@ -376,12 +372,8 @@ func (l *clientLoad) runRound() bool {
 	if _, ok = l.create("subnet", servertest.SubnetBody(network)); !ok {
 		return false
 	}
-	if !l.send(
-		"POST",
-		"/agent/v1/state",
-		servertest.Object{"agent_type": "Open vSwitch agent", "host": "cmp-1"},
-		func(servertest.Object) {},
-	) {
+	state := servertest.Object{"agent_type": "Open vSwitch agent", "host": "cmp-1"}
+	if !l.send("POST", "/agent/v1/state", state, func(servertest.Object) {}) {
 		return false
 	}
 	port, ok := l.create("port", servertest.PortBody(network))

@@ -29,10 +29,11 @@ var invalidBodies = []string{
 // oversizedBodies are very large invalid request bodies. The test sends one of the oversizedBodies to every
 // fourth route, because all routes read request bodies with the same code.
 var oversizedBodies = []string{
-	strings.Repeat(
-		"[",
-		100000,
-	), `{"a":"` + strings.Repeat("x", 2<<20) + `"}`, `{"` + strings.Repeat("k", 500000) + `":1}`, "[" + strings.Repeat("{},", 300000) + "{}]", strings.Repeat(" ", 3<<20),
+	strings.Repeat("[", 100000),
+	`{"a":"` + strings.Repeat("x", 2<<20) + `"}`,
+	`{"` + strings.Repeat("k", 500000) + `":1}`,
+	"[" + strings.Repeat("{},", 300000) + "{}]",
+	strings.Repeat(" ", 3<<20),
 }
 
 // mutations returns changed copies of a JSON document. In each copy of the document, one field has an invalid

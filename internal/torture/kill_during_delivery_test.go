@@ -113,11 +113,9 @@ func TestJournalEntry_SentOnceThoughWorkerKilledBeforeCommit(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Await("the worker has the answer and waits for the locked row", func() string {
-				if len(
-					s.Rows(
-						`select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-					),
-				) == 0 {
+				blocked := s.Rows(`select query from pg_stat_activity
+					where datname = current_database() and wait_event_type = 'Lock'`)
+				if len(blocked) == 0 {
 					return "no connection waits for a lock"
 				}
 				return ""

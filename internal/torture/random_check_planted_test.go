@@ -134,12 +134,8 @@ func TestCheck_FindsPlantedViolationOfEachPromise(t *testing.T) {
 			l, w := consistentState()
 			tc.plant(l, w)
 			got := check(l, w)
-			if tc.want == "" && len(got) > 0 ||
-				tc.want != "" &&
-					!slices.ContainsFunc(
-						got,
-						func(f finding) bool { return f.class == tc.want && f.object == tc.names },
-					) {
+			wanted := func(f finding) bool { return f.class == tc.want && f.object == tc.names }
+			if tc.want == "" && len(got) > 0 || tc.want != "" && !slices.ContainsFunc(got, wanted) {
 				t.Errorf("check: got %v, want the class %q and the object %q", got, tc.want, tc.names)
 			}
 		})
@@ -176,10 +172,8 @@ func TestCheckRegisters_FindsTwoWinnersOfOneGeneration(t *testing.T) {
 			got,
 		)
 	}
-	if got := checkRegisters([][]porcupine.Operation{history(outcome{known: true, generation: 1})}); len(
-		got,
-	) != 1 ||
-		got[0].class != doubled {
+	got = checkRegisters([][]porcupine.Operation{history(outcome{known: true, generation: 1})})
+	if len(got) != 1 || got[0].class != doubled {
 		t.Errorf(
 			"check a history in which both writers of a generation are acknowledged: got %v, want one finding of the class doubled",
 			got,

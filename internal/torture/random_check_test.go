@@ -253,19 +253,16 @@ func checkOpenExecutions(_ *ledger, w *observation) (findings []finding) {
 			)
 		}
 	}
+	kinds := []string{
+		contract.Port,
+		contract.Lease,
+		contract.JournalEntry,
+		contract.Pool,
+		contract.AgentNotifications,
+	}
 	for _, id := range slices.Sorted(maps.Keys(w.executions)) {
 		kind := w.executions[id].kind
-		if _, ok := expected[id]; !ok &&
-			slices.Contains(
-				[]string{
-					contract.Port,
-					contract.Lease,
-					contract.JournalEntry,
-					contract.Pool,
-					contract.AgentNotifications,
-				},
-				kind,
-			) {
+		if _, ok := expected[id]; !ok && slices.Contains(kinds, kind) {
 			findings = append(
 				findings,
 				finding{drifted, id, "it is an open execution of the type " + kind + ", but no row needs it"},

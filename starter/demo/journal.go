@@ -121,10 +121,9 @@ func (d *demonstration) listEntries(ctx context.Context) ([]cli.Object, error) {
 		}
 		entries = append(entries, all...)
 	}
-	slices.SortFunc(
-		entries,
-		func(a, b cli.Object) int { return cmp.Compare(cli.Integer(a["seq"]), cli.Integer(b["seq"])) },
-	)
+	slices.SortFunc(entries, func(a, b cli.Object) int {
+		return cmp.Compare(cli.Integer(a["seq"]), cli.Integer(b["seq"]))
+	})
 	return entries, nil
 }
 

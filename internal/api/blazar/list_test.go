@@ -40,16 +40,12 @@ func TestList_PagesHaveEachItemOnce(t *testing.T) {
 	for i := range n {
 		s.expect(201, "POST", "/v1/networks", strings.Replace(segmentBody, `"100"`, fmt.Sprint(100+i), 1))
 		s.expect(201, "POST", "/v1/devices", strings.Replace(deviceBody, "iot-1", fmt.Sprint("iot-", i), 1))
-		s.expect(
-			201,
-			"POST",
-			"/v1/leases",
-			strings.Replace(reserving(
-				`{"resource_type":"network","network_name":"lab"}`,
-				`{"resource_type":"device","min":1,"max":1}`,
-				`{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":""}`,
-			), "gold", fmt.Sprint("gold-", i), 1),
+		lease := reserving(
+			`{"resource_type":"network","network_name":"lab"}`,
+			`{"resource_type":"device","min":1,"max":1}`,
+			`{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":""}`,
 		)
+		s.expect(201, "POST", "/v1/leases", strings.Replace(lease, "gold", fmt.Sprint("gold-", i), 1))
 	}
 	for path := range lists {
 		t.Run(path, func(t *testing.T) {

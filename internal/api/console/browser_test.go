@@ -249,10 +249,8 @@ func TestBrowser_ChangesArriveWithoutReload(t *testing.T) {
 	b.run(chromedp.Evaluate(`window.notReloaded = true; `+row+`.querySelector("a").focus()`, nil))
 	e.createPort("api", "cmp-1")
 	b.await("the new port is counted", row+`.cells[1].textContent === "2 × port"`)
-	if !value[bool](
-		b,
-		`window.notReloaded === true && document.activeElement.textContent === "L2 on cmp-1"`,
-	) {
+	const kept = `window.notReloaded === true && document.activeElement.textContent === "L2 on cmp-1"`
+	if !value[bool](b, kept) {
 		t.Error("after a live change: want no reload and the focus on the same link")
 	}
 	b.run(chromedp.Click("#pause"))

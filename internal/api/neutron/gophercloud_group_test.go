@@ -71,20 +71,8 @@ func (l library) groups() {
 	shown, err := rules.Get(l.ctx, l.client, https.ID).Extract()
 	l.check("show rule", err)
 	l.same("rule", https, shown)
-	l.same(
-		"rules",
-		1,
-		len(
-			all(
-				l,
-				rules.List(
-					l.client,
-					rules.ListOpts{SecGroupID: created.ID, Protocol: "tcp", PortRangeMin: 443},
-				),
-				rules.ExtractRules,
-			),
-		),
-	)
+	onHTTPS := rules.ListOpts{SecGroupID: created.ID, Protocol: "tcp", PortRangeMin: 443}
+	l.same("rules", 1, len(all(l, rules.List(l.client, onHTTPS), rules.ExtractRules)))
 	full, err := groups.Get(l.ctx, l.client, created.ID).Extract()
 	l.check("show group", err)
 	l.same("all its rules", 5, len(full.Rules))

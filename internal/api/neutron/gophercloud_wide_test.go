@@ -206,32 +206,12 @@ func (l library) subnet(net string) string {
 	left, err := networkipavailabilities.Get(l.ctx, l.client, net).Extract()
 	l.check("show the IP availability of the network", err)
 	l.same("total and used addresses", []string{"11", "0"}, []string{left.TotalIPs, left.UsedIPs})
-	l.same(
-		"list of IP availabilities",
-		[]networkipavailabilities.NetworkIPAvailability{*left},
-		all(
-			l,
-			networkipavailabilities.List(
-				l.client,
-				networkipavailabilities.ListOpts{NetworkID: net, IPVersion: "4"},
-			),
-			networkipavailabilities.ExtractNetworkIPAvailabilities,
-		),
-	)
-	l.same(
-		"subnets",
-		1,
-		len(
-			all(
-				l,
-				subnets.List(
-					l.client,
-					subnets.ListOpts{NetworkID: net, CIDR: "10.0.0.0/24", GatewayIP: "10.0.0.2"},
-				),
-				subnets.ExtractSubnets,
-			),
-		),
-	)
+	ofNetwork := networkipavailabilities.ListOpts{NetworkID: net, IPVersion: "4"}
+	listed := networkipavailabilities.List(l.client, ofNetwork)
+	l.same("list of IP availabilities", []networkipavailabilities.NetworkIPAvailability{*left},
+		all(l, listed, networkipavailabilities.ExtractNetworkIPAvailabilities))
+	wanted := subnets.ListOpts{NetworkID: net, CIDR: "10.0.0.0/24", GatewayIP: "10.0.0.2"}
+	l.same("subnets", 1, len(all(l, subnets.List(l.client, wanted), subnets.ExtractSubnets)))
 	return created.ID
 }
 

@@ -71,9 +71,8 @@ func TestIPAvailability_CountsUsedAndTotalAddresses(t *testing.T) {
 			}
 		})
 	}
-	if all := c.as("ann:other").must(200, "GET", "/v2.0/network-ip-availabilities", ""); len(
-		all["network_ip_availabilities"].([]any),
-	) != 0 {
-		t.Errorf("availabilities that another project sees: got %v, want none", all)
+	theirs := c.as("ann:other").must(200, "GET", "/v2.0/network-ip-availabilities", "")
+	if len(theirs["network_ip_availabilities"].([]any)) != 0 {
+		t.Errorf("availabilities that another project sees: got %v, want none", theirs)
 	}
 }

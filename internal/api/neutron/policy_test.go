@@ -150,8 +150,10 @@ var policyBodies = map[string]string{
 // member.
 func denial(route, rule string) string {
 	method, path, _ := strings.Cut(route, " ")
-	hides := method == "GET" && (strings.HasPrefix(rule, "get_network") || slices.Contains(strings.Fields(
-		"get_subnet get_port get_trunk get_security_group get_security_group_rule get_agent get_port_binding"), rule))
+	hiding := []string{"get_subnet", "get_port", "get_trunk", "get_security_group",
+		"get_security_group_rule", "get_agent", "get_port_binding"}
+	hides := method == "GET" &&
+		(strings.HasPrefix(rule, "get_network") || slices.Contains(hiding, rule))
 	switch {
 	case hides && strings.HasSuffix(path, "/bindings"), hides && !strings.Contains(path, "{"):
 		return "empty list"

@@ -273,11 +273,9 @@ func TestCandidates_FormatOfEveryVersion(t *testing.T) {
 		)
 	}
 	list := s.named(s.want(200, "", "1.11", "GET", "/allocation_candidates?resources=DISK_GB:10", "").raw)
-	if !strings.Contains(
-		list,
-		`{"allocations":[{"resource_provider":{"uuid":"alone"},"resources":{"DISK_GB":10}}]}`,
-	) ||
-		!strings.Contains(list, `"alone":{"resources":{"DISK_GB":{"capacity":13,"used":3}}}`) {
+	const request = `{"allocations":[{"resource_provider":{"uuid":"alone"},"resources":{"DISK_GB":10}}]}`
+	const summary = `"alone":{"resources":{"DISK_GB":{"capacity":13,"used":3}}}`
+	if !strings.Contains(list, request) || !strings.Contains(list, summary) {
 		t.Errorf(
 			"candidates at microversion 1.11: got %s, want 10 GB of the separate node, and its capacity 13 and its usage 3",
 			list,
@@ -324,10 +322,9 @@ func TestCandidates_SummariesCoverContributingTrees(t *testing.T) {
 			"/allocation_candidates?resources=SRIOV_NET_VF:1&required=CUSTOM_FAST", "",
 		).raw,
 	)
-	if !strings.Contains(
-		raw,
-		`"n1f0":{"resources":{"SRIOV_NET_VF":{"capacity":2,"used":0}},"traits":["CUSTOM_FAST"],"parent_provider_uuid":"n1c0","root_provider_uuid":"n1"}`,
-	) {
+	const summary = `"n1f0":{"resources":{"SRIOV_NET_VF":{"capacity":2,"used":0}},` +
+		`"traits":["CUSTOM_FAST"],"parent_provider_uuid":"n1c0","root_provider_uuid":"n1"}`
+	if !strings.Contains(raw, summary) {
 		t.Errorf("summary of provider n1f0: got %s, want its resources, traits, parent and root", raw)
 	}
 }
@@ -366,10 +363,8 @@ func TestCandidates_OperatorLimit(t *testing.T) {
 	if !slices.Equal(got, []string{"n1c0:VCPU=1", "n1c1:VCPU=1"}) {
 		t.Errorf("candidates of a depth-first search: got %v, want both cells of the first node", got)
 	}
-	if got := s.candidates("1.29", all+"&limit=2"); !slices.Equal(
-		got,
-		[]string{"n1c0:VCPU=1", "n2c0:VCPU=1"},
-	) {
+	got = s.candidates("1.29", all+"&limit=2")
+	if !slices.Equal(got, []string{"n1c0:VCPU=1", "n2c0:VCPU=1"}) {
 		t.Errorf("candidates of a breadth-first search: got %v, want one cell of each node", got)
 	}
 	random, seen := with(placement.Candidates{Random: true}), map[string]bool{}

@@ -204,10 +204,8 @@ func FuzzQuery(f *testing.F) {
 			refused(err)
 			return
 		}
-		if slices.Contains(
-			[]string{"true", "false"},
-			strings.ToLower(query["associated"]),
-		) != (filter.Associated != nil) {
+		associated := strings.ToLower(query["associated"])
+		if slices.Contains([]string{"true", "false"}, associated) != (filter.Associated != nil) {
 			t.Errorf(
 				"query %q: got the filter %+v, want Associated set if and only if the query's associated is true or false",
 				raw,

@@ -285,10 +285,8 @@ func TestSender_ReadsOnlyWhatItsHostServes(t *testing.T) {
 	}
 	members, exception := f.call(t, "bulk_pull", by("Port", "security_group_ids", f.own.SecurityGroups[0]))
 	if exception != "" || !strings.Contains(members, "secret of cmp2") || strings.Contains(members, "cmp1") ||
-		!strings.Contains(
-			members,
-			f.foreign.MAC,
-		) || !strings.Contains(members, f.foreign.Addresses[0].IP.String()) {
+		!strings.Contains(members, f.foreign.MAC) ||
+		!strings.Contains(members, f.foreign.Addresses[0].IP.String()) {
 		t.Errorf(
 			"read the members of the remote group: got %s, exception %q; want the addresses of the foreign port and nothing else of it",
 			members,

@@ -133,12 +133,8 @@ func (c role) decide(q question) Decision {
 	if !ok {
 		return q.missing()
 	}
-	return decisionOf(
-		slices.ContainsFunc(
-			q.caller.Roles,
-			func(held string) bool { return strings.EqualFold(held, wanted) },
-		),
-	)
+	isWanted := func(held string) bool { return strings.EqualFold(held, wanted) }
+	return decisionOf(slices.ContainsFunc(q.caller.Roles, isWanted))
 }
 func (c role) parts() []Check { return nil }
 func (c role) String() string { return "role:" + c.Wanted.String() }

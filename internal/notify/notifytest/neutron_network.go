@@ -213,11 +213,8 @@ func (n *Neutron) deletePort(id string) (int, any) {
 // hasFloatingIP reports whether a port of a network has a floating IP.
 func (n *Neutron) hasFloatingIP(network string) bool {
 	return slices.ContainsFunc(n.floatingIPs, func(f *FloatingIP) bool {
-		return f.Port != nil &&
-			slices.ContainsFunc(
-				n.ports,
-				func(p *Port) bool { return p.ID == *f.Port && p.Network == network },
-			)
+		attached := func(p *Port) bool { return p.ID == *f.Port && p.Network == network }
+		return f.Port != nil && slices.ContainsFunc(n.ports, attached)
 	})
 }
 

@@ -54,10 +54,8 @@ func (s *Store) ClaimBacklog(
 	if err != nil {
 		return nil, fmt.Errorf("claim the backlog of journal entries: %w", err)
 	}
-	slices.SortFunc(
-		claimed,
-		func(a, b journal.ClaimResult) int { return cmp.Compare(a.Entry.Seq, b.Entry.Seq) },
-	)
+	bySeq := func(a, b journal.ClaimResult) int { return cmp.Compare(a.Entry.Seq, b.Entry.Seq) }
+	slices.SortFunc(claimed, bySeq)
 	return claimed, nil
 }
 

@@ -102,10 +102,8 @@ func TestClaimBacklog_OldestFirstAndParentsFirst(t *testing.T) {
 		t.Errorf("want no due note while the backlog is claimed, got %v", got)
 	}
 	storetest.Exec(t, url, `update note set due_at = now()`)
-	if got := due(t, s); !slices.Equal(
-		got,
-		[]string{"journal/1", "journal/2", "journal/3", "journal/4", "journal/5", "journal/6"},
-	) {
+	all := []string{"journal/1", "journal/2", "journal/3", "journal/4", "journal/5", "journal/6"}
+	if got := due(t, s); !slices.Equal(got, all) {
 		t.Errorf("notes of the backlog's entries: got %v, want those of entries 1 to 6", got)
 	}
 	if e := take(t, s, 4).Entry; e.SentBy == nil || *e.SentBy != 99 || e.State != journal.Completed {

@@ -212,16 +212,9 @@ func TestRecordChanges_ConcurrentWritersAreSerialized(t *testing.T) {
 	var wait sync.WaitGroup
 	for i := range 24 {
 		wait.Go(func() {
-			_, err := s.Journal.RecordChanges(
-				t.Context(),
-				[]journal.Change{
-					foreign(
-						t,
-						[]string{"create", "update", "delete"}[i%3]+" router r",
-						fmt.Sprintf(`"name":"%d"`, i),
-					),
-				},
-			)
+			what := []string{"create", "update", "delete"}[i%3] + " router r"
+			change := foreign(t, what, fmt.Sprintf(`"name":"%d"`, i))
+			_, err := s.Journal.RecordChanges(t.Context(), []journal.Change{change})
 			if err != nil && !errors.Is(err, db.ErrConflict) && !errors.Is(err, db.ErrNotFound) {
 				t.Error(err)
 			}

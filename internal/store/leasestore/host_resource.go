@@ -199,11 +199,8 @@ func (b *hostRequest) chooseKept(ctx context.Context, tx *transaction) error {
 	b.kept = []int64{}
 	for _, h := range held {
 		properties := h.Properties()
-		fits := !changed ||
-			!slices.ContainsFunc(
-				b.requirements,
-				func(r lease.Requirement) bool { return !r.MetBy(properties) },
-			)
+		unmet := func(r lease.Requirement) bool { return !r.MetBy(properties) }
+		fits := !changed || !slices.ContainsFunc(b.requirements, unmet)
 		if fits && len(b.kept) < b.most && !slices.Contains(taken, h.ID) {
 			b.kept = append(b.kept, h.ID)
 		}

@@ -127,10 +127,8 @@ func (s *Store) HealReservation(ctx context.Context, a lease.UnhealthyReservatio
 		if err := saveLease(ctx, tx, was, *is); err != nil {
 			return err
 		}
-		if is.Degraded &&
-			len(
-				lease.NotificationsFor(was, *is),
-			) == 0 { // no flag changes if a host is replaced that was itself a replacement
+		if is.Degraded && len(lease.NotificationsFor(was, *is)) == 0 {
+			// no flag changes if a host is replaced that was itself a replacement
 			if err := enqueueNotifications(ctx, tx, notificationSet{*is, []string{lease.NotificationHealth}}); err != nil {
 				return err
 			}

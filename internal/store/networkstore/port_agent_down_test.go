@@ -54,14 +54,11 @@ func TestPort_DownAgentIsNamedAndNotBoundTo(t *testing.T) {
 				s.Sentence(),
 			)
 		}
-		if notes := storetest.ClaimNotes(t, fx.Store); !slices.ContainsFunc(
-			notes,
-			func(n contract.Note) bool { return n.ID == contract.PortID(waiting.ID.String()) },
-		) {
+		ofPort := func(n contract.Note) bool { return n.ID == contract.PortID(waiting.ID.String()) }
+		if notes := storetest.ClaimNotes(t, fx.Store); !slices.ContainsFunc(notes, ofPort) {
 			t.Errorf(
 				"set admin_state_up of the DHCP agent to %t: got the notes %+v, want one for the waiting port",
-				up,
-				notes,
+				up, notes,
 			)
 		}
 	}

@@ -136,10 +136,8 @@ func TestWorkflows_ObjectWithProvisioningNotifications(t *testing.T) {
 	p := fx.createPort(cmp1)
 	fx.updateStatus(p.ID, dhcpReady, l2OnCmp1)
 	id := contract.WebhookID(p.ID.String())
-	if !slices.ContainsFunc(
-		storetest.ClaimNotes(t, fx.Store),
-		func(n contract.Note) bool { return n.ID == id && n.Workflow == contract.Webhook },
-	) {
+	ofWebhook := func(n contract.Note) bool { return n.ID == id && n.Workflow == contract.Webhook }
+	if !slices.ContainsFunc(storetest.ClaimNotes(t, fx.Store), ofWebhook) {
 		t.Errorf("notes after the last report: got none for the workflow %s, want one", id)
 	}
 	all, err := fx.Notifications.ProvisioningNotifications(t.Context(), p.ID, 10)

@@ -131,10 +131,8 @@ func (s *Store) ClaimShares(
 	if err != nil {
 		return nil, fmt.Errorf("claim notes: %w", err)
 	}
-	slices.SortStableFunc(
-		notes,
-		func(a, b contract.Note) int { return priority(a.Workflow) - priority(b.Workflow) },
-	)
+	byPriority := func(a, b contract.Note) int { return priority(a.Workflow) - priority(b.Workflow) }
+	slices.SortStableFunc(notes, byPriority)
 	return notes, nil
 }
 
