@@ -53,10 +53,8 @@ func (a *Activities) repairStep(ctx context.Context, r *journal.Run) (time.Durat
 		r.Position = positionSettling
 		return 0, nil
 	}
-	n := slices.IndexFunc(
-		found,
-		func(f journal.Finding) bool { return f.Object.Type != found[0].Object.Type },
-	)
+	n := slices.IndexFunc(found,
+		func(f journal.Finding) bool { return f.Object.Type != found[0].Object.Type })
 	if n >= 0 {
 		found = found[:n]
 	}

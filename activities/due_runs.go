@@ -47,10 +47,8 @@ func (a *Activities) StartDueRuns(ctx context.Context) error {
 	} {
 		reason, err := due.reason()
 		if err == nil && reason != "" {
-			_, err = a.Store.Mirror.StartRun(
-				ctx,
-				journal.Run{Kind: due.kind, Actor: automaticActor, Reason: reason},
-			)
+			_, err = a.Store.Mirror.StartRun(ctx,
+				journal.Run{Kind: due.kind, Actor: automaticActor, Reason: reason})
 		}
 		if err != nil {
 			return classify(err)

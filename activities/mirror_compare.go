@@ -169,28 +169,22 @@ func (c *comparison) comparePage(ctx context.Context, listed map[string]json.Raw
 	var found []journal.Finding
 	for _, k := range rows {
 		if differ := journal.DifferingAttributes(c.objectType, k.Data, listed[k.Object.ID]); len(differ) > 0 {
-			found = append(
-				found,
-				journal.Finding{
-					Object:     k.Object,
-					Kind:       journal.Different,
-					Attributes: differ,
-					Data:       k.Data,
-				},
-			)
+			found = append(found, journal.Finding{
+				Object:     k.Object,
+				Kind:       journal.Different,
+				Attributes: differ,
+				Data:       k.Data,
+			})
 		}
 		delete(listed, k.Object.ID)
 	}
 	for _, id := range ids {
 		if raw, extra := listed[id]; extra && c.extras {
-			found = append(
-				found,
-				journal.Finding{
-					Object: journal.Ref{Type: c.objectType, ID: id},
-					Kind:   journal.Extra,
-					Data:   journal.StorableObject(c.objectType, id, raw),
-				},
-			)
+			found = append(found, journal.Finding{
+				Object: journal.Ref{Type: c.objectType, ID: id},
+				Kind:   journal.Extra,
+				Data:   journal.StorableObject(c.objectType, id, raw),
+			})
 		}
 	}
 	return c.countFindings(ctx, found)

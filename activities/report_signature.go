@@ -48,18 +48,8 @@ func (a *Activities) verifyReports(
 	slog.WarnContext(
 		ctx,
 		"Reports refused; the history of the workflow names their senders",
-		"workflow_id",
-		workflowID,
-		"count",
-		count,
-		"reason",
-		string(refused[last]),
-		"host",
-		r.Host,
-		"entity",
-		r.Entity,
-		"event",
-		r.Event,
+		"workflow_id", workflowID, "count", count, "reason", string(refused[last]), "host", r.Host,
+		"entity", r.Entity, "event", r.Event,
 	)
 	return refused, nil
 }

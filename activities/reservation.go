@@ -54,16 +54,12 @@ func (a *Activities) provisionReservation(ctx context.Context, id uuid.UUID) err
 	// Nova and Neutron need no update; berth records this, because otherwise the workflow would repeat the
 	// update
 	case c.CloudOutdated():
-		return a.Store.Lease.SaveCloudIDs(
-			ctx,
-			id,
-			lease.CloudIDs{
-				Revision:      c.Revision,
-				AggregateID:   c.AggregateID,
-				ServerGroupID: c.ServerGroupID,
-				NetworkID:     c.NetworkID,
-			},
-		)
+		return a.Store.Lease.SaveCloudIDs(ctx, id, lease.CloudIDs{
+			Revision:      c.Revision,
+			AggregateID:   c.AggregateID,
+			ServerGroupID: c.ServerGroupID,
+			NetworkID:     c.NetworkID,
+		})
 	}
 	return nil
 }
@@ -102,10 +98,8 @@ func (a *Activities) releaseReservation(ctx context.Context, id uuid.UUID) error
 	if err != nil && !errors.Is(err, db.ErrNotFound) {
 		return err
 	}
-	return inventoryError(
-		"remove the resources of the reservation",
-		a.Store.Lease.RemoveFromInventory(ctx, id),
-	)
+	return inventoryError("remove the resources of the reservation",
+		a.Store.Lease.RemoveFromInventory(ctx, id))
 }
 
 // RunBeforeEndAction runs a reservation's before_end action in Nova, for example a snapshot of the

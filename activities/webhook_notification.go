@@ -42,14 +42,12 @@ func (a *Activities) NotifyWebhook(ctx context.Context, key string) error {
 		a.Store.Lease.DeleteLeaseNotifications); err != nil {
 		return classify(err)
 	}
-	return classify(
-		sendRecorded(
-			ctx,
-			a.ProvisioningWebhook,
-			func() ([]recordedNotification, error) { return a.provisioningNotifications(ctx, id) },
-			a.Store.Notifications.DeleteProvisioningNotifications,
-		),
-	)
+	return classify(sendRecorded(
+		ctx,
+		a.ProvisioningWebhook,
+		func() ([]recordedNotification, error) { return a.provisioningNotifications(ctx, id) },
+		a.Store.Notifications.DeleteProvisioningNotifications,
+	))
 }
 
 func (a *Activities) leaseNotifications(ctx context.Context, id uuid.UUID) ([]recordedNotification, error) {
@@ -59,15 +57,11 @@ func (a *Activities) leaseNotifications(ctx context.Context, id uuid.UUID) ([]re
 		all[i] = recordedNotification{row: n.ID, message: messageOf(n)}
 		if a.Enforcement != nil && n.ReleasesResources() {
 			all[i].before = func(ctx context.Context) {
-				a.Enforcement.Notify(
-					ctx,
-					"on-end",
-					notify.EnforcementRequest{
-						User:    n.Lease.User,
-						Project: n.Lease.Project,
-						Lease:   payloadOf(n.Lease),
-					},
-				)
+				a.Enforcement.Notify(ctx, "on-end", notify.EnforcementRequest{
+					User:    n.Lease.User,
+					Project: n.Lease.Project,
+					Lease:   payloadOf(n.Lease),
+				})
 			}
 		}
 	}
@@ -220,28 +214,22 @@ func payloadOf(l lease.Lease) leasePayload {
 		p.Updated = &at
 	}
 	for _, r := range l.Reservations {
-		p.Reservations = append(
-			p.Reservations,
-			reservationPayload{
-				ID:               r.ID.String(),
-				Type:             r.Type,
-				Status:           r.Status,
-				MissingResources: r.MissingResources,
-				ResourcesChanged: r.ResourcesChanged,
-				LastError:        r.LastError,
-			},
-		)
+		p.Reservations = append(p.Reservations, reservationPayload{
+			ID:               r.ID.String(),
+			Type:             r.Type,
+			Status:           r.Status,
+			MissingResources: r.MissingResources,
+			ResourcesChanged: r.ResourcesChanged,
+			LastError:        r.LastError,
+		})
 	}
 	for _, e := range l.Events {
-		p.Events = append(
-			p.Events,
-			eventPayload{
-				ID:     e.ID.String(),
-				Type:   e.Type,
-				Time:   formatDate(e.At),
-				Status: e.Status,
-			},
-		)
+		p.Events = append(p.Events, eventPayload{
+			ID:     e.ID.String(),
+			Type:   e.Type,
+			Time:   formatDate(e.At),
+			Status: e.Status,
+		})
 	}
 	return p
 }

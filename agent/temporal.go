@@ -41,15 +41,12 @@ type Update struct {
 // Send implements Transport.
 func (u *Update) Send(ctx context.Context, port string, r Report) (Result, error) {
 	var v contract.ReportResult
-	handle, err := u.Temporal.UpdateWorkflow(
-		ctx,
-		client.UpdateWorkflowOptions{
-			WorkflowID:   contract.PortID(port),
-			UpdateName:   contract.UpdateProvisioningComplete,
-			Args:         []any{u.sign(port, r)},
-			WaitForStage: client.WorkflowUpdateStageCompleted,
-		},
-	)
+	handle, err := u.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID:   contract.PortID(port),
+		UpdateName:   contract.UpdateProvisioningComplete,
+		Args:         []any{u.sign(port, r)},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
 	if err == nil {
 		err = handle.Get(ctx, &v)
 	}

@@ -71,10 +71,8 @@ const trialCount = 32
 // preparationTime estimates how long the creation of n objects takes. The parameter `took` is the time that
 // the creation of `trial` objects took; the parameter `margin` is a safety factor.
 func preparationTime(n, trial int, took time.Duration, margin float64) time.Duration {
-	return time.Duration(
-		margin*2*float64(time.Second),
-	) + time.Duration(margin*float64(took)*float64(n)/float64(trial)).
-		Round(time.Second)
+	estimate := time.Duration(margin * float64(took) * float64(n) / float64(trial))
+	return time.Duration(margin*2*float64(time.Second)) + estimate.Round(time.Second)
 }
 
 // retryWithMargin runs a round. If the round does not create all objects before their deadline,

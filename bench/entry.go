@@ -142,16 +142,12 @@ func createNetworkWithPorts(ctx context.Context, create createFunc) ([]string, e
 	if err != nil {
 		return nil, err
 	}
-	subnet, err := create(
-		ctx,
-		"subnet",
-		attributes{
-			"network_id":  network,
-			"ip_version":  4,
-			"cidr":        "10.0.0.0/24",
-			"enable_dhcp": false,
-		},
-	)
+	subnet, err := create(ctx, "subnet", attributes{
+		"network_id":  network,
+		"ip_version":  4,
+		"cidr":        "10.0.0.0/24",
+		"enable_dhcp": false,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -234,10 +230,8 @@ type controllerObjects struct {
 // create request of an object before the create requests of the object's parents.
 func (c controllerObjects) check(created int) error {
 	if len(c.Violations) > 0 {
-		return fmt.Errorf(
-			"the controller received requests out of order: %s",
-			strings.Join(c.Violations, "; "),
-		)
+		return fmt.Errorf("the controller received requests out of order: %s",
+			strings.Join(c.Violations, "; "))
 	}
 	present := 0
 	for _, o := range c.Objects {

@@ -124,9 +124,7 @@ func serveKeystone(w http.ResponseWriter, r *http.Request) {
 	domain := attributes{"id": "default", "name": "Default"}
 	now := time.Now().UTC()
 	_ = json.NewEncoder(w).Encode(attributes{"token": attributes{
-		"methods": []string{
-			"password",
-		},
+		"methods":    []string{"password"},
 		"issued_at":  now.Format(time.RFC3339),
 		"expires_at": now.Add(time.Hour).Format(time.RFC3339),
 		"user":       attributes{"id": name, "name": name, "domain": domain},

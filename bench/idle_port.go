@@ -188,13 +188,10 @@ func (d *idleFigure) details(context.Context) ([]detail, error) {
 	perPort := func(a, b int64) float64 { return ratio(float64(a-b), float64(d.count)) }
 	var all []detail
 	for _, f := range d.footprints[:len(d.footprints)-1] {
-		all = append(
-			all,
-			detail{
-				fmt.Sprintf("worker's memory in MiB with %d idle ports", f.ports),
-				float64(f.worker) / mebibyte,
-			},
-		)
+		all = append(all, detail{
+			fmt.Sprintf("worker's memory in MiB with %d idle ports", f.ports),
+			float64(f.worker) / mebibyte,
+		})
 	}
 	return append(all,
 		detail{"worker's memory in MiB after kill and restart", float64(restarted.worker) / mebibyte},

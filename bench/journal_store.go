@@ -76,10 +76,8 @@ func completeEntry(ctx context.Context, rows *store.Store) error {
 	if err != nil {
 		return err
 	}
-	entries, err := rows.Journal.JournalEntries(
-		ctx,
-		journalstore.EntryFilter{Object: made[0].ID.String(), Limit: 1},
-	)
+	entries, err := rows.Journal.JournalEntries(ctx,
+		journalstore.EntryFilter{Object: made[0].ID.String(), Limit: 1})
 	if err != nil {
 		return err
 	}

@@ -165,13 +165,10 @@ func (l *leaseFigure) details(context.Context) ([]detail, error) {
 		times []time.Duration
 	}{{"start", l.starts}, {"end", l.ends}} {
 		for _, percent := range []int{50, 99, 100} {
-			all = append(
-				all,
-				detail{
-					fmt.Sprintf("%s late p%d ms", of.name, percent),
-					milliseconds(percentile(of.times, percent)),
-				},
-			)
+			all = append(all, detail{
+				fmt.Sprintf("%s late p%d ms", of.name, percent),
+				milliseconds(percentile(of.times, percent)),
+			})
 		}
 	}
 	return all, nil
@@ -234,10 +231,9 @@ func (a *api) createLease(
 		ctx,
 		"/reservation/v1/leases",
 		attributes{
-			"name":       "bench",
-			"start_date": start.UTC().Format(time.RFC3339Nano),
-			"end_date": end.UTC().
-				Format(time.RFC3339Nano),
+			"name":         "bench",
+			"start_date":   start.UTC().Format(time.RFC3339Nano),
+			"end_date":     end.UTC().Format(time.RFC3339Nano),
 			"events":       []any{},
 			"reservations": append([]attributes{}, reservations...),
 		},

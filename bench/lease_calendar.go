@@ -17,10 +17,8 @@ const (
 // openLeaseCreates measures POST /leases, ten times a second, in a database with many past and pending
 // leases.
 func openLeaseCreates(ctx context.Context, s *stack) (*subject, error) {
-	a, err := s.loadDataset(
-		ctx,
-		leaseCalendar(s.scaleRows(calendarHosts), s.scaleRows(pastLeases), s.scaleRows(pendingLeases)),
-	)
+	a, err := s.loadDataset(ctx,
+		leaseCalendar(s.scaleRows(calendarHosts), s.scaleRows(pastLeases), s.scaleRows(pendingLeases)))
 	if err != nil {
 		return nil, err
 	}

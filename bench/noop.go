@@ -24,10 +24,8 @@ func openNoop(name string, eager bool) func(context.Context, *stack) (*subject, 
 // which does nothing.
 func openLocalActivity(_ context.Context, s *stack) (*subject, error) {
 	return s.measureWorkflow("Least", true, func(ctx workflow.Context) error {
-		ctx = workflow.WithLocalActivityOptions(
-			ctx,
-			workflow.LocalActivityOptions{StartToCloseTimeout: time.Second},
-		)
+		ctx = workflow.WithLocalActivityOptions(ctx,
+			workflow.LocalActivityOptions{StartToCloseTimeout: time.Second})
 		return workflow.ExecuteLocalActivity(ctx, func(context.Context) error { return nil }).Get(ctx, nil)
 	})
 }

@@ -74,10 +74,8 @@ func (s *stack) openPortAPI(ctx context.Context) (*portAPI, error) {
 			return nil, err
 		}
 	}
-	_, err = rows.Exec(
-		ctx,
-		`update journal_entry set state = 'completed', finished_at = now(); truncate journal_dep, note`,
-	)
+	_, err = rows.Exec(ctx,
+		`update journal_entry set state = 'completed', finished_at = now(); truncate journal_dep, note`)
 	return p, err
 }
 

@@ -167,15 +167,8 @@ func (r report) printHead(w io.Writer) {
 	fmt.Fprintf(
 		w,
 		"%d cores, %s, %s, PostgreSQL %s, Temporal %s; %d clients, %d rounds with a window of %gs after a warm-up of %gs\n",
-		m.Cores,
-		m.System,
-		m.Go,
-		m.PostgreSQL,
-		m.Temporal,
-		r.Settings.InFlight,
-		r.Settings.Rounds,
-		r.Settings.Window,
-		r.Settings.Warmup,
+		m.Cores, m.System, m.Go, m.PostgreSQL, m.Temporal, r.Settings.InFlight, r.Settings.Rounds,
+		r.Settings.Window, r.Settings.Warmup,
 	)
 	if m.DevServer {
 		fmt.Fprintln(w, "Temporal is the dev server in memory: these results say nothing about production.")

@@ -131,19 +131,13 @@ func (a *rpcAgent) reportReady(ctx context.Context, ports []string) error {
 
 // reportUp sends update_device_list and checks that berth accepted every device.
 func (a *rpcAgent) reportUp(ctx context.Context, ports []string) error {
-	result, err := a.call(
-		ctx,
-		"q-plugin",
-		"update_device_list",
-		"1.9",
-		attributes{
-			"devices_up":      ports,
-			"devices_down":    []string{},
-			"agent_id":        "ovs-agent-" + l2Host,
-			"host":            l2Host,
-			"refresh_tunnels": false,
-		},
-	)
+	result, err := a.call(ctx, "q-plugin", "update_device_list", "1.9", attributes{
+		"devices_up":      ports,
+		"devices_down":    []string{},
+		"agent_id":        "ovs-agent-" + l2Host,
+		"host":            l2Host,
+		"refresh_tunnels": false,
+	})
 	if err != nil {
 		return err
 	}
@@ -194,21 +188,14 @@ func (a *rpcAgent) call(
 	if err != nil {
 		return nil, err
 	}
-	err = a.channel.PublishWithContext(
-		ctx,
-		"neutron",
-		topic,
-		true,
-		false,
-		amqp.Publishing{
-			ContentType:     "application/json",
-			ContentEncoding: "utf-8",
-			DeliveryMode:    amqp.Persistent,
-			Headers:         amqp.Table{},
-			Expiration:      "60000",
-			Body:            body,
-		},
-	)
+	err = a.channel.PublishWithContext(ctx, "neutron", topic, true, false, amqp.Publishing{
+		ContentType:     "application/json",
+		ContentEncoding: "utf-8",
+		DeliveryMode:    amqp.Persistent,
+		Headers:         amqp.Table{},
+		Expiration:      "60000",
+		Body:            body,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -113,9 +113,7 @@ func (s *stack) start(ctx context.Context, set settings, logf func(string, ...an
 			slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 		),
 		// as berth does on loopback
-		ConnectionOptions: client.ConnectionOptions{
-			GrpcCompression: &client.GrpcCompressionNone{},
-		},
+		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}},
 	})
 	if err != nil {
 		return err
@@ -147,10 +145,8 @@ func (s *stack) startTemporal(ctx context.Context, progress func(string)) error 
 		if err != nil {
 			return err
 		}
-		s.server, err = devstack.StartTemporal(
-			ctx,
-			devstack.TemporalOptions{CLI: cli, Dir: dir, Memory: true},
-		)
+		s.server, err = devstack.StartTemporal(ctx,
+			devstack.TemporalOptions{CLI: cli, Dir: dir, Memory: true})
 		return err
 	}
 	programs, err := devstack.TemporalServer(ctx, progress)
@@ -212,10 +208,8 @@ func (s *stack) errorLogTail() string {
 	var tail strings.Builder
 	for _, name := range logs {
 		raw, _ := os.ReadFile(name)
-		lines := slices.DeleteFunc(
-			strings.Split(string(raw), "\n"),
-			func(l string) bool { return !strings.Contains(l, "ERROR") },
-		)
+		lines := slices.DeleteFunc(strings.Split(string(raw), "\n"),
+			func(l string) bool { return !strings.Contains(l, "ERROR") })
 		for _, l := range lines[max(0, len(lines)-errorLogLines):] {
 			fmt.Fprintf(&tail, "\n%s: %s", filepath.Base(name), l)
 		}

@@ -35,13 +35,11 @@ func openSynchronous(delay time.Duration) func(context.Context, *stack) (*subjec
 			if err := json.Unmarshal(created[kind], &object); err != nil {
 				return "", err
 			}
-			r, err := journal.WriteRequest(
-				journal.Entry{
-					Object:    journal.Ref{Type: kind, ID: object.ID},
-					Operation: journal.Create,
-					Data:      created[kind],
-				},
-			)
+			r, err := journal.WriteRequest(journal.Entry{
+				Object:    journal.Ref{Type: kind, ID: object.ID},
+				Operation: journal.Create,
+				Data:      created[kind],
+			})
 			if err != nil {
 				return "", err
 			}

@@ -88,12 +88,10 @@ func (t *timerFigure) startTimers(ctx context.Context, n int) ([]client.Workflow
 		all.Go(func() error {
 			return retryUnavailable(ctx, func() (err error) {
 				runs[i], err = t.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-					ID: fmt.Sprintf(
-						"%s/%d/%d",
-						t.queue,
-						t.round,
-						i,
-					), TaskQueue: t.queue, EnableEagerStart: true}, timerName, i)
+					ID:               fmt.Sprintf("%s/%d/%d", t.queue, t.round, i),
+					TaskQueue:        t.queue,
+					EnableEagerStart: true,
+				}, timerName, i)
 				return err
 			})
 		})

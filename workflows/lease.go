@@ -197,10 +197,8 @@ func whyLease(l lease.Lease, now time.Time) contract.Why {
 	sentence, waits := lease.Explain(l, now)
 	w := contract.Why{State: string(l.Status), Sentence: "Lease " + displayName(l) + " is " + sentence}
 	for _, wait := range waits {
-		w.Waiting = append(
-			w.Waiting,
-			contract.Waiting{For: wait.For, Since: &wait.Since, Deadline: wait.Deadline},
-		)
+		w.Waiting = append(w.Waiting,
+			contract.Waiting{For: wait.For, Since: &wait.Since, Deadline: wait.Deadline})
 	}
 	return w
 }

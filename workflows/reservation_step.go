@@ -45,16 +45,16 @@ func reservationTaskFor(l lease.Lease, step lease.Step, now time.Time) reservati
 	case lease.StepEnd, lease.StepDelete:
 		t.name, t.activity = "release", activities.ReleaseReservation
 	case lease.StepClear:
-		t.name, t.activity, t.retryTime = "release", activities.ReleaseReservation, lease.NextEventTime(l, now.Add(clearRound)).
-			Sub(now)
+		t.name, t.activity = "release", activities.ReleaseReservation
+		t.retryTime = lease.NextEventTime(l, now.Add(clearRound)).Sub(now)
 		t.skip = func(r lease.Reservation) bool { return !l.NeedsClearing(r) }
 	case lease.StepBeforeEnd:
-		t.name, t.activity, t.retryTime = "run the action before the end of", activities.RunBeforeEndAction, lease.NextEventTime(l, now.Add(t.retryTime)).
-			Sub(now)
+		t.name, t.activity = "run the action before the end of", activities.RunBeforeEndAction
+		t.retryTime = lease.NextEventTime(l, now.Add(t.retryTime)).Sub(now)
 		t.skip = func(r lease.Reservation) bool { return r.BeforeEnd != "snapshot" }
 	case lease.StepResync:
-		t.name, t.retryTime = "update", lease.NextEventTime(l, now.Add(min(t.retryTime, time.Minute))).
-			Sub(now)
+		t.name = "update"
+		t.retryTime = lease.NextEventTime(l, now.Add(min(t.retryTime, time.Minute))).Sub(now)
 		t.skip = func(r lease.Reservation) bool { return !r.CloudOutdated() }
 	}
 	if step == lease.StepBeforeEnd || step == lease.StepResync {
@@ -106,8 +106,8 @@ func (r *leaseRun) runForEach(
 		if t.skip(reservation) {
 			continue
 		}
-		err := workflow.ExecuteLocalActivity(localFirstTry(ctx, fmt.Sprintf("%s reservation %s", t.name, reservation.ID)), t.activity, reservation.ID).
-			Get(ctx, nil)
+		try := localFirstTry(ctx, fmt.Sprintf("%s reservation %s", t.name, reservation.ID))
+		err := workflow.ExecuteLocalActivity(try, t.activity, reservation.ID).Get(ctx, nil)
 		switch {
 		case err == nil:
 		case hasType(err, activities.BackendError) || !isFinal(err):
@@ -216,11 +216,7 @@ func whyRetrying(l lease.Lease, t reservationTask, lastError error, now time.Tim
 		Waiting:   []contract.Waiting{{For: party, Since: &now, Deadline: &until}},
 		Sentence: fmt.Sprintf(
 			"Lease %s is %s: berth could not %s a reservation, because a call to %s failed; retries end at %s. Last error: %s.",
-			displayName(l),
-			l.Status,
-			t.name,
-			lease.PartyName(party),
-			until.UTC().Format(time.RFC3339),
+			displayName(l), l.Status, t.name, lease.PartyName(party), until.UTC().Format(time.RFC3339),
 			message,
 		),
 	}

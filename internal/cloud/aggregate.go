@@ -96,10 +96,8 @@ func (n nova) aggregate(
 ) (aggregates.Aggregate, error) {
 	a, is := all[name]
 	if !is {
-		made, err := answered(
-			aggregates.Create(ctx, n.client, aggregates.CreateOpts{Name: name, AvailabilityZone: zone}).
-				Extract(),
-		)
+		aggregate := aggregates.CreateOpts{Name: name, AvailabilityZone: zone}
+		made, err := answered(aggregates.Create(ctx, n.client, aggregate).Extract())
 		if err != nil {
 			return a, fmt.Errorf("create aggregate %s: %w", name, err)
 		}

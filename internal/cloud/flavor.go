@@ -50,10 +50,8 @@ func (i instances) apply(ctx context.Context, c lease.CloudReservation) (lease.C
 		}
 	}
 	for _, host := range own.Hosts {
-		wanted := slices.ContainsFunc(
-			c.ComputeHosts,
-			func(s lease.ReservedHost) bool { return s.Service == host },
-		)
+		wanted := slices.ContainsFunc(c.ComputeHosts,
+			func(s lease.ReservedHost) bool { return s.Service == host })
 		if wanted {
 			continue
 		}
@@ -96,10 +94,8 @@ func (i instances) serverGroups(
 	if err != nil {
 		return nil, fmt.Errorf("list server groups: %w", err)
 	}
-	return slices.DeleteFunc(
-		all,
-		func(g servergroups.ServerGroup) bool { return g.Name != reservationName(c) },
-	), nil
+	ofOther := func(g servergroups.ServerGroup) bool { return g.Name != reservationName(c) }
+	return slices.DeleteFunc(all, ofOther), nil
 }
 
 // reservationName is the name of a reservation's flavor and server group.
@@ -109,11 +105,8 @@ func reservationName(c lease.CloudReservation) string { return "reservation:" + 
 // createFlavor is the last step of instances.apply.
 func (i instances) createFlavor(ctx context.Context, c lease.CloudReservation, group string) error {
 	id := c.ID.String()
-	size, specs := lease.Flavor{
-		VCPUs:    c.VCPUs,
-		MemoryMB: c.MemoryMB,
-		DiskGB:   c.DiskGB,
-	}, flavors.ExtraSpecsOpts{}
+	size := lease.Flavor{VCPUs: c.VCPUs, MemoryMB: c.MemoryMB, DiskGB: c.DiskGB}
+	specs := flavors.ExtraSpecsOpts{}
 	if c.Flavor != nil {
 		size = *c.Flavor
 		maps.Copy(specs, c.Flavor.ExtraSpecs)
@@ -132,8 +125,7 @@ func (i instances) createFlavor(ctx context.Context, c lease.CloudReservation, g
 		Disk:      &disk,
 		Ephemeral: &ephemeral,
 		IsPublic:  &public,
-	}).
-		Extract()
+	}).Extract()
 	if ignoreConflict(err) != nil {
 		return fmt.Errorf("create flavor %s: %w", id, err)
 	}

@@ -29,10 +29,8 @@ func (a addresses) apply(ctx context.Context, c lease.CloudReservation) (lease.C
 // create creates one floating IP. The request that creates the floating IP contains a description that names
 // the reservation; a second request sets the tags of the floating IP.
 func (a addresses) create(ctx context.Context, c lease.CloudReservation, f lease.ReservableFloatingIP) error {
-	found, err := a.listFloatingIPs(
-		ctx,
-		floatingips.ListOpts{FloatingNetworkID: f.Network.String(), FloatingIP: f.IP.String()},
-	)
+	found, err := a.listFloatingIPs(ctx,
+		floatingips.ListOpts{FloatingNetworkID: f.Network.String(), FloatingIP: f.IP.String()})
 	if err != nil {
 		return err
 	}

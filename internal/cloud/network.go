@@ -83,8 +83,7 @@ func (s networkSegments) findOrCreate(
 			Type:            c.Segment.NetworkType,
 			PhysicalNetwork: c.Segment.PhysicalNetwork,
 			Segment:         c.Segment.ID,
-		}).
-			Extract(),
+		}).Extract(),
 	)
 	if err != nil {
 		return networks.Network{}, fmt.Errorf("create network %s on segment %s: %w",
@@ -200,8 +199,8 @@ var routerInterfaces = []string{
 func (s networkSegments) deletePort(ctx context.Context, p ports.Port) error {
 	switch {
 	case slices.Contains(routerInterfaces, p.DeviceOwner):
-		_, err := routers.RemoveInterface(ctx, s.client, safeurl.Segment(p.DeviceID), routers.RemoveInterfaceOpts{PortID: p.ID}).
-			Extract()
+		router, port := safeurl.Segment(p.DeviceID), routers.RemoveInterfaceOpts{PortID: p.ID}
+		_, err := routers.RemoveInterface(ctx, s.client, router, port).Extract()
 		return ignoreNotFound(err)
 	case strings.HasPrefix(p.DeviceOwner, "network:"):
 		return nil

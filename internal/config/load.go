@@ -45,10 +45,8 @@ func Load(environ []string) (Config, error) {
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		if s := known[name]; s.set != nil {
 			if err := s.set(&c, values[name]); err != nil {
-				errs = append(
-					errs,
-					fmt.Errorf("%s=%s: %s", name, s.redact(values[name]), safeurl.Redact(err.Error())),
-				)
+				errs = append(errs,
+					fmt.Errorf("%s=%s: %s", name, s.redact(values[name]), safeurl.Redact(err.Error())))
 			}
 		}
 	}
@@ -77,10 +75,8 @@ func fromEnvironment(environ []string) (map[string]string, []error) {
 			continue
 		}
 		if strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, testPrefix) {
-			errs = append(
-				errs,
-				fmt.Errorf("unknown variable %s: did you mean %s?", name, nearest(name, Variables())),
-			)
+			errs = append(errs,
+				fmt.Errorf("unknown variable %s: did you mean %s?", name, nearest(name, Variables())))
 		}
 	}
 	return values, append(errs, addSecrets(values, files))
@@ -99,10 +95,8 @@ func addSecrets(values, files map[string]string) error {
 		case value == "":
 			errs = append(errs, fmt.Errorf("%s%s: the file %s is empty", name, fileSuffix, files[name]))
 		case values[name] != "":
-			errs = append(
-				errs,
-				fmt.Errorf("%s and %[1]s%s are both set; unset one of them", name, fileSuffix),
-			)
+			errs = append(errs,
+				fmt.Errorf("%s and %[1]s%s are both set; unset one of them", name, fileSuffix))
 		default:
 			values[name] = value
 		}

@@ -192,10 +192,8 @@ func origins(c *Config, s string) error {
 	for _, origin := range c.CORS.Origins {
 		if u := parseHTTPURL(origin); origin != "*" &&
 			(u == nil || origin != u.Scheme+"://"+u.Host || u.Host != strings.ToLower(u.Host)) {
-			return fmt.Errorf(
-				"%q must be scheme://host[:port] in lower case and without a path, or *",
-				safeurl.RedactValue(origin),
-			)
+			return fmt.Errorf("%q must be scheme://host[:port] in lower case and without a path, or *",
+				safeurl.RedactValue(origin))
 		}
 	}
 	return nil

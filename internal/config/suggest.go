@@ -4,10 +4,8 @@ import "slices"
 
 // nearest returns the candidate with the smallest edit distance from s, for "did you mean".
 func nearest(s string, candidates []string) string {
-	return slices.MinFunc(
-		candidates,
-		func(a, b string) int { return editDistance(s, a) - editDistance(s, b) },
-	)
+	return slices.MinFunc(candidates,
+		func(a, b string) int { return editDistance(s, a) - editDistance(s, b) })
 }
 
 // editDistance returns the minimum number of insertions, deletions and replacements of characters that turn a

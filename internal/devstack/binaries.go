@@ -87,9 +87,12 @@ func fetchPostgres(_ context.Context, cache string) error {
 		return err
 	}
 	fetched := filepath.Join(scratch, "postgres")
-	db := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().BinariesPath(fetched).
+	db := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
+		BinariesPath(fetched).
 		CachePath(filepath.Join(scratch, "archive")).
-		RuntimePath(filepath.Join(scratch, "run")).Port(uint32(port)).Logger(io.Discard))
+		RuntimePath(filepath.Join(scratch, "run")).
+		Port(uint32(port)).
+		Logger(io.Discard))
 	err = db.Start()
 	if err == nil {
 		err = db.Stop()

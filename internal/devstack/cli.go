@@ -111,13 +111,11 @@ func buildTool(ctx context.Context, module, tool, what string, progress func(str
 			<-p.done
 			return "", ctx.Err()
 		case <-tick.C:
-			progress(
-				fmt.Sprintf(
-					"building %s once (%s elapsed; the first build takes minutes)",
-					what,
-					time.Since(begin).Round(time.Second),
-				),
-			)
+			progress(fmt.Sprintf(
+				"building %s once (%s elapsed; the first build takes minutes)",
+				what,
+				time.Since(begin).Round(time.Second),
+			))
 		case <-p.done:
 			if p.err != nil {
 				return "", errors.Join(

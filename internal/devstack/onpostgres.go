@@ -205,20 +205,17 @@ func (s *postgresTemporal) writeConfig(address string) error {
 	all[0].HTTP = s.ports[portCount-1]
 	password, _ := s.database.User.Password()
 	var config bytes.Buffer
-	err := serverConfigTemplate.Execute(
-		&config,
-		map[string]any{
-			"Database": s.database,
-			"Password": password,
-			"Services": all,
-			"Frontend": address,
-			"Databases": map[string]string{
-				"executions": temporalDatabase,
-				"visibility": visibilityDatabase,
-			},
-			"DynamicConfig": s.dynamicConfig(),
+	err := serverConfigTemplate.Execute(&config, map[string]any{
+		"Database": s.database,
+		"Password": password,
+		"Services": all,
+		"Frontend": address,
+		"Databases": map[string]string{
+			"executions": temporalDatabase,
+			"visibility": visibilityDatabase,
 		},
-	)
+		"DynamicConfig": s.dynamicConfig(),
+	})
 	if err != nil {
 		return err
 	}
@@ -294,10 +291,8 @@ func registered(ctx context.Context, address string) error {
 		return err
 	}
 	operator := operatorservice.NewOperatorServiceClient(c)
-	has, err := operator.ListSearchAttributes(
-		ctx,
-		&operatorservice.ListSearchAttributesRequest{Namespace: namespace},
-	)
+	has, err := operator.ListSearchAttributes(ctx,
+		&operatorservice.ListSearchAttributesRequest{Namespace: namespace})
 	if err != nil {
 		return err
 	}
@@ -313,9 +308,7 @@ func registered(ctx context.Context, address string) error {
 	if len(attributes) == 0 {
 		return nil
 	}
-	_, err = operator.AddSearchAttributes(
-		ctx,
-		&operatorservice.AddSearchAttributesRequest{Namespace: namespace, SearchAttributes: attributes},
-	)
+	_, err = operator.AddSearchAttributes(ctx,
+		&operatorservice.AddSearchAttributesRequest{Namespace: namespace, SearchAttributes: attributes})
 	return err
 }

@@ -180,9 +180,9 @@ func (r *RabbitMQ) environ() []string {
 // additional environment variables.
 func (r *RabbitMQ) Control(ctx context.Context, command string, environ ...string) error {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
-	cmd.Dir, cmd.Env = r.dir, append(
-		append(r.environ(), "PATH="+filepath.Dir(rabbitServer)+":"+os.Getenv("PATH")),
-		environ...)
+	path := "PATH=" + filepath.Dir(rabbitServer) + ":" + os.Getenv("PATH")
+	cmd.Dir = r.dir
+	cmd.Env = append(append(r.environ(), path), environ...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", command, err, out)
 	}

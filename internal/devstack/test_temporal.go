@@ -56,18 +56,14 @@ func (t *TestTemporal) Close() {
 
 // CopyData copies the data of the stopped server. A later copy replaces an earlier one.
 func (t *TestTemporal) CopyData(ctx context.Context) error {
-	return t.eachDatabase(
-		ctx,
-		func(c *pgx.Conn, name string) error { return replaceDatabase(ctx, c, name+copySuffix, name) },
-	)
+	return t.eachDatabase(ctx,
+		func(c *pgx.Conn, name string) error { return replaceDatabase(ctx, c, name+copySuffix, name) })
 }
 
 // RestoreData replaces the data of the stopped server by the copy that CopyData has made.
 func (t *TestTemporal) RestoreData(ctx context.Context) error {
-	return t.eachDatabase(
-		ctx,
-		func(c *pgx.Conn, name string) error { return replaceDatabase(ctx, c, name, name+copySuffix) },
-	)
+	return t.eachDatabase(ctx,
+		func(c *pgx.Conn, name string) error { return replaceDatabase(ctx, c, name, name+copySuffix) })
 }
 
 // EraseData deletes all data of the stopped server. The copy that CopyData has made stays.

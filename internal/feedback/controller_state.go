@@ -56,16 +56,13 @@ func (l *Listener) agentStates(ctx context.Context, hosts []odl.HostConfig) []ne
 				"host", h.ID, "type", h.Type)
 			continue
 		}
-		agents = append(
-			agents,
-			network.AgentState{
-				Type:           h.Type,
-				Host:           h.ID,
-				Binary:         network.ODLAgentBinary,
-				Topic:          "N/A",
-				Configurations: raw,
-			},
-		)
+		agents = append(agents, network.AgentState{
+			Type:           h.Type,
+			Host:           h.ID,
+			Binary:         network.ODLAgentBinary,
+			Topic:          "N/A",
+			Configurations: raw,
+		})
 	}
 	return agents
 }

@@ -320,8 +320,7 @@ func (k *Keystone) login(ctx context.Context) (any, error) {
 			Password:   s.Password,
 			DomainName: s.UserDomain,
 			Scope:      tokens.Scope{ProjectName: s.Project, DomainName: s.ProjectDomain},
-		}).
-			ExtractToken()
+		}).ExtractToken()
 		return err
 	})
 	switch {

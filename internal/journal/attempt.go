@@ -115,13 +115,11 @@ func (a *Attempt) handleRead(got Response) {
 	case AlreadyApplied(a.entry, got):
 		a.endUpdate(Outcome{Kind: OutcomeDone})
 	case missing && a.readAfterExists:
-		a.end(
-			rejected(
-				a.entry,
-				"the controller answers 409 to the create and 404 to the read of the object",
-				a.maxFailures,
-			),
-		)
+		a.end(rejected(
+			a.entry,
+			"the controller answers 409 to the create and 404 to the read of the object",
+			a.maxFailures,
+		))
 	case missing:
 		a.enter(stepWrite)
 	case got.Failure != "" || got.Status != http.StatusOK || isForeign(a.entry, got.Body):

@@ -84,10 +84,8 @@ func PickFloatingIPs(
 ) ([]uuid.UUID, error) {
 	var picked []uuid.UUID
 	for _, ip := range required {
-		i := slices.IndexFunc(
-			candidates,
-			func(c FloatingIPCandidate) bool { return c.IP == ip && c.Reservable && c.Free },
-		)
+		i := slices.IndexFunc(candidates,
+			func(c FloatingIPCandidate) bool { return c.IP == ip && c.Reservable && c.Free })
 		if i < 0 {
 			return nil, Faultf(NotEnoughAddresses, "Not enough floating IPs available: %s is not free.", ip)
 		}

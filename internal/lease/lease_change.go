@@ -57,10 +57,8 @@ func NewLease(d Draft, s Schedule, newID func() uuid.UUID) Lease {
 		EndAt:   s.End,
 	}
 	for _, r := range d.Reservations {
-		l.Reservations = append(
-			l.Reservations,
-			Reservation{ReservationDraft: r.normalized(), ID: newID(), Status: ReservationPending},
-		)
+		l.Reservations = append(l.Reservations,
+			Reservation{ReservationDraft: r.normalized(), ID: newID(), Status: ReservationPending})
 	}
 	l.Events = []Event{
 		{
@@ -77,15 +75,12 @@ func NewLease(d Draft, s Schedule, newID func() uuid.UUID) Lease {
 		},
 	}
 	if !s.BeforeEnd.IsZero() {
-		l.Events = append(
-			l.Events,
-			Event{
-				ID:     newID(),
-				Type:   BeforeEndLease,
-				At:     s.BeforeEnd,
-				Status: EventUndone,
-			},
-		)
+		l.Events = append(l.Events, Event{
+			ID:     newID(),
+			Type:   BeforeEndLease,
+			At:     s.BeforeEnd,
+			Status: EventUndone,
+		})
 	}
 	return l
 }

@@ -84,10 +84,8 @@ func (r ReservableResource) With(set map[string]string, unset []string) (Reserva
 		delete(capabilities, key)
 	}
 	r.Attributes, r.Capabilities = attributes, capabilities
-	missing := slices.DeleteFunc(
-		slices.Clone(rules.required),
-		func(name string) bool { return attributes[name] != "" },
-	)
+	missing := slices.DeleteFunc(slices.Clone(rules.required),
+		func(name string) bool { return attributes[name] != "" })
 	if len(missing) > 0 {
 		return r, Faultf(MissingParameter, "Missing parameter %s", strings.Join(missing, ","))
 	}
@@ -158,10 +156,8 @@ func checkSegment(attributes map[string]string) error {
 	case kind == "vlan" && physical == "":
 		return Faultf(MissingParameter, "Missing parameter physical_network")
 	case kind != "vlan" && physical != "":
-		return Faultf(
-			MalformedParameter,
-			"Malformed parameter physical_network: only a VLAN is on a physical network.",
-		)
+		return Faultf(MalformedParameter,
+			"Malformed parameter physical_network: only a VLAN is on a physical network.")
 	}
 	attributes["segment_id"] = strconv.Itoa(id)
 	return nil

@@ -127,10 +127,8 @@ func (l Lease) explainBlocked() (string, []Waiting) {
 			w.For = "lease"
 		}
 		all = append(all, w)
-		names = append(
-			names,
-			fmt.Sprintf("%s to leave host %s since %s", b.label(), b.Host, formatTime(b.Since)),
-		)
+		names = append(names,
+			fmt.Sprintf("%s to leave host %s since %s", b.label(), b.Host, formatTime(b.Since)))
 	}
 	return fmt.Sprintf(
 		"%s: its start is due; it waits for %s.",

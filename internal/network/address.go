@@ -265,10 +265,8 @@ func (p Port) MACInUse() *Fault {
 // addresses that derive from the MAC.
 func (p Port) MergeFixedIPs(before Port, subnets []Subnet, fixed *[]FixedIP) []FixedIP {
 	automatic := func(id uuid.UUID) bool {
-		return slices.ContainsFunc(
-			subnets,
-			func(s Subnet) bool { return s.ID == id && p.HasAutoAddressIn(s) },
-		)
+		return slices.ContainsFunc(subnets,
+			func(s Subnet) bool { return s.ID == id && p.HasAutoAddressIn(s) })
 	}
 	var merged []FixedIP
 	if fixed == nil {
@@ -283,10 +281,8 @@ func (p Port) MergeFixedIPs(before Port, subnets []Subnet, fixed *[]FixedIP) []F
 	taken := map[netip.Addr]bool{}
 	for i, f := range merged {
 		taken[f.IP] = true
-		at := slices.IndexFunc(
-			before.Addresses,
-			func(a Address) bool { return a.IP == f.IP && automatic(a.Subnet) },
-		)
+		at := slices.IndexFunc(before.Addresses,
+			func(a Address) bool { return a.IP == f.IP && automatic(a.Subnet) })
 		if at >= 0 { // the address derives from the MAC, which may change
 			merged[i] = FixedIP{Subnet: before.Addresses[at].Subnet}
 		}
@@ -295,10 +291,8 @@ func (p Port) MergeFixedIPs(before Port, subnets []Subnet, fixed *[]FixedIP) []F
 		if f.IP.IsValid() || automatic(f.Subnet) {
 			continue
 		}
-		at := slices.IndexFunc(
-			before.Addresses,
-			func(a Address) bool { return a.Subnet == f.Subnet && !taken[a.IP] },
-		)
+		at := slices.IndexFunc(before.Addresses,
+			func(a Address) bool { return a.Subnet == f.Subnet && !taken[a.IP] })
 		if at >= 0 {
 			merged[i].IP = before.Addresses[at].IP
 			taken[merged[i].IP] = true

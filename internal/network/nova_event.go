@@ -63,10 +63,8 @@ const novaServerTimeout = 10 * time.Minute
 func NovaEventsToResend(events []NovaEvent, codes []int) []NovaEvent {
 	var again []NovaEvent
 	for i, e := range events {
-		superseded := slices.ContainsFunc(
-			events[i+1:],
-			func(o NovaEvent) bool { return strings.HasPrefix(o.Name, "network-vif-") },
-		)
+		superseded := slices.ContainsFunc(events[i+1:],
+			func(o NovaEvent) bool { return strings.HasPrefix(o.Name, "network-vif-") })
 		if e.Name == NovaVIFPlugged && codes[i] >= 400 && e.Age < novaServerTimeout && !superseded {
 			again = append(again, e)
 		}

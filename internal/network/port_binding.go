@@ -37,17 +37,14 @@ type BindingChange struct {
 func (p Port) AllBindings() []Binding {
 	var all []Binding
 	if p.Host != "" {
-		all = append(
-			all,
-			Binding{
-				Host:    p.Host,
-				Status:  Active,
-				VNIC:    p.VNIC,
-				Profile: p.Profile,
-				VIF:     p.VIF,
-				Switch:  p.Switch,
-			},
-		)
+		all = append(all, Binding{
+			Host:    p.Host,
+			Status:  Active,
+			VNIC:    p.VNIC,
+			Profile: p.Profile,
+			VIF:     p.VIF,
+			Switch:  p.Switch,
+		})
 	}
 	return append(all, p.Bindings...)
 }
@@ -139,16 +136,13 @@ func (p Port) ActivateBinding(host string, pc PortContext, revision int64, now t
 	next := p.Bindings[at]
 	bindings := slices.Delete(slices.Clone(p.Bindings), at, at+1)
 	if p.Host != "" {
-		bindings = append(
-			bindings,
-			Binding{
-				Host:    p.Host,
-				Status:  BindingInactive,
-				VNIC:    p.VNIC,
-				Profile: p.Profile,
-				VIF:     VIFUnbound,
-			},
-		)
+		bindings = append(bindings, Binding{
+			Host:    p.Host,
+			Status:  BindingInactive,
+			VNIC:    p.VNIC,
+			Profile: p.Profile,
+			VIF:     VIFUnbound,
+		})
 	}
 	p.Host, p.VNIC, p.Profile, p.Bindings = next.Host, next.VNIC, next.Profile, bindings
 	if p = p.BindWith(pc.HostAgents); p.VIF == VIFFailed {
@@ -166,10 +160,8 @@ func (p Port) ActivateBinding(host string, pc PortContext, revision int64, now t
 // as a distributed port.
 func (p Port) BindToNewHost(agents []HostAgent) Port {
 	p = p.BindWith(agents)
-	p.Bindings = slices.DeleteFunc(
-		slices.Clone(p.Bindings),
-		func(b Binding) bool { return b.Host == p.Host || b.Status != BindingInactive },
-	)
+	p.Bindings = slices.DeleteFunc(slices.Clone(p.Bindings),
+		func(b Binding) bool { return b.Host == p.Host || b.Status != BindingInactive })
 	return p
 }
 
@@ -264,16 +256,13 @@ func (p Port) applyDistributedReport(r Report) (Port, bool) {
 	case r.Event == ReportLost && at >= 0:
 		bindings = slices.Delete(bindings, at, at+1)
 	case r.Event == ReportBegun && at < 0 && p.AdminUp:
-		bindings = append(
-			bindings,
-			Binding{
-				Host:    r.Host,
-				Status:  Build,
-				VNIC:    p.VNIC,
-				Profile: json.RawMessage(`{}`),
-				VIF:     VIFDistributed,
-			},
-		)
+		bindings = append(bindings, Binding{
+			Host:    r.Host,
+			Status:  Build,
+			VNIC:    p.VNIC,
+			Profile: json.RawMessage(`{}`),
+			VIF:     VIFDistributed,
+		})
 	case r.Event == ReportBegun && at >= 0 && p.AdminUp && bindings[at].Status != Build:
 		bindings[at].Status = Build
 	case (r.Event == "" || r.Event == ReportComplete) && at >= 0 && bindings[at].Status != Active:

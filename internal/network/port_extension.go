@@ -65,10 +65,8 @@ func checkAddressPairs(requested []AddressPair, mac string, portSecurity bool) (
 			"The number of allowed address pairs exceeds the maximum %d.", maxAddressPairs)
 	}
 	if len(requested) > 0 && !portSecurity {
-		return nil, Faultf(
-			AddressPairsNeedPortSecurity,
-			"Port Security must be enabled in order to have allowed address pairs on a port.",
-		)
+		return nil, Faultf(AddressPairsNeedPortSecurity,
+			"Port Security must be enabled in order to have allowed address pairs on a port.")
 	}
 	all := make([]AddressPair, 0, len(requested))
 	for _, p := range requested {

@@ -130,10 +130,8 @@ func (p Port) UpdateBlocks(pc PortContext, c BlockTrigger, now time.Time) Port {
 			p.Status = Down
 		}
 		if p.needsBlock(L2, "", pc) {
-			blocks = append(
-				blocks,
-				pc.newBlock(Block{Entity: L2, Host: p.Host, MinRevision: p.BindingRevision}, now),
-			)
+			blocks = append(blocks,
+				pc.newBlock(Block{Entity: L2, Host: p.Host, MinRevision: p.BindingRevision}, now))
 		}
 	}
 	p.Blocks = blocks

@@ -65,28 +65,22 @@ const (
 func (g SecurityGroup) WithDefaultRules() SecurityGroup {
 	g.Rules = nil
 	for _, kind := range []string{IPv4, IPv6} {
-		g.Rules = append(
-			g.Rules,
-			SecurityRule{
-				ID:        uuid.New(),
-				Group:     g.ID,
-				Project:   g.Project,
-				Direction: Egress,
-				EtherType: kind,
-			},
-		)
+		g.Rules = append(g.Rules, SecurityRule{
+			ID:        uuid.New(),
+			Group:     g.ID,
+			Project:   g.Project,
+			Direction: Egress,
+			EtherType: kind,
+		})
 		if g.Name == DefaultGroup {
-			g.Rules = append(
-				g.Rules,
-				SecurityRule{
-					ID:          uuid.New(),
-					Group:       g.ID,
-					Project:     g.Project,
-					Direction:   Ingress,
-					EtherType:   kind,
-					RemoteGroup: &g.ID,
-				},
-			)
+			g.Rules = append(g.Rules, SecurityRule{
+				ID:          uuid.New(),
+				Group:       g.ID,
+				Project:     g.Project,
+				Direction:   Ingress,
+				EtherType:   kind,
+				RemoteGroup: &g.ID,
+			})
 		}
 	}
 	return g

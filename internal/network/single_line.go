@@ -17,8 +17,6 @@ func breaksLine(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r
 // Names and descriptions are free text, which Neutron also lets have several lines; no agent reads them as
 // lines.
 func IsFreeText(s string) bool {
-	return !strings.ContainsFunc(
-		s,
-		func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\n\r", r) },
-	)
+	return !strings.ContainsFunc(s,
+		func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\n\r", r) })
 }

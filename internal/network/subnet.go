@@ -92,10 +92,8 @@ func NewSubnet(id uuid.UUID, c SubnetChange) (Subnet, error) {
 		ServiceTypes: []string{},
 	}
 	if c.CIDR == nil {
-		return s, Faultf(
-			BadRequest,
-			"Bad subnets request: a subnetpool must be specified in the absence of a cidr.",
-		)
+		return s, Faultf(BadRequest,
+			"Bad subnets request: a subnetpool must be specified in the absence of a cidr.")
 	}
 	s.CIDR = c.CIDR.Masked()
 	// Neutron's placeholder for a delegated prefix; no host has an address in it

@@ -25,9 +25,7 @@ func (r VLANRanges) On(physicalNetwork string) VLANRanges {
 	case len(r) == 0:
 		return VLANRanges{{physicalNetwork, 1, MaxVLAN}}
 	default:
-		return slices.DeleteFunc(
-			slices.Clone(r),
-			func(one VLANRange) bool { return one.PhysicalNetwork != physicalNetwork },
-		)
+		return slices.DeleteFunc(slices.Clone(r),
+			func(one VLANRange) bool { return one.PhysicalNetwork != physicalNetwork })
 	}
 }

@@ -77,17 +77,14 @@ func (p Port) StatusViewAt(now time.Time) StatusView {
 		NextDeadline:      p.NextDeadline(),
 	}
 	for _, b := range p.Blocks {
-		s.Waiting = append(
-			s.Waiting,
-			Waiting{
-				Entity:   b.Entity,
-				Host:     b.Host,
-				Since:    b.Since,
-				Deadline: b.Deadline,
-				Fatal:    b.Fatal,
-				Sentence: b.Sentence(now),
-			},
-		)
+		s.Waiting = append(s.Waiting, Waiting{
+			Entity:   b.Entity,
+			Host:     b.Host,
+			Since:    b.Since,
+			Deadline: b.Deadline,
+			Fatal:    b.Fatal,
+			Sentence: b.Sentence(now),
+		})
 	}
 	return s
 }

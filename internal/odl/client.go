@@ -104,10 +104,8 @@ func New(c Config) (*Client, error) {
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
 		return nil, fmt.Errorf("controller URL %q: want http://host:port/path", c.URL)
 	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
-		return nil, fmt.Errorf(
-			"controller URL %q: must not contain a query, a fragment or credentials",
-			safeurl.Redact(c.URL),
-		)
+		return nil, fmt.Errorf("controller URL %q: must not contain a query, a fragment or credentials",
+			safeurl.Redact(c.URL))
 	}
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout

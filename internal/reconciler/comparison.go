@@ -148,10 +148,8 @@ func (c *comparison) compare(ctx context.Context, p partition) error {
 	c.objects.add(rows)
 	c.result.Compared += int64(len(rows))
 	c.drift.Compared += int64(len(rows))
-	query := fmt.Sprintf(
-		`WorkflowType IN ('%s') AND ExecutionStatus = 'Running'`,
-		strings.Join(p.workflows, "', '"),
-	)
+	query := fmt.Sprintf(`WorkflowType IN ('%s') AND ExecutionStatus = 'Running'`,
+		strings.Join(p.workflows, "', '"))
 	if p.prefix != "" {
 		query += fmt.Sprintf(` AND WorkflowId STARTS_WITH '%s'`, p.prefix)
 	}
@@ -160,14 +158,11 @@ func (c *comparison) compare(ctx context.Context, p partition) error {
 			ctx,
 			"list open workflows",
 			func(ctx context.Context) (*workflowservice.ListWorkflowExecutionsResponse, error) {
-				return c.Client.ListWorkflow(
-					ctx,
-					&workflowservice.ListWorkflowExecutionsRequest{
-						Query:         query,
-						PageSize:      pageSize,
-						NextPageToken: page,
-					},
-				)
+				return c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+					Query:         query,
+					PageSize:      pageSize,
+					NextPageToken: page,
+				})
 			},
 		)
 		if err != nil {

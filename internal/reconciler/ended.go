@@ -54,14 +54,11 @@ func (s *endedSearch) restart(ctx context.Context) error {
 			ctx,
 			"list ended workflows",
 			func(ctx context.Context) (*workflowservice.ListWorkflowExecutionsResponse, error) {
-				return s.Client.ListWorkflow(
-					ctx,
-					&workflowservice.ListWorkflowExecutionsRequest{
-						Query:         query,
-						PageSize:      pageSize,
-						NextPageToken: page,
-					},
-				)
+				return s.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+					Query:         query,
+					PageSize:      pageSize,
+					NextPageToken: page,
+				})
 			},
 		)
 		if err != nil {

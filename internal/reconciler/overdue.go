@@ -37,18 +37,9 @@ func (l *overdueLog) search(ctx context.Context) error {
 			slog.WarnContext(
 				ctx,
 				"object is overdue",
-				"kind",
-				o.Kind,
-				"object",
-				o.Object,
-				"reason",
-				o.Reason,
-				"due_at",
-				o.DueAt.UTC().Format(time.RFC3339),
-				"overdue",
-				o.For.Round(time.Second),
-				"overdue_of_kind",
-				o.Count,
+				"kind", o.Kind, "object", o.Object, "reason", o.Reason,
+				"due_at", o.DueAt.UTC().Format(time.RFC3339), "overdue", o.For.Round(time.Second),
+				"overdue_of_kind", o.Count,
 			)
 		}
 	}

@@ -77,16 +77,13 @@ func unreadReports(events []*history.HistoryEvent) (unread []*common.Payloads) {
 				applied = max(applied, m.GetWorkflowTaskCompletedEventId())
 			}
 		case enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
-			if a := e.GetActivityTaskScheduledEventAttributes(); a.GetActivityType().
-				GetName() ==
+			if a := e.GetActivityTaskScheduledEventAttributes(); a.GetActivityType().GetName() ==
 				applyPortReports {
 				scheduled[e.GetEventId()] = a.GetWorkflowTaskCompletedEventId()
 			}
 		case enums.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
-			applied = max(
-				applied,
-				scheduled[e.GetActivityTaskCompletedEventAttributes().GetScheduledEventId()],
-			)
+			applied = max(applied,
+				scheduled[e.GetActivityTaskCompletedEventAttributes().GetScheduledEventId()])
 		}
 	}
 	for _, e := range events {
@@ -126,13 +123,11 @@ func (s *endedSearch) resendUnread(ctx context.Context) error {
 			func(ctx context.Context) (*workflowservice.SignalWorkflowExecutionResponse, error) {
 				return s.Client.WorkflowService().
 					SignalWorkflowExecution(ctx, &workflowservice.SignalWorkflowExecutionRequest{
-						Namespace: s.Namespace,
-						WorkflowExecution: &common.WorkflowExecution{
-							WorkflowId: u.port,
-						},
-						SignalName: contract.SignalProvisioningComplete,
-						Input:      u.payload,
-						Identity:   "berth reconciler",
+						Namespace:         s.Namespace,
+						WorkflowExecution: &common.WorkflowExecution{WorkflowId: u.port},
+						SignalName:        contract.SignalProvisioningComplete,
+						Input:             u.payload,
+						Identity:          "berth reconciler",
 					})
 			},
 		)

@@ -54,10 +54,11 @@ func faultOf(err error) fault {
 			return noteRefused // gRPC refuses a message of this size
 		}
 		return temporalOverloaded
-	case lacksSearchAttributes(err) || isAbout[*serviceerror.NamespaceNotFound](err) || isAbout[*serviceerror.NamespaceInvalidState](err) ||
-		isAbout[*serviceerror.NamespaceNotActive](
-			err,
-		) || isAbout[*serviceerror.ClientVersionNotSupported](err) ||
+	case lacksSearchAttributes(err) ||
+		isAbout[*serviceerror.NamespaceNotFound](err) ||
+		isAbout[*serviceerror.NamespaceInvalidState](err) ||
+		isAbout[*serviceerror.NamespaceNotActive](err) ||
+		isAbout[*serviceerror.ClientVersionNotSupported](err) ||
 		isAbout[*serviceerror.ServerVersionNotSupported](err):
 		return temporalOverloaded
 	}

@@ -63,18 +63,14 @@ func New(o Options) *Relay {
 		Options: o,
 		binding: namespace.New(o.Store, o.Client, o.Namespace),
 		limiter: newLimiter(o),
-		delivered: prometheus.NewCounter(
-			prometheus.CounterOpts{
-				Name: "berth_notes_delivered_total",
-				Help: "Outbox notes delivered to Temporal.",
-			},
-		),
-		deferred: prometheus.NewCounter(
-			prometheus.CounterOpts{
-				Name: "berth_notes_deferred_total",
-				Help: "Failed deliveries of outbox notes; each note is retried after a delay.",
-			},
-		),
+		delivered: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "berth_notes_delivered_total",
+			Help: "Outbox notes delivered to Temporal.",
+		}),
+		deferred: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "berth_notes_deferred_total",
+			Help: "Failed deliveries of outbox notes; each note is retried after a delay.",
+		}),
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "berth_relay_call_duration_seconds",
 			Help:    "Duration of the calls to Temporal that deliver outbox notes, in seconds, by outcome: accepted, refused (Temporal refuses this note), busy (the workflow is busy), unavailable (Temporal is slow, throttled or away).",

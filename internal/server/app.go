@@ -93,10 +93,8 @@ func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error
 	a.keystone, _ = id.(*identity.Keystone)
 	registerKeystoneMetrics(a.keystone, a.registry)
 	registerBuildMetric(a.registry)
-	a.registry.MustRegister(
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
+	a.registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if a.traces, err = openTraces(cfg.Traces); err != nil {
 		return nil, err
 	}
@@ -137,27 +135,23 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 	if a.odl != nil {
 		a.odl.ShareBreaker(a.store.Journal.Breaker(cfg.ODL.URL))
 	}
-	a.relay = relay.New(
-		relay.Options{
-			Store:     a.store.Outbox,
-			Client:    a.Temporal,
-			Namespace: a.namespace,
-			Metrics:   a.registry,
-			Tracer:    a.traces.Tracer(),
-		},
-	)
-	a.reconciler = reconciler.New(
-		reconciler.Options{
-			DB:             a.store.DB,
-			Store:          a.store.Outbox,
-			Client:         a.Temporal,
-			Namespace:      a.namespace,
-			EnsureSchedule: func(ctx context.Context) error { return sweepSchedule.create(ctx, a.Temporal) },
-			Metrics:        a.registry,
-			Overdue:        a.store.Report.Overdue,
-			RepairUsage:    a.store.Inventory.RepairUsage,
-		},
-	)
+	a.relay = relay.New(relay.Options{
+		Store:     a.store.Outbox,
+		Client:    a.Temporal,
+		Namespace: a.namespace,
+		Metrics:   a.registry,
+		Tracer:    a.traces.Tracer(),
+	})
+	a.reconciler = reconciler.New(reconciler.Options{
+		DB:             a.store.DB,
+		Store:          a.store.Outbox,
+		Client:         a.Temporal,
+		Namespace:      a.namespace,
+		EnsureSchedule: func(ctx context.Context) error { return sweepSchedule.create(ctx, a.Temporal) },
+		Metrics:        a.registry,
+		Overdue:        a.store.Report.Overdue,
+		RepairUsage:    a.store.Inventory.RepairUsage,
+	})
 	a.direct = delivery.NewDirect(
 		delivery.Sender{Recorded: a.store.Notifications, Nova: options.Nova, Agents: options.Agents},
 		a.registry,

@@ -39,14 +39,10 @@ func (a *App) startAuditLog(ctx context.Context) (stop func()) {
 
 // newAuditLogCollector returns the collector of the metrics of the audit log.
 func newAuditLogCollector(s *auditstore.Store) prometheus.Collector {
-	sealed := newGauge(
-		"berth_audit_records_sealed",
-		"Records that berth has sealed in the hash chain of the audit log since the log began.",
-	)
-	waiting := newGauge(
-		"berth_audit_records_waiting",
-		"Records of the audit log that are committed, but not yet sealed in the hash chain.",
-	)
+	sealed := newGauge("berth_audit_records_sealed",
+		"Records that berth has sealed in the hash chain of the audit log since the log began.")
+	waiting := newGauge("berth_audit_records_waiting",
+		"Records of the audit log that are committed, but not yet sealed in the hash chain.")
 	return &queryCollector{
 		"audit log",
 		[]*prometheus.Desc{sealed, waiting},

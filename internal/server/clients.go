@@ -57,17 +57,15 @@ func addODL(
 			return fmt.Errorf("BERTH_ODL_CA_FILE: %w", err)
 		}
 	}
-	client, err := odl.New(
-		odl.Config{
-			URL:         c.URL,
-			User:        c.Username,
-			Password:    c.Password,
-			Timeout:     c.Timeout,
-			CAPEM:       ca,
-			Concurrency: c.Concurrency,
-			Wrap:        services.measure("opendaylight"),
-		},
-	)
+	client, err := odl.New(odl.Config{
+		URL:         c.URL,
+		User:        c.Username,
+		Password:    c.Password,
+		Timeout:     c.Timeout,
+		CAPEM:       ca,
+		Concurrency: c.Concurrency,
+		Wrap:        services.measure("opendaylight"),
+	})
 	if err != nil {
 		return fmt.Errorf("BERTH_ODL_URL: %w", err)
 	}
@@ -109,16 +107,14 @@ func addEnforcement(
 	if c.URL == "" {
 		return nil
 	}
-	enforcement, err := notify.NewEnforcement(
-		notify.EnforcementConfig{
-			URL:      c.URL,
-			Token:    c.Token,
-			FailOpen: c.AllowOnFailure,
-			AuthURL:  cfg.Service.AuthURL,
-			Region:   cfg.Service.Region,
-			Wrap:     services.measure("enforcement"),
-		},
-	)
+	enforcement, err := notify.NewEnforcement(notify.EnforcementConfig{
+		URL:      c.URL,
+		Token:    c.Token,
+		FailOpen: c.AllowOnFailure,
+		AuthURL:  cfg.Service.AuthURL,
+		Region:   cfg.Service.Region,
+		Wrap:     services.measure("enforcement"),
+	})
 	if err != nil {
 		return fmt.Errorf("BERTH_LEASE_ENFORCEMENT_URL: %w", err)
 	}
@@ -227,18 +223,16 @@ func (a *App) newRPCServer() (*rpc.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("BERTH_RABBITMQ_CA_FILE: %w", err)
 	}
-	return rpc.NewServer(
-		rpc.Options{
-			Store:      a.store.Network,
-			Agents:     a.store.Agents,
-			Brokers:    a.cfg.RabbitMQ,
-			Host:       host,
-			Identities: a.cfg.RabbitMQIdentities,
-			TLS:        tls,
-			Metrics:    a.registry,
-			Observe:    a.observeCall,
-		},
-	), nil
+	return rpc.NewServer(rpc.Options{
+		Store:      a.store.Network,
+		Agents:     a.store.Agents,
+		Brokers:    a.cfg.RabbitMQ,
+		Host:       host,
+		Identities: a.cfg.RabbitMQIdentities,
+		TLS:        tls,
+		Metrics:    a.registry,
+		Observe:    a.observeCall,
+	}), nil
 }
 
 // newPublisher returns the publisher of notifications to agents over RabbitMQ.
@@ -247,15 +241,13 @@ func (a *App) newPublisher() (*rpc.Publisher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("BERTH_RABBITMQ_CA_FILE: %w", err)
 	}
-	return rpc.NewPublisher(
-		rpc.Options{
-			Store:         a.store.Network,
-			Agents:        a.store.Agents,
-			Notifications: a.store.Notifications,
-			Brokers:       a.cfg.RabbitMQ,
-			Identities:    a.cfg.RabbitMQIdentities,
-			TLS:           tls,
-			Metrics:       a.registry,
-		},
-	), nil
+	return rpc.NewPublisher(rpc.Options{
+		Store:         a.store.Network,
+		Agents:        a.store.Agents,
+		Notifications: a.store.Notifications,
+		Brokers:       a.cfg.RabbitMQ,
+		Identities:    a.cfg.RabbitMQIdentities,
+		TLS:           tls,
+		Metrics:       a.registry,
+	}), nil
 }

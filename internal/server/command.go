@@ -50,18 +50,12 @@ var errUsage = errors.New("usage")
 func run(ctx context.Context, args, environ []string, out, logOutput io.Writer) error {
 	flags := flag.NewFlagSet("worker", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	roles := flags.String(
-		"roles",
-		"",
-		"comma-separated `list` of the roles of this process: api, relay, temporal, rpc (default: BERTH_ROLES)",
-	)
+	roles := flags.String("roles", "",
+		"comma-separated `list` of the roles of this process: api, relay, temporal, rpc (default: BERTH_ROLES)")
 	showVersion := flags.Bool("version", false,
 		"print the version, the commit and the database schemas with which this program works")
-	dev := flags.Bool(
-		"dev",
-		false,
-		"start PostgreSQL, Temporal and stubs of OpenDaylight, Nova and Neutron, with all data in BERTH_DATA",
-	)
+	dev := flags.Bool("dev", false,
+		"start PostgreSQL, Temporal and stubs of OpenDaylight, Nova and Neutron, with all data in BERTH_DATA")
 	err := flags.Parse(args)
 	if err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))

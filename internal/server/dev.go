@@ -249,19 +249,15 @@ func (d *devRun) watchServers(ctx context.Context, fail func(error)) {
 	select {
 	case <-ctx.Done():
 	case <-d.postgres.Ended():
-		fail(
-			fmt.Errorf(
-				"the PostgreSQL server ended by itself; its log is %s",
-				filepath.Join(d.cfg.Dev.Data, "postgres", "log"),
-			),
-		)
+		fail(fmt.Errorf(
+			"the PostgreSQL server ended by itself; its log is %s",
+			filepath.Join(d.cfg.Dev.Data, "postgres", "log"),
+		))
 	case <-d.temporal.Ended():
-		fail(
-			fmt.Errorf(
-				"the Temporal server ended by itself; its log is %s",
-				filepath.Join(d.cfg.Dev.Data, "temporal", "log"),
-			),
-		)
+		fail(fmt.Errorf(
+			"the Temporal server ended by itself; its log is %s",
+			filepath.Join(d.cfg.Dev.Data, "temporal", "log"),
+		))
 	}
 }
 

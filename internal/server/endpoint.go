@@ -25,17 +25,13 @@ func (a *App) listenOn(
 	h http.Handler,
 ) (*endpoint, error) {
 	limits := a.cfg.Connections
-	l, err := listen(
-		setting,
-		address,
-		&connectionLimit{
-			total:     limits.Total,
-			perClient: limits.PerAddress,
-			exempt:    a.cfg.TrustedProxies,
-			refused:   a.refusedConns,
-			client:    map[netip.Addr]int{},
-		},
-	)
+	l, err := listen(setting, address, &connectionLimit{
+		total:     limits.Total,
+		perClient: limits.PerAddress,
+		exempt:    a.cfg.TrustedProxies,
+		refused:   a.refusedConns,
+		client:    map[netip.Addr]int{},
+	})
 	if err != nil {
 		return nil, err
 	}

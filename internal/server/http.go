@@ -37,15 +37,13 @@ func (a *App) APIs(id identity.Authenticator) []*osapi.API {
 		User:    a.cfg.IncompleteConsumer.User,
 	}
 	apis := []*osapi.API{
-		placement.New(
-			placement.Options{
-				Store:      a.store.Inventory,
-				Identity:   id,
-				Policy:     a.policies.Placement,
-				Incomplete: incomplete,
-				Candidates: placement.Candidates(a.cfg.Candidates),
-			},
-		),
+		placement.New(placement.Options{
+			Store:      a.store.Inventory,
+			Identity:   id,
+			Policy:     a.policies.Placement,
+			Incomplete: incomplete,
+			Candidates: placement.Candidates(a.cfg.Candidates),
+		}),
 		neutron.NewWithPolicy(a.store.Network, id, a.policies.Networking),
 		blazar.New(a.leaseOptions(id)),
 		agent.New(agent.Options{Store: a.store.Network, Tokens: a.agentTokens(), Identity: id}),
@@ -71,20 +69,18 @@ func (a *App) agentTokens() *agentstore.Store {
 // newOperatorAPI returns the operators' API, with an additional route that explains the result of a query for
 // allocation candidates.
 func (a *App) newOperatorAPI(id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
-	api := operator.New(
-		operator.Options{
-			Inventory:  a.store.Inventory,
-			Network:    a.store.Network,
-			Agents:     a.store.Agents,
-			Outbox:     a.store.Outbox,
-			Mirror:     a.store.Mirror,
-			Audit:      a.store.Audit,
-			Report:     a.store.Report,
-			Identity:   id,
-			Policies:   a.policies.byAPI(),
-			Incomplete: incomplete,
-		},
-	)
+	api := operator.New(operator.Options{
+		Inventory:  a.store.Inventory,
+		Network:    a.store.Network,
+		Agents:     a.store.Agents,
+		Outbox:     a.store.Outbox,
+		Mirror:     a.store.Mirror,
+		Audit:      a.store.Audit,
+		Report:     a.store.Report,
+		Identity:   id,
+		Policies:   a.policies.byAPI(),
+		Incomplete: incomplete,
+	})
 	api.Routes = append(api.Routes, osapi.Route{Method: http.MethodGet, Path: explainPath,
 		Handle: osapi.AdminOnly(
 			placement.ExplainCandidates(a.store.Inventory, placement.Candidates(a.cfg.Candidates)),
@@ -132,16 +128,12 @@ func (a *App) newEnforcementCheck() func(context.Context, blazar.Check) string {
 		return nil
 	}
 	return func(ctx context.Context, c blazar.Check) string {
-		return a.enforcement.Check(
-			ctx,
-			c.What,
-			notify.EnforcementRequest{
-				User:         c.User,
-				Project:      c.Project,
-				Lease:        c.Lease,
-				CurrentLease: c.Current,
-			},
-		)
+		return a.enforcement.Check(ctx, c.What, notify.EnforcementRequest{
+			User:         c.User,
+			Project:      c.Project,
+			Lease:        c.Lease,
+			CurrentLease: c.Current,
+		})
 	}
 }
 
@@ -210,10 +202,8 @@ const consolePrefix = "console"
 func (a *App) newHandlers(id identity.Authenticator) (everyone, operators http.Handler, err error) {
 	served := a.servedAPIs(id)
 	apis := a.measuredAPIs(served)
-	metrics := promhttp.HandlerFor(
-		withHelp{a.registry},
-		promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn)},
-	)
+	metrics := promhttp.HandlerFor(withHelp{a.registry},
+		promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn)})
 	health := map[string]http.Handler{"/healthz": getOnly(serveHealth), "/readyz": getOnly(a.ready.ServeHTTP)}
 	forOperators := maps.Clone(health)
 	forOperators["/metrics"] = getOnly(metrics.ServeHTTP)

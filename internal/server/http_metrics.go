@@ -73,8 +73,7 @@ func (m *httpMetrics) measure(api string, h http.Handler) http.Handler {
 		h.ServeHTTP(rec, r)
 		took, method, code := time.Since(begin).Seconds(), methodLabel(r.Method), strconv.Itoa(rec.status)
 		m.requests.WithLabelValues(api, method, rec.route, code).Inc()
-		if rec.Header().
-			Get("Content-Type") !=
+		if rec.Header().Get("Content-Type") !=
 			"text/event-stream" { // a stream lasts as long as its client reads
 			m.durations.WithLabelValues(api, method, code).Observe(took)
 			m.routes.WithLabelValues(api, method, rec.route).Observe(took)

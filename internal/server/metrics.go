@@ -167,10 +167,8 @@ func newNoteCollector(s *outbox.Store) prometheus.Collector {
 		"berth_notes_pending",
 		"Outbox notes that are due, or whose delivery to Temporal has failed, without those that are set aside.",
 	)
-	oldest := newGauge(
-		"berth_note_oldest_seconds",
-		"Age of the oldest of the notes that berth_notes_pending counts, in seconds; 0 without a note.",
-	)
+	oldest := newGauge("berth_note_oldest_seconds",
+		"Age of the oldest of the notes that berth_notes_pending counts, in seconds; 0 without a note.")
 	return &queryCollector{
 		"outbox notes",
 		[]*prometheus.Desc{setAside, pending, oldest},

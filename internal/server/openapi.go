@@ -60,10 +60,8 @@ func addDocuments(paths map[string]http.Handler, apis []*osapi.API, include func
 		if err != nil {
 			return err
 		}
-		documents = append(
-			documents,
-			openapi.Document{Name: description.Name, Title: description.Title, JSON: raw},
-		)
+		documents = append(documents,
+			openapi.Document{Name: description.Name, Title: description.Title, JSON: raw})
 	}
 	for path, h := range openapi.Handlers(documents) {
 		paths[path] = getOnly(h)

@@ -33,17 +33,13 @@ const (
 // this program.
 func serveHealth(w http.ResponseWriter, _ *http.Request) {
 	build := version.Read()
-	osapi.WriteJSON(
-		w,
-		http.StatusOK,
-		map[string]any{
-			"status":  "alive",
-			"version": build.Version,
-			"commit":  build.Commit,
-			"go":      build.Go,
-			"schema":  db.Window(),
-		},
-	)
+	osapi.WriteJSON(w, http.StatusOK, map[string]any{
+		"status":  "alive",
+		"version": build.Version,
+		"commit":  build.Commit,
+		"go":      build.Go,
+		"schema":  db.Window(),
+	})
 }
 
 // readinessCheck is one condition of readiness. The function `run` returns nil if the condition is met,

@@ -28,10 +28,8 @@ func checkAuthentication(ctx context.Context, url, mode string) error {
 			"BERTH_AUTH is not set: set BERTH_AUTH=keystone, or BERTH_AUTH=noauth to accept every token on loopback; all processes of a database need the same value",
 		)
 	}
-	return awaitDatabase(
-		ctx,
-		func(ctx context.Context) error { return db.BindAuthentication(ctx, url, mode) },
-	)
+	return awaitDatabase(ctx,
+		func(ctx context.Context) error { return db.BindAuthentication(ctx, url, mode) })
 }
 
 // refusals are the errors of a check that a repetition of the check does not change.

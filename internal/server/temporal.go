@@ -74,15 +74,11 @@ func dialTemporal(
 		// On the loopback interface, compression costs more CPU time than the smaller messages save.
 		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	}
-	options.ConnectionOptions.DialOptions = append(
-		options.ConnectionOptions.DialOptions,
-		grpc.WithChainUnaryInterceptor(relay.SingleAttempts),
-	)
+	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions,
+		grpc.WithChainUnaryInterceptor(relay.SingleAttempts))
 	if slot != "" {
-		options.ConnectionOptions.DialOptions = append(
-			options.ConnectionOptions.DialOptions,
-			grpc.WithChainUnaryInterceptor(takeOverStickyQueue(slot)),
-		)
+		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions,
+			grpc.WithChainUnaryInterceptor(takeOverStickyQueue(slot)))
 	}
 	c, err = client.NewLazyClient(options)
 	return c, options.Namespace, err

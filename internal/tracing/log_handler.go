@@ -26,10 +26,8 @@ func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
 		r.AddAttrs(slog.String("global_request_id", ids.Global))
 	}
 	if span.IsValid() {
-		r.AddAttrs(
-			slog.String("trace_id", span.TraceID().String()),
-			slog.String("span_id", span.SpanID().String()),
-		)
+		r.AddAttrs(slog.String("trace_id", span.TraceID().String()),
+			slog.String("span_id", span.SpanID().String()))
 	}
 	return h.Handler.Handle(ctx, r)
 }

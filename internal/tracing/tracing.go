@@ -86,11 +86,9 @@ func (o Options) sampler() sdktrace.Sampler {
 
 // logErrors makes OpenTelemetry write its errors, for example about a missing receiver, to the log.
 var logErrors = sync.OnceFunc(func() {
-	otel.SetErrorHandler(
-		otel.ErrorHandlerFunc(
-			func(err error) { slog.Warn("sending traces failed; spans are lost", "error", err) },
-		),
-	)
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(
+		func(err error) { slog.Warn("sending traces failed; spans are lost", "error", err) },
+	))
 })
 
 // On reports whether the process sends traces.
@@ -150,9 +148,8 @@ func Start(
 	if !parent.IsRecording() {
 		return ctx, noop.Span{}
 	}
-	return parent.TracerProvider().
-		Tracer("berth").
-		Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attributes...))
+	return parent.TracerProvider().Tracer("berth").Start(ctx, name,
+		trace.WithSpanKind(kind), trace.WithAttributes(attributes...))
 }
 
 // Continue starts a span below a span of another process, whose traceparent WithTraceparent has stored in the

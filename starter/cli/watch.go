@@ -132,10 +132,8 @@ func (w Watcher) printChanges(s *Session, r *Resource, keys []string, before, no
 	var lines []string
 	for _, id := range slices.Sorted(maps.Keys(fresh)) {
 		if was, ok := old[id]; !ok {
-			lines = append(
-				lines,
-				r.Name+" "+r.DisplayName(fresh[id])+" is new: "+attributeLine(fresh[id], r.Columns),
-			)
+			lines = append(lines,
+				r.Name+" "+r.DisplayName(fresh[id])+" is new: "+attributeLine(fresh[id], r.Columns))
 		} else if d := changedAttributes(was, fresh[id], keys); d != "" {
 			lines = append(lines, r.Name+" "+r.DisplayName(fresh[id])+" "+d)
 		}

@@ -40,10 +40,8 @@ type createdPort struct{ id, name, server string }
 func demoCommand(*pflag.FlagSet) cli.Action {
 	return func(ctx context.Context, s *cli.Session, _ []string) error {
 		if s.Output.Format != "table" {
-			return cli.UsageError(
-				"the demo prints text only; it does not support --output %s",
-				s.Output.Format,
-			)
+			return cli.UsageError("the demo prints text only; it does not support --output %s",
+				s.Output.Format)
 		}
 		d := &demonstration{
 			Session: s,

@@ -170,10 +170,8 @@ func (d *demonstration) raceAggregates(ctx context.Context, provider string) err
 		return d.API.Send(ctx, "PUT", resource.Providers.ObjectPath(provider)+"/aggregates",
 			cli.Object{"aggregates": aggregates, "resource_provider_generation": generation}, nil)
 	}
-	won, lost, err := raceWriters(
-		http.StatusOK,
-		func(writer int) (int, error) { return put(generation, aggregateIDs[writer]) },
-	)
+	won, lost, err := raceWriters(http.StatusOK,
+		func(writer int) (int, error) { return put(generation, aggregateIDs[writer]) })
 	if err != nil {
 		return err
 	}
@@ -197,10 +195,8 @@ func (d *demonstration) raceAggregates(ctx context.Context, provider string) err
 		return err
 	}
 	if all, _ := read["aggregates"].([]any); len(all) != 2 {
-		return checkFailed(
-			"the provider should be in both aggregates but is in %s",
-			cli.Cell(read["aggregates"]),
-		)
+		return checkFailed("the provider should be in both aggregates but is in %s",
+			cli.Cell(read["aggregates"]))
 	}
 	d.printStep(
 		"read again, PUT again",

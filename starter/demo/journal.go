@@ -145,10 +145,8 @@ func (d *demonstration) printProgress(seen map[string]string, e cli.Object) {
 // checkOrder checks in the log of the stub of OpenDaylight that the controller accepted each object once, and
 // accepted every parent object before its child objects.
 func (d *demonstration) checkOrder(ctx context.Context) error {
-	raw, _, err := queryStandIn(
-		ctx,
-		fmt.Sprintf("%s/_control/log?after=%d", d.controllerURL(), d.lastRequest),
-	)
+	raw, _, err := queryStandIn(ctx,
+		fmt.Sprintf("%s/_control/log?after=%d", d.controllerURL(), d.lastRequest))
 	if err != nil {
 		return err
 	}

@@ -17,25 +17,21 @@ func (d *demonstration) runLease(ctx context.Context) error {
 	}
 	start := time.Now().Add(3 * time.Second).Truncate(time.Second)
 	end := start.Add(3 * time.Second)
-	o, err := resource.Leases.Create(
-		ctx,
-		d.Session,
-		cli.Object{
-			"name":       d.uniqueName("lease"),
-			"start_date": resource.FormatSecond(start),
-			"end_date":   resource.FormatSecond(end),
-			"events":     []cli.Object{},
-			"reservations": []cli.Object{
-				{
-					"resource_type":         "physical:host",
-					"min":                   1,
-					"max":                   1,
-					"resource_properties":   "",
-					"hypervisor_properties": fmt.Sprintf(`["=", "$hypervisor_hostname", "%s"]`, host),
-				},
+	o, err := resource.Leases.Create(ctx, d.Session, cli.Object{
+		"name":       d.uniqueName("lease"),
+		"start_date": resource.FormatSecond(start),
+		"end_date":   resource.FormatSecond(end),
+		"events":     []cli.Object{},
+		"reservations": []cli.Object{
+			{
+				"resource_type":         "physical:host",
+				"min":                   1,
+				"max":                   1,
+				"resource_properties":   "",
+				"hypervisor_properties": fmt.Sprintf(`["=", "$hypervisor_hostname", "%s"]`, host),
 			},
 		},
-	)
+	})
 	if err != nil {
 		return err
 	}

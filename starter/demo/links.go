@@ -16,10 +16,8 @@ func (d *demonstration) runLinks(context.Context) error {
 		{"the lease", contract.LeaseID(d.lease)},
 	}
 	for _, seq := range d.entries {
-		workflows = append(
-			workflows,
-			struct{ what, id string }{"journal entry " + seq, contract.JournalID(seq)},
-		)
+		workflows = append(workflows,
+			struct{ what, id string }{"journal entry " + seq, contract.JournalID(seq)})
 	}
 	if ui := d.Env.Get("TEMPORAL_UI"); ui != "" {
 		fmt.Fprintf(d.writer, "  Temporal's UI:\n")

@@ -91,34 +91,26 @@ func (d *demonstration) createPort(ctx context.Context) error {
 	}
 	d.network = fmt.Sprint(network["id"])
 	d.printStep("POST /networking/v2.0/networks", "network %s is created", network["name"])
-	subnet, err := resource.Subnets.Create(
-		ctx,
-		d.Session,
-		cli.Object{
-			"name":        d.uniqueName("subnet"),
-			"network_id":  d.network,
-			"ip_version":  4,
-			"cidr":        "10.20.0.0/24",
-			"enable_dhcp": true,
-		},
-	)
+	subnet, err := resource.Subnets.Create(ctx, d.Session, cli.Object{
+		"name":        d.uniqueName("subnet"),
+		"network_id":  d.network,
+		"ip_version":  4,
+		"cidr":        "10.20.0.0/24",
+		"enable_dhcp": true,
+	})
 	if err != nil {
 		return err
 	}
 	d.subnet = fmt.Sprint(subnet["id"])
 	d.printStep("POST /networking/v2.0/subnets", "subnet %s with DHCP is created", subnet["name"])
 	d.port.server = uuid.NewString()
-	port, err := resource.Ports.Create(
-		ctx,
-		d.Session,
-		cli.Object{
-			"name":            d.uniqueName("web"),
-			"network_id":      d.network,
-			"binding:host_id": computeHost,
-			"device_owner":    "compute:nova",
-			"device_id":       d.port.server,
-		},
-	)
+	port, err := resource.Ports.Create(ctx, d.Session, cli.Object{
+		"name":            d.uniqueName("web"),
+		"network_id":      d.network,
+		"binding:host_id": computeHost,
+		"device_owner":    "compute:nova",
+		"device_id":       d.port.server,
+	})
 	if err != nil {
 		return err
 	}

@@ -220,10 +220,8 @@ func checkAudit(ctx context.Context, s *cli.Session) (string, error) {
 		return "", err
 	}
 	slices.SortFunc(o.Runs, func(a, b controllerRun) int { return int(b.ID - a.ID) })
-	done := slices.DeleteFunc(
-		o.Runs,
-		func(r controllerRun) bool { return r.State != "done" || r.FinishedAt == nil },
-	)
+	done := slices.DeleteFunc(o.Runs,
+		func(r controllerRun) bool { return r.State != "done" || r.FinishedAt == nil })
 	at := slices.IndexFunc(done, func(r controllerRun) bool { return r.Kind == "audit" })
 	if at < 0 {
 		return "", fmt.Errorf(
@@ -238,10 +236,8 @@ func checkAudit(ctx context.Context, s *cli.Session) (string, error) {
 	}
 	summary := fmt.Sprintf("audit %d at %s found %d missing, %d different and %d extra objects",
 		audit.ID, audit.FinishedAt.UTC().Format(time.RFC3339), missing, different, extra)
-	repaired := slices.ContainsFunc(
-		done[:at],
-		func(r controllerRun) bool { return r.Plan == audit.ID || r.Kind == "full-sync" && extra == 0 },
-	)
+	repaired := slices.ContainsFunc(done[:at],
+		func(r controllerRun) bool { return r.Plan == audit.ID || r.Kind == "full-sync" && extra == 0 })
 	switch {
 	case missing+different+extra == 0:
 		return summary, nil

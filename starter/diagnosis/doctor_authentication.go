@@ -25,10 +25,8 @@ func checkAuthentication(ctx context.Context, s *cli.Session) (string, error) {
 	if s.DatabaseURL != "" {
 		stored, err := db.ReadAuthentication(ctx, s.DatabaseURL)
 		if err != nil {
-			return "", fmt.Errorf(
-				"%w: the check database shows what is wrong with the database",
-				errNotConfigured,
-			)
+			return "", fmt.Errorf("%w: the check database shows what is wrong with the database",
+				errNotConfigured)
 		}
 		add("the database", stored.Mode)
 	}

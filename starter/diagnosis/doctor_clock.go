@@ -138,10 +138,8 @@ func lastPoll(ctx context.Context, c client.Client, identity string) (time.Time,
 	if err != nil {
 		return time.Time{}, err
 	}
-	at := slices.IndexFunc(
-		d.GetPollers(),
-		func(p *taskqueue.PollerInfo) bool { return p.GetIdentity() == identity },
-	)
+	at := slices.IndexFunc(d.GetPollers(),
+		func(p *taskqueue.PollerInfo) bool { return p.GetIdentity() == identity })
 	if at < 0 {
 		return time.Time{}, nil
 	}

@@ -149,10 +149,8 @@ func whyFromSchedule(d *client.ScheduleDescription) contract.Why {
 	case len(d.Info.NextActionTimes) > 0:
 		next := d.Info.NextActionTimes[0]
 		w.NextAttempt = &next
-		w.Sentence += fmt.Sprintf(
-			" The schedule starts the next round at %s.",
-			next.Local().Format(time.RFC3339),
-		)
+		w.Sentence += fmt.Sprintf(" The schedule starts the next round at %s.",
+			next.Local().Format(time.RFC3339))
 	default:
 		w.Sentence += " The schedule has no next round."
 	}

@@ -35,14 +35,11 @@ func listAllocations(f *pflag.FlagSet) cli.Action {
 		all := []cli.Object{}
 		for _, consumer := range slices.Sorted(maps.Keys(consumers)) {
 			o, _ := consumers[consumer].(cli.Object)
-			all = append(
-				all,
-				cli.Object{
-					"consumer":            consumer,
-					"resources":           o["resources"],
-					"consumer_generation": o["consumer_generation"],
-				},
-			)
+			all = append(all, cli.Object{
+				"consumer":            consumer,
+				"resources":           o["resources"],
+				"consumer_generation": o["consumer_generation"],
+			})
 		}
 		return s.Output.PrintList(all, []string{"consumer", "consumer_generation", "resources"})
 	}

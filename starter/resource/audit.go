@@ -109,24 +109,21 @@ func listAudit(f *pflag.FlagSet) cli.Action {
 				list[i][name] = value
 			}
 		}
-		return s.Output.PrintList(
-			list,
-			[]string{
-				"sequence",
-				"at",
-				"outcome",
-				"user",
-				"project",
-				"method",
-				"route",
-				"object_type",
-				"object_id",
-				"before",
-				"after",
-				"address",
-				"request_id",
-			},
-		)
+		return s.Output.PrintList(list, []string{
+			"sequence",
+			"at",
+			"outcome",
+			"user",
+			"project",
+			"method",
+			"route",
+			"object_type",
+			"object_id",
+			"before",
+			"after",
+			"address",
+			"request_id",
+		})
 	}
 }
 

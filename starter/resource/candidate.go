@@ -69,16 +69,13 @@ func explanationRows(o cli.Object) (rows []cli.Object) {
 	for _, g := range groups {
 		name, resources := fmt.Sprint(g["suffix"]), resourceList(g["resources"])
 		add(name, resources, g["filters"])
-		rows = append(
-			rows,
-			cli.Object{
-				"group":     name,
-				"resources": resources,
-				"filter":    "left",
-				"providers": g["providers_left"],
-				"trees":     g["trees_left"],
-			},
-		)
+		rows = append(rows, cli.Object{
+			"group":     name,
+			"resources": resources,
+			"filter":    "left",
+			"providers": g["providers_left"],
+			"trees":     g["trees_left"],
+		})
 	}
 	add("trees", "", o["trees"])
 	return rows

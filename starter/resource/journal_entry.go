@@ -92,9 +92,7 @@ func analyzeJournal(f *pflag.FlagSet) cli.Action {
 		if !ok {
 			return cli.Errorf(cli.ExitOther, "Is --url a berth API?", "the answer has no analysis")
 		}
-		return s.Output.PrintObject(
-			analysis,
-			[]string{"entries", "average", "p50", "p90", "p99", "p999", "attempts", "slowest"},
-		)
+		return s.Output.PrintObject(analysis,
+			[]string{"entries", "average", "p50", "p90", "p99", "p999", "attempts", "slowest"})
 	}
 }

@@ -34,10 +34,8 @@ func listNotes(f *pflag.FlagSet) cli.Action {
 				list = append(list, n)
 			}
 		}
-		return s.Output.PrintList(
-			list,
-			[]string{"workflow_id", "state", "attempts", "created_at", "next_attempt", "last_error"},
-		)
+		return s.Output.PrintList(list,
+			[]string{"workflow_id", "state", "attempts", "created_at", "next_attempt", "last_error"})
 	}
 }
 

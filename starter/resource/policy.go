@@ -88,12 +88,8 @@ func checkPolicy(f *pflag.FlagSet) cli.Action {
 		if s.Output.Format != "table" {
 			return s.Output.PrintDocument(answer)
 		}
-		_, err = io.WriteString(
-			s.Output.Writer,
-			cli.Sanitize(
-				fmt.Sprintf("%s %s", verdict(answer.Allowed), answer.Rule),
-			)+"\n"+answer.Explanation.lines("  "),
-		)
+		decision := cli.Sanitize(fmt.Sprintf("%s %s", verdict(answer.Allowed), answer.Rule))
+		_, err = io.WriteString(s.Output.Writer, decision+"\n"+answer.Explanation.lines("  "))
 		return err
 	}
 }

@@ -217,15 +217,12 @@ func updateReport(
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	h, err := c.UpdateWorkflow(
-		limited,
-		client.UpdateWorkflowOptions{
-			WorkflowID:   workflow,
-			UpdateName:   contract.UpdateProvisioningComplete,
-			Args:         []any{r},
-			WaitForStage: client.WorkflowUpdateStageCompleted,
-		},
-	)
+	h, err := c.UpdateWorkflow(limited, client.UpdateWorkflowOptions{
+		WorkflowID:   workflow,
+		UpdateName:   contract.UpdateProvisioningComplete,
+		Args:         []any{r},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
 	if err == nil {
 		err = h.Get(limited, &v)
 	}

@@ -23,10 +23,8 @@ func showAuthentication(f *pflag.FlagSet) cli.Action {
 			return databaseError(err)
 		}
 		if found.Mode == "" {
-			return s.Output.PrintMessage(
-				cli.Object{"mode": nil, "set_at": nil},
-				"the database has no value of BERTH_AUTH yet: the first process sets it",
-			)
+			return s.Output.PrintMessage(cli.Object{"mode": nil, "set_at": nil},
+				"the database has no value of BERTH_AUTH yet: the first process sets it")
 		}
 		return s.Output.PrintObject(
 			cli.Object{"mode": found.Mode, "set_at": found.SetAt.UTC().Format(time.RFC3339)},

@@ -102,11 +102,8 @@ func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
 func agentOnly(h osapi.Handler) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		if c := identity.From(r.Context()); c.AgentHost == "" && !c.AdminOrService() {
-			return 0, nil, osapi.Fault(
-				http.StatusForbidden,
-				"",
-				"Only agents with a token of their host, and callers with the admin or service role, may report.",
-			)
+			return 0, nil, osapi.Fault(http.StatusForbidden, "",
+				"Only agents with a token of their host, and callers with the admin or service role, may report.")
 		}
 		return h(r)
 	}
@@ -152,17 +149,14 @@ func (g gateway) state(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	status, err := g.store.ReportState(
-		r.Context(),
-		network.AgentState{
-			Type:           b.Type,
-			Host:           b.Host,
-			Binary:         b.Binary,
-			Topic:          b.Topic,
-			Zone:           b.Zone,
-			Configurations: configurations,
-		},
-	)
+	status, err := g.store.ReportState(r.Context(), network.AgentState{
+		Type:           b.Type,
+		Host:           b.Host,
+		Binary:         b.Binary,
+		Topic:          b.Topic,
+		Zone:           b.Zone,
+		Configurations: configurations,
+	})
 	return http.StatusOK, stateAnswer{status}, translate(err)
 }
 
@@ -265,10 +259,8 @@ func (g gateway) reports(r *http.Request) (int, any, error) {
 	group.SetLimit(portsAtOnce)
 	for id, indexes := range byPort {
 		group.Go(func() error {
-			return share.write(
-				ctx,
-				func() error { return g.reportPort(ctx, id, b.Reports, indexes, verdicts) },
-			)
+			return share.write(ctx,
+				func() error { return g.reportPort(ctx, id, b.Reports, indexes, verdicts) })
 		})
 	}
 	if err := group.Wait(); err != nil {

@@ -27,10 +27,8 @@ func Description() openapi.API {
 				Method:  http.MethodPost,
 				Path:    "/state",
 				Summary: "Send a heartbeat.",
-				Body: openapi.InputOf[stateBody](
-					"agent_type",
-					"host",
-				).With("configurations", openapi.Map(openapi.Any())),
+				Body: openapi.InputOf[stateBody]("agent_type", "host").
+					With("configurations", openapi.Map(openapi.Any())),
 				Responses: openapi.Returns(http.StatusOK, openapi.Of[stateAnswer]().With("status", status)),
 			},
 			{

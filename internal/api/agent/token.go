@@ -38,10 +38,8 @@ func (a tokenAuthenticator) lookUp(ctx context.Context, token string) (identity.
 	host, err := a.tokens.TokenHost(db.WithClass(ctx, "agent tokens"), token)
 	switch {
 	case errors.Is(err, db.ErrNotFound):
-		return identity.Caller{}, fmt.Errorf(
-			"%w: the agent token does not exist",
-			identity.ErrUnauthenticated,
-		)
+		return identity.Caller{}, fmt.Errorf("%w: the agent token does not exist",
+			identity.ErrUnauthenticated)
 	case err != nil:
 		return identity.Caller{}, fmt.Errorf("%w: %w", identity.ErrUnavailable, err)
 	}

@@ -66,15 +66,12 @@ func newAPI(b *handler) *osapi.API {
 		MissingRoute: missingRoute,
 	}
 	for _, path := range []string{"/", "/versions"} {
-		api.Routes = append(
-			api.Routes,
-			osapi.Route{
-				Method: http.MethodGet,
-				Path:   path,
-				Open:   true,
-				Handle: versions,
-			},
-		)
+		api.Routes = append(api.Routes, osapi.Route{
+			Method: http.MethodGet,
+			Path:   path,
+			Open:   true,
+			Handle: versions,
+		})
 	}
 	for _, e := range b.endpoints() {
 		for _, path := range []string{e.path, e.path + ".json"} {
@@ -336,13 +333,9 @@ func translate(err error) error {
 func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
 	switch {
 	case e.Status == http.StatusUnauthorized:
-		osapi.WriteJSON(
-			w,
-			e.Status,
-			map[string]any{
-				"error": map[string]any{"code": e.Status, "title": "Unauthorized", "message": e.Message},
-			},
-		)
+		osapi.WriteJSON(w, e.Status, map[string]any{
+			"error": map[string]any{"code": e.Status, "title": "Unauthorized", "message": e.Message},
+		})
 	case e.Type == framework || e.Allow != "":
 		osapi.WriteJSON(w, e.Status, map[string]any{"error": e.Status, "error_message": e.Message})
 	case e.Status == http.StatusInternalServerError:

@@ -161,10 +161,8 @@ func (b *handler) updateHost(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if len(o) == 0 {
-		return 0, nil, lease.Faultf(
-			lease.MissingParameter,
-			"Nothing to update: the body names no capability.",
-		)
+		return 0, nil, lease.Faultf(lease.MissingParameter,
+			"Nothing to update: the body names no capability.")
 	}
 	extras, err := capabilities(o)
 	if err != nil {
@@ -230,15 +228,12 @@ func useViewOf(u lease.HostAllocation) useView {
 func newUseView(resource string, reservations []lease.AllocatedReservation) useView {
 	v := useView{Resource: resource, Reservations: []claimView{}}
 	for _, r := range reservations {
-		v.Reservations = append(
-			v.Reservations,
-			claimView{
-				ID:        r.ID.String(),
-				Lease:     r.Lease.String(),
-				StartDate: date(r.StartAt),
-				EndDate:   date(r.EndAt),
-			},
-		)
+		v.Reservations = append(v.Reservations, claimView{
+			ID:        r.ID.String(),
+			Lease:     r.Lease.String(),
+			StartDate: date(r.StartAt),
+			EndDate:   date(r.EndAt),
+		})
 	}
 	return v
 }
@@ -334,10 +329,8 @@ func updatePrivate(
 	}
 	var private *bool
 	if json.Unmarshal(o["private"], &private) != nil || private == nil {
-		return 0, nil, lease.Faultf(
-			lease.MalformedParameter,
-			"Malformed parameter private: it must be true or false.",
-		)
+		return 0, nil, lease.Faultf(lease.MalformedParameter,
+			"Malformed parameter private: it must be true or false.")
 	}
 	name := r.PathValue("id")
 	p, err := set(r.Context(), name, *private)

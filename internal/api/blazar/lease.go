@@ -82,18 +82,15 @@ func viewOf(l lease.Lease) leaseView {
 		v.Reservations = append(v.Reservations, reservationViewOf(v.ID, r))
 	}
 	for _, e := range l.Events {
-		v.Events = append(
-			v.Events,
-			eventView{
-				ID:        e.ID.String(),
-				Lease:     v.ID,
-				Type:      e.Type,
-				Time:      date(e.At),
-				Status:    e.Status,
-				CreatedAt: stamp(e.CreatedAt),
-				UpdatedAt: stampOrNull(e.UpdatedAt),
-			},
-		)
+		v.Events = append(v.Events, eventView{
+			ID:        e.ID.String(),
+			Lease:     v.ID,
+			Type:      e.Type,
+			Time:      date(e.At),
+			Status:    e.Status,
+			CreatedAt: stamp(e.CreatedAt),
+			UpdatedAt: stampOrNull(e.UpdatedAt),
+		})
 	}
 	return v
 }
@@ -111,18 +108,15 @@ func leaseResponse(r *http.Request, l lease.Lease) map[string]any {
 	sentence, waiting := lease.Explain(l, time.Now())
 	v.Why = &whyView{Sentence: sentence, Waiting: []waitingView{}, FailedCalls: []failedCallView{}}
 	for _, f := range l.FailedCalls() {
-		v.Why.FailedCalls = append(
-			v.Why.FailedCalls,
-			failedCallView{
-				Party:       f.Party,
-				Call:        f.Call,
-				Error:       f.Error,
-				Since:       f.Since,
-				LastAttempt: f.LastAt,
-				NextAttempt: f.NextAt,
-				Attempts:    f.Attempts,
-			},
-		)
+		v.Why.FailedCalls = append(v.Why.FailedCalls, failedCallView{
+			Party:       f.Party,
+			Call:        f.Call,
+			Error:       f.Error,
+			Since:       f.Since,
+			LastAttempt: f.LastAt,
+			NextAttempt: f.NextAt,
+			Attempts:    f.Attempts,
+		})
 	}
 	for _, w := range waiting {
 		v.Why.Waiting = append(v.Why.Waiting, waitingView{For: w.For, Since: w.Since, Deadline: w.Deadline})

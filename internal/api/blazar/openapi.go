@@ -39,17 +39,13 @@ func errorSchema() openapi.Schema {
 	return openapi.OneOf(
 		openapi.Of[errorBody](),
 		openapi.Object(openapi.Fields{"error": openapi.Integer(), "error_message": openapi.String()}),
-		openapi.Object(
-			openapi.Fields{
-				"error": openapi.Object(
-					openapi.Fields{
-						"code":    openapi.Integer(),
-						"title":   openapi.String(),
-						"message": openapi.String(),
-					},
-				),
-			},
-		),
+		openapi.Object(openapi.Fields{
+			"error": openapi.Object(openapi.Fields{
+				"code":    openapi.Integer(),
+				"title":   openapi.String(),
+				"message": openapi.String(),
+			}),
+		}),
 	)
 }
 
@@ -88,15 +84,12 @@ func versionOperations() (all []openapi.Operation) {
 		})),
 	)
 	for _, path := range []string{"/", "/versions"} {
-		all = append(
-			all,
-			openapi.Operation{
-				Method:    http.MethodGet,
-				Path:      path,
-				Summary:   "List the versions of the API.",
-				Responses: openapi.Returns(http.StatusMultipleChoices, body),
-			},
-		)
+		all = append(all, openapi.Operation{
+			Method:    http.MethodGet,
+			Path:      path,
+			Summary:   "List the versions of the API.",
+			Responses: openapi.Returns(http.StatusMultipleChoices, body),
+		})
 	}
 	return all
 }
@@ -130,19 +123,17 @@ func leaseOperations() []openapi.Operation {
 	plan["latest_start"] = inputDate.Describe(
 		"The planned lease may start later than start_date, but not later than this date.",
 	)
-	change := openapi.Input(
-		openapi.Fields{
-			"name":            openapi.String(),
-			"start_date":      inputDate,
-			"end_date":        inputDate,
-			"before_end_date": inputDate,
-			"reservations": openapi.Schema{
-				"type":     "array",
-				"maxItems": maxObjects,
-				"items":    changedReservationSchema(),
-			},
+	change := openapi.Input(openapi.Fields{
+		"name":            openapi.String(),
+		"start_date":      inputDate,
+		"end_date":        inputDate,
+		"before_end_date": inputDate,
+		"reservations": openapi.Schema{
+			"type":     "array",
+			"maxItems": maxObjects,
+			"items":    changedReservationSchema(),
 		},
-	)
+	})
 	deleted := versioned(http.StatusNoContent, nil)
 	deleted[http.StatusAccepted] = openapi.Response{Body: one, Description: "The deletion continues."}
 	planned := openapi.Of[planView]().With("start_date", dateText).With("end_date", dateText)

@@ -106,16 +106,14 @@ func useOperations(path, plural string, id openapi.Schema) []openapi.Operation {
 		"private",
 		"values",
 	)
-	changed := openapi.Object(
-		openapi.Fields{
-			"id":            openapi.UUID(),
-			"resource_type": openapi.String(),
-			"property_name": openapi.String(),
-			"private":       openapi.Boolean(),
-			"created_at":    dateText,
-			"updated_at":    dateText.Nullable(),
-		},
-	)
+	changed := openapi.Object(openapi.Fields{
+		"id":            openapi.UUID(),
+		"resource_type": openapi.String(),
+		"property_name": openapi.String(),
+		"private":       openapi.Boolean(),
+		"created_at":    dateText,
+		"updated_at":    dateText.Nullable(),
+	})
 	return []openapi.Operation{
 		{
 			Method:    "GET",

@@ -76,11 +76,8 @@ func (p *runningPlans) begin(c identity.Caller) (end func(), err error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.projects[name] {
-		return nil, osapi.Fault(
-			http.StatusTooManyRequests,
-			"",
-			"Another plan of the project is being made. Try again later.",
-		).RetryIn(1)
+		return nil, osapi.Fault(http.StatusTooManyRequests, "",
+			"Another plan of the project is being made. Try again later.").RetryIn(1)
 	}
 	if p.projects == nil {
 		p.projects = map[string]bool{}

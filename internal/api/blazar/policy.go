@@ -48,15 +48,12 @@ func rules() []policy.Default {
 		if other, ok := exceptions[e.rule]; ok {
 			check = other
 		}
-		all = append(
-			all,
-			policy.Default{
-				Name:       name,
-				Check:      check,
-				Guards:     []string{operation},
-				Attributes: []string{"project_id", "user_id"},
-			},
-		)
+		all = append(all, policy.Default{
+			Name:       name,
+			Check:      check,
+			Guards:     []string{operation},
+			Attributes: []string{"project_id", "user_id"},
+		})
 	}
 	return all
 }
@@ -93,9 +90,8 @@ func (a access) mayCall(e endpoint) bool {
 
 // allows decides a rule for a lease.
 func (a access) allows(rule string, l lease.Lease) bool {
-	return a.rules.Decide(
-		ruleName(rule), a.caller, policy.Target{"project_id": l.Project, "user_id": l.User},
-	) == policy.Allowed
+	target := policy.Target{"project_id": l.Project, "user_id": l.User}
+	return a.rules.Decide(ruleName(rule), a.caller, target) == policy.Allowed
 }
 
 // leaseFilter returns the filter for the leases that the caller may see. The result check is true if the

@@ -114,10 +114,8 @@ func readAffinity(o object, name string, c *lease.ReservationChange) error {
 	case slices.Contains([]string{"null", "none"}, word):
 		a = lease.AffinityNone
 	case !slices.Contains([]string{"false", "0", "f", "n", "no", "off"}, word):
-		return lease.Faultf(
-			lease.MalformedParameter,
-			"Malformed parameter affinity: it must be True, False or None.",
-		)
+		return lease.Faultf(lease.MalformedParameter,
+			"Malformed parameter affinity: it must be True, False or None.")
 	}
 	c.Affinity = &a
 	return nil

@@ -196,10 +196,8 @@ func (c collectionHandler) update(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if len(set)+len(unset) == 0 {
-		return 0, nil, lease.Faultf(
-			lease.MissingParameter,
-			"Nothing to update: the body names no capability.",
-		)
+		return 0, nil, lease.Faultf(lease.MissingParameter,
+			"Nothing to update: the body names no capability.")
 	}
 	one, err := c.Store.UpdateResource(r.Context(), c.typ, id, set, unset)
 	return c.answer(http.StatusOK, one, c.notFound(r, err))

@@ -79,15 +79,12 @@ func (c *handler) calendar(ctx context.Context, q query) (any, error) {
 		return nil, err
 	}
 	v := calendarView{From: from, To: from.Add(zooms[zoom].span), Width: labelWidth + calendarWidth}
-	hosts, err := c.Lease.HostCalendar(
-		ctx,
-		leasestore.Calendar{
-			After: after,
-			Limit: calendarHosts + 1,
-			From:  v.From,
-			To:    v.To,
-		},
-	)
+	hosts, err := c.Lease.HostCalendar(ctx, leasestore.Calendar{
+		After: after,
+		Limit: calendarHosts + 1,
+		From:  v.From,
+		To:    v.To,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -168,10 +165,8 @@ func calendarLinks(zoom int, from time.Time, after int64) []fact {
 		links = append(links, fact{Name: "in", Value: "Zoom in to " + zooms[zoom-1].name, Path: at(zoom - 1)})
 	}
 	if zoom < len(zooms)-1 {
-		links = append(
-			links,
-			fact{Name: "out", Value: "Zoom out to " + zooms[zoom+1].name, Path: at(zoom + 1)},
-		)
+		links = append(links,
+			fact{Name: "out", Value: "Zoom out to " + zooms[zoom+1].name, Path: at(zoom + 1)})
 	}
 	return links
 }
@@ -220,10 +215,7 @@ func barText(name string, width int) string {
 func (b bar) Label(host string) string {
 	return fmt.Sprintf(
 		"%s on %s, %s to %s, %s",
-		b.Name,
-		host,
-		b.Start.UTC().Format("2006-01-02 15:04"),
-		b.End.UTC().Format("2006-01-02 15:04"),
+		b.Name, host, b.Start.UTC().Format("2006-01-02 15:04"), b.End.UTC().Format("2006-01-02 15:04"),
 		b.Status,
 	)
 }

@@ -73,10 +73,8 @@ func New(o Options) *osapi.API {
 		{Method: http.MethodGet, Path: "/find", Handle: osapi.AdminOnly(c.find)},
 	}
 	for _, p := range c.pages() {
-		routes = append(
-			routes,
-			osapi.Route{Method: http.MethodGet, Path: p.path, Handle: osapi.AdminOnly(c.show(p))},
-		)
+		routes = append(routes,
+			osapi.Route{Method: http.MethodGet, Path: p.path, Handle: osapi.AdminOnly(c.show(p))})
 	}
 	return &osapi.API{
 		Prefix:   prefix,

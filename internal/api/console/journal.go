@@ -129,17 +129,14 @@ func (v *journalView) draw(entries []journalstore.OpenEntry, now time.Time) {
 		for _, w := range e.WaitsFor {
 			if from := place[w]; from != nil {
 				x1, y1, x2, y2 := from.X+nodeWidth, from.Y+nodeHeight/2, n.X, n.Y+nodeHeight/2
-				v.Edges = append(
-					v.Edges,
-					edge{
-						fmt.Sprintf(
-							"M%d %dC%d %d %d %d %d %d",
-							x1, y1, x1+columnGap/2, y1, x2-columnGap/2, y2, x2, y2,
-						),
-						w,
-						e.Seq,
-					},
-				)
+				v.Edges = append(v.Edges, edge{
+					fmt.Sprintf(
+						"M%d %dC%d %d %d %d %d %d",
+						x1, y1, x1+columnGap/2, y1, x2-columnGap/2, y2, x2, y2,
+					),
+					w,
+					e.Seq,
+				})
 			}
 		}
 	}

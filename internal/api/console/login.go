@@ -103,10 +103,8 @@ func (c *handler) login(r *http.Request) (int, any, error) {
 	case err != nil:
 		return 0, nil, err
 	case !caller.Admin():
-		return refuse(
-			http.StatusForbidden,
-			"The console shows the objects of all projects, so it needs a token with the role admin.",
-		)
+		return refuse(http.StatusForbidden,
+			"The console shows the objects of all projects, so it needs a token with the role admin.")
 	}
 	setCookie(r, token)
 	osapi.Header(r.Context()).Set("Location", next)

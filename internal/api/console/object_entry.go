@@ -52,10 +52,8 @@ func (c *handler) entry(ctx context.Context, q query) (any, error) {
 		)
 	}
 	if e.TakenAt != nil {
-		v.Timeline = append(
-			v.Timeline,
-			moment{At: *e.TakenAt, Part: "journal", Text: fmt.Sprintf("attempt %d begins", e.Attempt)},
-		)
+		v.Timeline = append(v.Timeline,
+			moment{At: *e.TakenAt, Part: "journal", Text: fmt.Sprintf("attempt %d begins", e.Attempt)})
 	}
 	if e.RetryAt != nil && e.FinishedAt == nil {
 		v.Timeline = append(v.Timeline, moment{At: *e.RetryAt, Part: "journal", Text: "next attempt"})

@@ -22,15 +22,12 @@ func (c *handler) host(ctx context.Context, q query) (any, error) {
 	now := time.Now()
 	var found []leasestore.CalendarHost
 	if err == nil && id > 0 {
-		found, err = c.Lease.HostCalendar(
-			ctx,
-			leasestore.Calendar{
-				Host:  id,
-				Limit: 1,
-				From:  now.Add(-leaseWindow),
-				To:    now.Add(leaseWindow),
-			},
-		)
+		found, err = c.Lease.HostCalendar(ctx, leasestore.Calendar{
+			Host:  id,
+			Limit: 1,
+			From:  now.Add(-leaseWindow),
+			To:    now.Add(leaseWindow),
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -93,38 +90,30 @@ func hostSentence(h leasestore.CalendarHost, now time.Time) string {
 }
 
 func (c *handler) addAgents(ctx context.Context, v *objectView, host string) error {
-	agents, err := c.Network.Agents(
-		ctx,
-		db.Listing{
-			Where:  []db.Condition{{Field: "host", In: []string{host}}},
-			Limit:  maxParts,
-			Fields: []string{"host"},
-		},
-	)
+	agents, err := c.Network.Agents(ctx, db.Listing{
+		Where:  []db.Condition{{Field: "host", In: []string{host}}},
+		Limit:  maxParts,
+		Fields: []string{"host"},
+	})
 	if err != nil {
 		return err
 	}
 	t := table{Title: "Agents", Columns: []string{"Agent", "Alive", "Enabled", "Last report"}}
 	for _, a := range agents {
-		t.Rows = append(
-			t.Rows,
-			[]fact{
-				{Value: a.Type},
-				{Value: yesNo(a.Alive)},
-				{Value: yesNo(a.AdminUp)},
-				{Value: a.HeartbeatAt.UTC().Format("2006-01-02 15:04") + " UTC"},
-			},
-		)
+		t.Rows = append(t.Rows, []fact{
+			{Value: a.Type},
+			{Value: yesNo(a.Alive)},
+			{Value: yesNo(a.AdminUp)},
+			{Value: a.HeartbeatAt.UTC().Format("2006-01-02 15:04") + " UTC"},
+		})
 	}
 	v.Tables = append(v.Tables, t)
 	return nil
 }
 
 func (c *handler) addPorts(ctx context.Context, v *objectView, host string) error {
-	ports, err := c.Network.Ports(
-		ctx,
-		db.Listing{Where: []db.Condition{{Field: "host", In: []string{host}}}, Limit: maxParts + 1},
-	)
+	ports, err := c.Network.Ports(ctx,
+		db.Listing{Where: []db.Condition{{Field: "host", In: []string{host}}}, Limit: maxParts + 1})
 	if err != nil {
 		return err
 	}
@@ -133,14 +122,11 @@ func (c *handler) addPorts(ctx context.Context, v *objectView, host string) erro
 		ports, t.Title = ports[:maxParts], fmt.Sprintf("Ports (the first %d)", maxParts)
 	}
 	for _, p := range ports {
-		t.Rows = append(
-			t.Rows,
-			[]fact{
-				{Value: named(p.Name, p.ID.String()), Path: "/ports/" + p.ID.String()},
-				{Value: p.Status},
-				{Value: portWhy(p)},
-			},
-		)
+		t.Rows = append(t.Rows, []fact{
+			{Value: named(p.Name, p.ID.String()), Path: "/ports/" + p.ID.String()},
+			{Value: p.Status},
+			{Value: portWhy(p)},
+		})
 	}
 	v.Tables = append(v.Tables, t)
 	return nil
@@ -206,16 +192,13 @@ func inventoryTable(inventories inventory.ProviderInventories, usage inventory.P
 	slices.Sort(classes)
 	for _, class := range classes[:min(len(classes), maxParts)] {
 		i := inventories.Classes[class]
-		t.Rows = append(
-			t.Rows,
-			[]fact{
-				{Value: class},
-				{Value: fmt.Sprint(i.Total)},
-				{Value: fmt.Sprint(i.Reserved)},
-				{Value: fmt.Sprint(i.AllocationRatio)},
-				{Value: fmt.Sprint(usage.Used[class])},
-			},
-		)
+		t.Rows = append(t.Rows, []fact{
+			{Value: class},
+			{Value: fmt.Sprint(i.Total)},
+			{Value: fmt.Sprint(i.Reserved)},
+			{Value: fmt.Sprint(i.AllocationRatio)},
+			{Value: fmt.Sprint(usage.Used[class])},
+		})
 	}
 	return t
 }

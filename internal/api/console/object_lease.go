@@ -73,27 +73,21 @@ func (c *handler) reservationTable(ctx context.Context, l lease.Lease) (table, e
 		if r.Failure != nil {
 			problem = r.Failure.Sentence(time.Now().Truncate(time.Minute))
 		}
-		t.Rows = append(
-			t.Rows,
-			[]fact{
-				{Value: r.ID.String()},
-				{Value: r.Type},
-				{Value: string(r.Status)},
-				{Value: holdings(r, names)},
-				{Value: problem},
-			},
-		)
+		t.Rows = append(t.Rows, []fact{
+			{Value: r.ID.String()},
+			{Value: r.Type},
+			{Value: string(r.Status)},
+			{Value: holdings(r, names)},
+			{Value: problem},
+		})
 		for _, h := range r.Hosts[:min(len(r.Hosts), maxParts)] {
-			t.Rows = append(
-				t.Rows,
-				[]fact{
-					{Value: "host"},
-					{Value: ""},
-					{Value: ""},
-					{Value: names[h], Path: "/hosts/" + strconv.FormatInt(h, 10)},
-					{Value: ""},
-				},
-			)
+			t.Rows = append(t.Rows, []fact{
+				{Value: "host"},
+				{Value: ""},
+				{Value: ""},
+				{Value: names[h], Path: "/hosts/" + strconv.FormatInt(h, 10)},
+				{Value: ""},
+			})
 		}
 	}
 	return t, nil
@@ -129,16 +123,12 @@ var eventTexts = map[lease.EventType]string{
 func leaseMoments(l lease.Lease, now time.Time) []moment {
 	all := []moment{{At: l.CreatedAt, Part: "lease", Text: "created"}}
 	if l.UpdatedAt != nil {
-		all = append(
-			all,
-			moment{At: *l.UpdatedAt, Part: "lease", Text: "last changed, status " + string(l.Status)},
-		)
+		all = append(all,
+			moment{At: *l.UpdatedAt, Part: "lease", Text: "last changed, status " + string(l.Status)})
 	}
 	for _, e := range l.Events {
-		all = append(
-			all,
-			moment{At: e.At, Part: "lease", Text: eventTexts[e.Type] + " is due: " + string(e.Status)},
-		)
+		all = append(all,
+			moment{At: e.At, Part: "lease", Text: eventTexts[e.Type] + " is due: " + string(e.Status)})
 		if e.UpdatedAt != nil && e.Status != lease.EventUndone {
 			all = append(
 				all,
@@ -152,14 +142,11 @@ func leaseMoments(l lease.Lease, now time.Time) []moment {
 			moment{At: r.CreatedAt, Part: "allocation", Text: "reservation of type " + r.Type + " created"},
 		)
 		if r.UpdatedAt != nil {
-			all = append(
-				all,
-				moment{
-					At:   *r.UpdatedAt,
-					Part: "allocation",
-					Text: "reservation of type " + r.Type + " is " + string(r.Status),
-				},
-			)
+			all = append(all, moment{
+				At:   *r.UpdatedAt,
+				Part: "allocation",
+				Text: "reservation of type " + r.Type + " is " + string(r.Status),
+			})
 		}
 		if f := r.Failure; f != nil {
 			all = append(

@@ -41,19 +41,13 @@ func (c *handler) port(ctx context.Context, q query) (any, error) {
 		Facts:    portFacts(p),
 	}
 	for _, w := range s.Waiting {
-		v.Waits = append(
-			v.Waits,
-			wait{For: strings.TrimSpace(w.Entity + " " + w.Host), Since: w.Since, Deadline: w.Deadline},
-		)
-		v.Timeline = append(
-			v.Timeline,
-			moment{At: w.Since, Part: "port", Text: "begins to wait for " + w.Entity},
-		)
+		v.Waits = append(v.Waits,
+			wait{For: strings.TrimSpace(w.Entity + " " + w.Host), Since: w.Since, Deadline: w.Deadline})
+		v.Timeline = append(v.Timeline,
+			moment{At: w.Since, Part: "port", Text: "begins to wait for " + w.Entity})
 		if w.Deadline != nil {
-			v.Timeline = append(
-				v.Timeline,
-				moment{At: *w.Deadline, Part: "port", Text: "deadline of " + w.Entity},
-			)
+			v.Timeline = append(v.Timeline,
+				moment{At: *w.Deadline, Part: "port", Text: "deadline of " + w.Entity})
 		}
 	}
 	v.Timeline = append(v.Timeline, moment{At: p.CreatedAt, Part: "port", Text: "created"},
@@ -92,10 +86,8 @@ func portFacts(p network.Port) []fact {
 
 // addJournal adds the newest journal entries of an object to the timeline.
 func (c *handler) addJournal(ctx context.Context, v *objectView, object string) error {
-	entries, err := c.Journal.JournalEntries(
-		ctx,
-		journalstore.EntryFilter{Object: object, Newest: true, Limit: maxMoments + 1},
-	)
+	entries, err := c.Journal.JournalEntries(ctx,
+		journalstore.EntryFilter{Object: object, Newest: true, Limit: maxMoments + 1})
 	if err != nil {
 		return err
 	}
@@ -105,36 +97,27 @@ func (c *handler) addJournal(ctx context.Context, v *objectView, object string) 
 	for _, e := range entries {
 		path := fmt.Sprintf("/entries/%d", e.Seq)
 		name := fmt.Sprintf("entry %d: %s %s", e.Seq, e.Operation, e.Object.Type)
-		v.Timeline = append(
-			v.Timeline,
-			moment{
-				At:   e.CreatedAt,
-				Part: "journal",
-				Text: name + " recorded",
-				Path: path,
-			},
-		)
+		v.Timeline = append(v.Timeline, moment{
+			At:   e.CreatedAt,
+			Part: "journal",
+			Text: name + " recorded",
+			Path: path,
+		})
 		switch {
 		case e.FinishedAt != nil:
-			v.Timeline = append(
-				v.Timeline,
-				moment{
-					At:   *e.FinishedAt,
-					Part: "journal",
-					Text: name + " completed",
-					Path: path,
-				},
-			)
+			v.Timeline = append(v.Timeline, moment{
+				At:   *e.FinishedAt,
+				Part: "journal",
+				Text: name + " completed",
+				Path: path,
+			})
 		case e.State == journal.Failed && e.TakenAt != nil:
-			v.Timeline = append(
-				v.Timeline,
-				moment{
-					At:   *e.TakenAt,
-					Part: "journal",
-					Text: name + " failed: " + e.LastError,
-					Path: path,
-				},
-			)
+			v.Timeline = append(v.Timeline, moment{
+				At:   *e.TakenAt,
+				Part: "journal",
+				Text: name + " failed: " + e.LastError,
+				Path: path,
+			})
 		}
 	}
 	return nil
@@ -178,15 +161,12 @@ func (c *handler) addHostLeases(ctx context.Context, v *objectView, hostname str
 	if err != nil || id == 0 {
 		return err
 	}
-	hosts, err := c.Lease.HostCalendar(
-		ctx,
-		leasestore.Calendar{
-			Host:  id,
-			Limit: 1,
-			From:  now.Add(-leaseWindow),
-			To:    now.Add(leaseWindow),
-		},
-	)
+	hosts, err := c.Lease.HostCalendar(ctx, leasestore.Calendar{
+		Host:  id,
+		Limit: 1,
+		From:  now.Add(-leaseWindow),
+		To:    now.Add(leaseWindow),
+	})
 	if err != nil {
 		return err
 	}

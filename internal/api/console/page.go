@@ -148,10 +148,8 @@ func (c *handler) frameOf(r *http.Request, title string) frame {
 	path := strings.TrimPrefix(r.URL.Path, prefix)
 	for _, p := range c.pages() {
 		if p.nav != "" {
-			f.Nav = append(
-				f.Nav,
-				navLink{f.Base + p.path, p.nav, p.path == path || p.path == "/" && path == ""},
-			)
+			f.Nav = append(f.Nav,
+				navLink{f.Base + p.path, p.nav, p.path == path || p.path == "/" && path == ""})
 		}
 	}
 	return f

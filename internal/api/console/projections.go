@@ -80,9 +80,10 @@ func (c *handler) controllerProjection(ctx context.Context) (projection, error) 
 	}
 	var rows, missing, different, extra int64
 	for _, t := range audit.Progress {
-		rows, missing, different, extra = rows+int64(t.Total), missing+int64(
-			t.Missing,
-		), different+int64(t.Different), extra+int64(t.Extra)
+		rows += int64(t.Total)
+		missing += int64(t.Missing)
+		different += int64(t.Different)
+		extra += int64(t.Extra)
 	}
 	p := projection{
 		Name:       "Objects at the controller",

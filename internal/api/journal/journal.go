@@ -161,10 +161,8 @@ func detailsOf(
 		Why:      why{Sentence: journal.Sentence(e, blockers, p), Waiting: []waiting{}},
 	}
 	for _, b := range blockers {
-		s.Blockers = append(
-			s.Blockers,
-			blocker{b.Seq, b.Operation, b.Object.Type, b.Object.ID, b.State, b.Since},
-		)
+		s.Blockers = append(s.Blockers,
+			blocker{b.Seq, b.Operation, b.Object.Type, b.Object.ID, b.State, b.Since})
 	}
 	for _, w := range journal.WaitingFor(e, blockers, p) {
 		s.Why.Waiting = append(s.Why.Waiting, waiting{For: w.For, Since: &w.Since})

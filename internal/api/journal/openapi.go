@@ -26,22 +26,19 @@ var (
 
 func entryOperations() []openapi.Operation {
 	one := openapi.Of[entry]().With("operation", operationSchema).With("state", stateSchema).Named("Entry")
-	details := openapi.Object(
-		openapi.Fields{
-			"entry": openapi.Of[entryDetails]().With("operation", operationSchema).
-				With("state", stateSchema).
-				Named("EntryDetails"),
-		},
-	)
+	details := openapi.Object(openapi.Fields{
+		"entry": openapi.Of[entryDetails]().With("operation", operationSchema).
+			With("state", stateSchema).
+			Named("EntryDetails"),
+	})
 	reason := openapi.InputOf[reasonBody]().With("reason", openapi.Text(maxReason)).Named("Reason")
 	list := openapi.Object(openapi.Fields{"entries": openapi.Array(one)})
 	changes := openapi.Schema{
 		"type":     "array",
 		"minItems": 1,
 		"maxItems": maxChanges,
-		"items": openapi.InputOf[change](
-			"operation", "object_type", "object_id",
-		).With("operation", operationSchema).
+		"items": openapi.InputOf[change]("operation", "object_type", "object_id").
+			With("operation", operationSchema).
 			With("object_id", openapi.UUID()).
 			With("data", openapi.Map(openapi.Any())),
 	}
@@ -55,10 +52,8 @@ func entryOperations() []openapi.Operation {
 	}
 	skip := act("/entries/{seq}/skip", "Skip a failed entry.")
 	skip.Body, skip.BodyOptional = reason, true
-	pause := openapi.Returns(
-		http.StatusOK,
-		openapi.Object(openapi.Fields{"pause": openapi.Of[pauseState]().Named("Pause")}),
-	)
+	pause := openapi.Returns(http.StatusOK,
+		openapi.Object(openapi.Fields{"pause": openapi.Of[pauseState]().Named("Pause")}))
 	return []openapi.Operation{
 		{
 			Method:  http.MethodGet,
@@ -134,18 +129,16 @@ func entryOperations() []openapi.Operation {
 
 func analysisSchema() openapi.Schema {
 	seconds := openapi.Number()
-	return openapi.Object(
-		openapi.Fields{
-			"entries":  openapi.Integer(),
-			"attempts": openapi.Number(),
-			"average":  seconds,
-			"p50":      seconds,
-			"p90":      seconds,
-			"p99":      seconds,
-			"p999":     seconds,
-			"slowest":  openapi.Array(openapi.Of[slowEntry]()),
-		},
-	)
+	return openapi.Object(openapi.Fields{
+		"entries":  openapi.Integer(),
+		"attempts": openapi.Number(),
+		"average":  seconds,
+		"p50":      seconds,
+		"p90":      seconds,
+		"p99":      seconds,
+		"p999":     seconds,
+		"slowest":  openapi.Array(openapi.Of[slowEntry]()),
+	})
 }
 
 func runOperations() []openapi.Operation {
@@ -154,14 +147,12 @@ func runOperations() []openapi.Operation {
 	list := openapi.Object(
 		openapi.Fields{"runs": openapi.Array(openapi.Of[run]().With("kind", kinds).Named("Run"))},
 	)
-	findings := openapi.Object(
-		openapi.Fields{
-			"findings": openapi.Array(
-				openapi.Of[finding]().With("attributes", openapi.Array(openapi.String()).Nullable()).
-					Named("Finding"),
-			),
-		},
-	)
+	findings := openapi.Object(openapi.Fields{
+		"findings": openapi.Array(
+			openapi.Of[finding]().With("attributes", openapi.Array(openapi.String()).Nullable()).
+				Named("Finding"),
+		),
+	})
 	return []openapi.Operation{
 		{
 			Method:  http.MethodGet,

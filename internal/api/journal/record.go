@@ -54,11 +54,8 @@ func (h handlers) record(r *http.Request) (int, any, error) {
 		return 0, nil, osapi.Fault(http.StatusConflict, "",
 			"An object to create already exists; no change was recorded.")
 	case errors.Is(err, db.ErrNotFound):
-		return 0, nil, osapi.Fault(
-			http.StatusNotFound,
-			"",
-			"An object to update or delete, or the BGPVPN of an association, does not exist; no change was recorded.",
-		)
+		return 0, nil, osapi.Fault(http.StatusNotFound, "",
+			"An object to update or delete, or the BGPVPN of an association, does not exist; no change was recorded.")
 	case err != nil:
 		return 0, nil, err
 	}

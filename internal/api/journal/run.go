@@ -92,15 +92,12 @@ func (h handlers) startRun(r *http.Request) (int, any, error) {
 		return 0, nil, osapi.Fault(http.StatusConflict, "", "The run does not start, because %s.",
 			p.Sentence())
 	}
-	started, err := h.runs.StartRun(
-		r.Context(),
-		journal.Run{
-			Kind:   body.Kind,
-			Plan:   body.Plan,
-			Actor:  identity.From(r.Context()).User,
-			Reason: body.Reason,
-		},
-	)
+	started, err := h.runs.StartRun(r.Context(), journal.Run{
+		Kind:   body.Kind,
+		Plan:   body.Plan,
+		Actor:  identity.From(r.Context()).User,
+		Reason: body.Reason,
+	})
 	switch {
 	case errors.Is(err, db.ErrNotFound):
 		return 0, nil, osapi.Fault(http.StatusNotFound, "", "Audit %d does not exist.", body.Plan)

@@ -192,10 +192,8 @@ func (a agents) listHostingAgents(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	names := requestedFields(r)
-	hosting, err := a.store.Agents(
-		r.Context(),
-		db.Listing{Where: []db.Condition{{Field: "network", In: []string{id.String()}}}, Fields: names},
-	)
+	hosting, err := a.store.Agents(r.Context(),
+		db.Listing{Where: []db.Condition{{Field: "network", In: []string{id.String()}}}, Fields: names})
 	if err != nil {
 		return 0, nil, err
 	}

@@ -42,14 +42,11 @@ func listResources(r *http.Request) (int, any, error) {
 	list := []object{}
 	for _, name := range []string{"network", "subnet", "port", "trunk", "security_group", "security_group_rule"} {
 		collection := name + "s"
-		list = append(
-			list,
-			object{
-				"name":       name,
-				"collection": collection,
-				"links":      selfLink(baseURL(r) + "/v2.0/" + strings.ReplaceAll(collection, "_", "-")),
-			},
-		)
+		list = append(list, object{
+			"name":       name,
+			"collection": collection,
+			"links":      selfLink(baseURL(r) + "/v2.0/" + strings.ReplaceAll(collection, "_", "-")),
+		})
 	}
 	return http.StatusOK, object{"resources": list}, nil
 }

@@ -164,17 +164,14 @@ func viewAvailability(n network.Network, subnets []network.Subnet, taken map[uui
 		capacity := s.Capacity()
 		total.Add(total, capacity)
 		used += taken[s.ID]
-		list = append(
-			list,
-			object{
-				"subnet_id":   s.ID,
-				"subnet_name": s.Name,
-				"ip_version":  s.Version(),
-				"cidr":        s.CIDR,
-				"total_ips":   capacity,
-				"used_ips":    taken[s.ID],
-			},
-		)
+		list = append(list, object{
+			"subnet_id":   s.ID,
+			"subnet_name": s.Name,
+			"ip_version":  s.Version(),
+			"cidr":        s.CIDR,
+			"total_ips":   capacity,
+			"used_ips":    taken[s.ID],
+		})
 	}
 	return object{
 		"network_id":             n.ID,

@@ -116,14 +116,11 @@ func (res resource[N, C]) listQuery() []openapi.Parameter {
 	sortable := []string{}
 	for _, a := range res.attributes {
 		if a.FilterField != "" {
-			filters = append(
-				filters,
-				openapi.Parameter{
-					Name:        a.Name,
-					Description: "Select objects whose attribute has one of the values.",
-					Schema:      openapi.String(),
-				},
-			)
+			filters = append(filters, openapi.Parameter{
+				Name:        a.Name,
+				Description: "Select objects whose attribute has one of the values.",
+				Schema:      openapi.String(),
+			})
 		}
 		if a.Sortable {
 			sortable = append(sortable, a.Name)
@@ -134,14 +131,11 @@ func (res resource[N, C]) listQuery() []openapi.Parameter {
 	}
 	if res.tags.read != nil {
 		for _, name := range slices.Sorted(maps.Keys(tagFilters)) {
-			filters = append(
-				filters,
-				openapi.Parameter{
-					Name:        name,
-					Description: "A list of tags, separated by commas.",
-					Schema:      openapi.String(),
-				},
-			)
+			filters = append(filters, openapi.Parameter{
+				Name:        name,
+				Description: "A list of tags, separated by commas.",
+				Schema:      openapi.String(),
+			})
 		}
 	}
 	return append(filters, pageQuery(openapi.Enum(sortable...))...)
@@ -319,19 +313,15 @@ func discoveryOperations() []openapi.Operation {
 	links := openapi.Array(openapi.Object(openapi.Fields{"rel": openapi.String(), "href": openapi.String()}))
 	versions := of(
 		"versions",
-		openapi.Array(
-			openapi.Object(
-				openapi.Fields{"id": openapi.String(), "status": openapi.String(), "links": links},
-			),
-		),
+		openapi.Array(openapi.Object(
+			openapi.Fields{"id": openapi.String(), "status": openapi.String(), "links": links},
+		)),
 	)
 	resources := of(
 		"resources",
-		openapi.Array(
-			openapi.Object(
-				openapi.Fields{"name": openapi.String(), "collection": openapi.String(), "links": links},
-			),
-		),
+		openapi.Array(openapi.Object(
+			openapi.Fields{"name": openapi.String(), "collection": openapi.String(), "links": links},
+		)),
 	)
 	one := openapi.Object(openapi.Fields{
 		"alias":       openapi.String(),
@@ -339,8 +329,7 @@ func discoveryOperations() []openapi.Operation {
 		"description": openapi.String(),
 		"updated":     openapi.String(),
 		"links":       openapi.Array(openapi.Any()),
-	}).
-		Named("Extension")
+	}).Named("Extension")
 	get := func(path, summary string, body openapi.Schema) openapi.Operation {
 		return openapi.Operation{
 			Method:    http.MethodGet,
@@ -350,11 +339,8 @@ func discoveryOperations() []openapi.Operation {
 		}
 	}
 	return []openapi.Operation{
-		get(
-			"/",
-			"List the versions of the API.",
-			versions,
-		), get("/v2.0", "List the versions of the API.", versions),
+		get("/", "List the versions of the API.", versions),
+		get("/v2.0", "List the versions of the API.", versions),
 		get("/v2.0/", "List the resources of the API.", resources),
 		get("/v2.0/extensions", "List the extensions of the API.", of("extensions", openapi.Array(one))),
 		get("/v2.0/extensions/{alias}", "Show an extension of the API.", of("extension", one)),

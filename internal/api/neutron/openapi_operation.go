@@ -63,33 +63,26 @@ func availabilityOperations() []openapi.Operation {
 		filters,
 		openapi.Parameter{Name: "ip_version", Schema: openapi.Schema{"type": "integer", "enum": []int{4, 6}}},
 	)
-	subnet := openapi.Object(
-		openapi.Fields{
-			"subnet_id":   openapi.UUID(),
-			"subnet_name": openapi.String(),
-			"ip_version":  openapi.Integer(),
-			"cidr":        openapi.String(),
-			"total_ips":   openapi.Integer(),
-			"used_ips":    openapi.Integer(),
-		},
-	)
+	subnet := openapi.Object(openapi.Fields{
+		"subnet_id":   openapi.UUID(),
+		"subnet_name": openapi.String(),
+		"ip_version":  openapi.Integer(),
+		"cidr":        openapi.String(),
+		"total_ips":   openapi.Integer(),
+		"used_ips":    openapi.Integer(),
+	})
 	fields := maps.Clone(owner)
-	maps.Copy(
-		fields,
-		openapi.Fields{
-			"total_ips":              openapi.Integer(),
-			"used_ips":               openapi.Integer(),
-			"subnet_ip_availability": openapi.Array(subnet),
-		},
-	)
+	maps.Copy(fields, openapi.Fields{
+		"total_ips":              openapi.Integer(),
+		"used_ips":               openapi.Integer(),
+		"subnet_ip_availability": openapi.Array(subnet),
+	})
 	one := openapi.Object(fields).Named("IPAvailability")
-	zone := openapi.Object(
-		openapi.Fields{
-			"name":     openapi.String(),
-			"resource": openapi.String(),
-			"state":    openapi.Enum("available", "unavailable"),
-		},
-	)
+	zone := openapi.Object(openapi.Fields{
+		"name":     openapi.String(),
+		"resource": openapi.String(),
+		"state":    openapi.Enum("available", "unavailable"),
+	})
 	return []openapi.Operation{
 		{
 			Method:  http.MethodGet,

@@ -97,12 +97,10 @@ func subnetSchemas() attributeSchemas {
 			"subnetpool_id":     openapi.Null(),
 			"service_types":     openapi.Array(openapi.Text(255)),
 		}),
-		input: ownerInput(
-			openapi.Fields{
-				"dns_nameservers": openapi.Array(address).Nullable(),
-				"host_routes":     routes.Nullable(),
-			},
-		),
+		input: ownerInput(openapi.Fields{
+			"dns_nameservers": openapi.Array(address).Nullable(),
+			"host_routes":     routes.Nullable(),
+		}),
 	}
 }
 
@@ -129,14 +127,12 @@ func portSchemas() attributeSchemas {
 		}, "mac_address"),
 	)
 	list := func(one openapi.Schema) openapi.Schema { return openapi.Array(one).Nullable() }
-	why := openapi.Object(
-		openapi.Fields{
-			"sentence":         openapi.String(),
-			"reason":           openapi.String(),
-			"ignored_messages": openapi.Integer(),
-			"waiting":          openapi.Array(openapi.Of[waiting]()),
-		},
-	)
+	why := openapi.Object(openapi.Fields{
+		"sentence":         openapi.String(),
+		"reason":           openapi.String(),
+		"ignored_messages": openapi.Integer(),
+		"waiting":          openapi.Array(openapi.Of[waiting]()),
+	})
 	fields := standard(
 		openapi.Fields{
 			"network_id":            openapi.UUID(),
@@ -166,8 +162,7 @@ func portSchemas() attributeSchemas {
 		fields: fields,
 		single: []string{attribute.Why, "trunk_details"},
 		input: ownerInput(openapi.Fields{
-			"mac_address": openapi.String().
-				Nullable(),
+			"mac_address":           openapi.String().Nullable(),
 			"fixed_ips":             openapi.Array(openapi.Input(ips)),
 			"binding:host_id":       openapi.Text(255).Nullable(),
 			"binding:profile":       openapi.Map(openapi.Any()).Nullable(),
@@ -193,33 +188,29 @@ func subportSchema() openapi.Schema {
 
 func trunkSchemas() attributeSchemas {
 	return attributeSchemas{
-		fields: standard(
-			openapi.Fields{
-				"port_id":        openapi.UUID(),
-				"name":           openapi.Text(255),
-				"admin_state_up": openapi.Boolean(),
-				"sub_ports": openapi.Schema{
-					"type":     "array",
-					"items":    subportSchema(),
-					"maxItems": network.MaxVLAN,
-				},
-				"status": openapi.String(),
+		fields: standard(openapi.Fields{
+			"port_id":        openapi.UUID(),
+			"name":           openapi.Text(255),
+			"admin_state_up": openapi.Boolean(),
+			"sub_ports": openapi.Schema{
+				"type":     "array",
+				"items":    subportSchema(),
+				"maxItems": network.MaxVLAN,
 			},
-		),
+			"status": openapi.String(),
+		}),
 		input: ownerInput(nil),
 	}
 }
 
 func securityGroupSchemas() attributeSchemas {
 	return attributeSchemas{
-		fields: standard(
-			openapi.Fields{
-				"name":                 openapi.Text(255),
-				"stateful":             openapi.Boolean(),
-				"shared":               openapi.Boolean(),
-				"security_group_rules": openapi.Array(securityRules(nil).viewSchema(securityRuleSchemas())),
-			},
-		),
+		fields: standard(openapi.Fields{
+			"name":                 openapi.Text(255),
+			"stateful":             openapi.Boolean(),
+			"shared":               openapi.Boolean(),
+			"security_group_rules": openapi.Array(securityRules(nil).viewSchema(securityRuleSchemas())),
+		}),
 		input: ownerInput(nil),
 	}
 }
@@ -227,21 +218,18 @@ func securityGroupSchemas() attributeSchemas {
 func securityRuleSchemas() attributeSchemas {
 	port := openapi.Between(0, 65535).Nullable()
 	return attributeSchemas{
-		fields: standard(
-			openapi.Fields{
-				"security_group_id": openapi.UUID(),
-				"direction":         openapi.Enum(network.Ingress, network.Egress),
-				"ethertype":         openapi.Enum(network.IPv4, network.IPv6),
-				"protocol":          openapi.String().Nullable(),
-				"port_range_min":    port,
-				"port_range_max":    port,
-				"remote_ip_prefix": openapi.String().
-					Nullable(),
-				"remote_group_id":         openapi.UUID().Nullable(),
-				"remote_address_group_id": openapi.Null(),
-				"normalized_cidr":         openapi.String().Nullable(),
-			},
-		),
+		fields: standard(openapi.Fields{
+			"security_group_id":       openapi.UUID(),
+			"direction":               openapi.Enum(network.Ingress, network.Egress),
+			"ethertype":               openapi.Enum(network.IPv4, network.IPv6),
+			"protocol":                openapi.String().Nullable(),
+			"port_range_min":          port,
+			"port_range_max":          port,
+			"remote_ip_prefix":        openapi.String().Nullable(),
+			"remote_group_id":         openapi.UUID().Nullable(),
+			"remote_address_group_id": openapi.Null(),
+			"normalized_cidr":         openapi.String().Nullable(),
+		}),
 		input: ownerInput(openapi.Fields{"protocol": {"type": []string{"string", "integer", "null"}}}),
 	}
 }

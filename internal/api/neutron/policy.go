@@ -56,16 +56,12 @@ var Policy = slices.Concat(
 	attributeRules("port", attribute.Ports, portTarget, byService),
 	portOwnerRules(),
 	bindingRules(),
-	objectRules(
-		"trunk",
-		ownerTarget,
-		objectChecks{
-			get:    byReader,
-			create: byMember,
-			update: byMember,
-			delete: byMember,
-		},
-	),
+	objectRules("trunk", ownerTarget, objectChecks{
+		get:    byReader,
+		create: byMember,
+		update: byMember,
+		delete: byMember,
+	}),
 	[]policy.Default{
 		{
 			Name:       "get_subports",
@@ -86,16 +82,12 @@ var Policy = slices.Concat(
 			Attributes: ownerTarget,
 		},
 	},
-	objectRules(
-		"security_group",
-		ownerTarget,
-		objectChecks{
-			get:    byReader,
-			create: byMember,
-			update: byMember,
-			delete: byMember,
-		},
-	),
+	objectRules("security_group", ownerTarget, objectChecks{
+		get:    byReader,
+		create: byMember,
+		update: byMember,
+		delete: byMember,
+	}),
 	objectRules("security_group_rule", groupRuleTarget, objectChecks{
 		get:    byReader + " or (rule:regular_user and rule:sg_owner)",
 		create: byMember,
@@ -228,10 +220,8 @@ func attributeRules[N, C any](
 	write string,
 ) (rules []policy.Default) {
 	path := "/v2.0/" + singular + "s"
-	read := slices.DeleteFunc(
-		slices.Clone(target),
-		func(name string) bool { return strings.HasPrefix(name, "network:") },
-	)
+	read := slices.DeleteFunc(slices.Clone(target),
+		func(name string) bool { return strings.HasPrefix(name, "network:") })
 	for _, d := range table {
 		for _, verb := range []attribute.Operations{attribute.OnCreate, attribute.OnUpdate} {
 			if d.AdminOnlyWrite && d.SettableOn&verb != 0 {
@@ -239,17 +229,14 @@ func attributeRules[N, C any](
 			}
 		}
 		if d.AdminOnlyRead && d.Name != "segments" {
-			rules = append(
-				rules,
-				policy.Default{
-					Name:       "get_" + singular + ":" + d.Name,
-					Check:      byService,
-					Attributes: read,
-					Guards: []string{
-						fmt.Sprintf("%s in GET %s, also as filter and sort key", d.Name, path),
-					},
+			rules = append(rules, policy.Default{
+				Name:       "get_" + singular + ":" + d.Name,
+				Check:      byService,
+				Attributes: read,
+				Guards: []string{
+					fmt.Sprintf("%s in GET %s, also as filter and sort key", d.Name, path),
 				},
-			)
+			})
 		}
 	}
 	return rules

@@ -170,10 +170,8 @@ func ownerAttributes(c portChange, p network.Port) (names []string) {
 			!slices.ContainsFunc(p.Addresses, func(a network.Address) bool { return a.IP == f.IP })
 	}
 	pair := func(a network.AddressPair) bool {
-		return !slices.ContainsFunc(
-			p.AddressPairs,
-			func(o network.AddressPair) bool { return o.IP == a.IP && (a.MAC == "" || o.MAC == a.MAC) },
-		)
+		return !slices.ContainsFunc(p.AddressPairs,
+			func(o network.AddressPair) bool { return o.IP == a.IP && (a.MAC == "" || o.MAC == a.MAC) })
 	}
 	for _, a := range []struct {
 		name    string
@@ -262,16 +260,13 @@ func addWhy(p network.Port, requester *access, o object) {
 	}
 	list := []waiting{}
 	for _, w := range s.Waiting {
-		list = append(
-			list,
-			waiting{
-				For:      w.Entity,
-				Since:    w.Since.UTC(),
-				Deadline: w.Deadline,
-				Fatal:    w.Fatal,
-				Sentence: w.Sentence,
-			},
-		)
+		list = append(list, waiting{
+			For:      w.Entity,
+			Since:    w.Since.UTC(),
+			Deadline: w.Deadline,
+			Fatal:    w.Fatal,
+			Sentence: w.Sentence,
+		})
 	}
 	o[attribute.Why] = object{
 		"sentence":         s.Sentence(),

@@ -96,10 +96,8 @@ func (res resource[N, C]) serveList(r *http.Request) (int, any, error) {
 func (res resource[N, C]) find(r *http.Request, text string) (found N, id uuid.UUID, err error) {
 	id, ok := osapi.UUID(strings.ToLower(text))
 	if ok {
-		some, err := res.listVisible(
-			r.Context(),
-			db.Listing{Where: []db.Condition{{Field: "id", In: []string{id.String()}}}},
-		)
+		some, err := res.listVisible(r.Context(),
+			db.Listing{Where: []db.Condition{{Field: "id", In: []string{id.String()}}}})
 		if err != nil {
 			return found, id, err
 		}
@@ -279,10 +277,8 @@ func expectedRevision(r *http.Request) (*int64, error) {
 		}
 		return &revision, nil
 	default:
-		return nil, network.Faultf(
-			network.BadRequest,
-			"Bad if-match request: Multiple revision_number etags are not supported.",
-		)
+		return nil, network.Faultf(network.BadRequest,
+			"Bad if-match request: Multiple revision_number etags are not supported.")
 	}
 }
 

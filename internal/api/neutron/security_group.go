@@ -62,10 +62,8 @@ func securityGroups(s *networkstore.Store) resource[network.SecurityGroup, secur
 		},
 		authorizeChange: func(r *http.Request, g network.SecurityGroup, c *securityGroupChange) error {
 			if c == nil && g.Name == network.DefaultGroup && !accessOf(r).forAll(contextIsAdmin) {
-				return network.Faultf(
-					network.CannotRemoveDefaultGroup,
-					"Insufficient rights for removing default security group.",
-				)
+				return network.Faultf(network.CannotRemoveDefaultGroup,
+					"Insufficient rights for removing default security group.")
 			}
 			return nil
 		},

@@ -72,10 +72,8 @@ func (res resource[N, C]) addTags(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	n, err := res.updateTags(
-		r,
-		func(tags []string) ([]string, error) { return attribute.AddTags(tags, more...) },
-	)
+	n, err := res.updateTags(r,
+		func(tags []string) ([]string, error) { return attribute.AddTags(tags, more...) })
 	if err != nil {
 		return 0, nil, err
 	}

@@ -118,12 +118,16 @@ func Build(a API, routes *osapi.API) ([]byte, error) {
 					"description": "A token of Keystone; with BERTH_AUTH=noauth, any text.",
 				},
 			},
-			"headers": map[string]any{"RequestID": map[string]any{"required": true, "schema": requestID,
-				"description": "The ID of the request. The log has the same ID."}},
-			"responses": map[string]any{"Error": map[string]any{"description": "An error.",
-				"headers": requestIDHeader(
-					nil,
-				), "content": content(Schema{"$ref": "#/components/schemas/Error"})}},
+			"headers": map[string]any{"RequestID": map[string]any{
+				"required":    true,
+				"schema":      requestID,
+				"description": "The ID of the request. The log has the same ID.",
+			}},
+			"responses": map[string]any{"Error": map[string]any{
+				"description": "An error.",
+				"headers":     requestIDHeader(nil),
+				"content":     content(Schema{"$ref": "#/components/schemas/Error"}),
+			}},
 		},
 	})
 	return out.Bytes(), err

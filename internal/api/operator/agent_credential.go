@@ -150,11 +150,8 @@ func (a agentCredentials) addKey(r *http.Request) (int, any, error) {
 			"'public_key' must be an Ed25519 public key in the PEM format (BEGIN PUBLIC KEY).")
 	}
 	if contract.IsLowOrder(key) {
-		return 0, nil, osapi.Fault(
-			http.StatusBadRequest,
-			"",
-			"'public_key' is a point of low order: no private key belongs to it, and berth accepts no report signed with it. Make a new pair of keys.",
-		)
+		return 0, nil, osapi.Fault(http.StatusBadRequest, "",
+			"'public_key' is a point of low order: no private key belongs to it, and berth accepts no report signed with it. Make a new pair of keys.")
 	}
 	c, err := a.store.AddKey(r.Context(), body.Host, key)
 	if err != nil {

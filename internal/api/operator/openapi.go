@@ -132,10 +132,8 @@ func stateOperations() []openapi.Operation {
 			Method:  http.MethodPost,
 			Path:    "/policy/check",
 			Summary: "Decide a policy rule for a caller, and explain the decision.",
-			Body: openapi.InputOf[policyQuestion](
-				"api",
-				"rule",
-			).With("target", openapi.Map(openapi.Any())),
+			Body: openapi.InputOf[policyQuestion]("api", "rule").
+				With("target", openapi.Map(openapi.Any())),
 			Responses: openapi.Returns(http.StatusOK, policyAnswerSchema()),
 		},
 	}
@@ -149,17 +147,14 @@ func policyAnswerSchema() openapi.Schema {
 		"allowed": openapi.Boolean(),
 		"reason":  openapi.String(),
 		"parts":   openapi.Array(openapi.Schema{"$ref": "#/components/schemas/Explanation"}),
-	}, "reason", "parts").
-		Named("Explanation")
-	return openapi.Object(
-		openapi.Fields{
-			"api":         openapi.String(),
-			"rule":        openapi.String(),
-			"allowed":     openapi.Boolean(),
-			"caller":      openapi.Of[policyCaller](),
-			"explanation": explanation,
-		},
-	)
+	}, "reason", "parts").Named("Explanation")
+	return openapi.Object(openapi.Fields{
+		"api":         openapi.String(),
+		"rule":        openapi.String(),
+		"allowed":     openapi.Boolean(),
+		"caller":      openapi.Of[policyCaller](),
+		"explanation": explanation,
+	})
 }
 
 func blockOperations() []openapi.Operation {

@@ -110,8 +110,12 @@ func New(o Options) *osapi.API {
 				Handle:     osapi.AdminOnly(access.check),
 				Repeatable: true,
 			},
-		}, tokens.routes("/agent-tokens", tokens.createToken), keys.routes("/agent-keys", keys.addKey), agentVirtualHosts{o.Agents}.routes("/agent-vhosts"),
-			auditRecords{o.Audit}.routes()),
+		},
+			tokens.routes("/agent-tokens", tokens.createToken),
+			keys.routes("/agent-keys", keys.addKey),
+			agentVirtualHosts{o.Agents}.routes("/agent-vhosts"),
+			auditRecords{o.Audit}.routes(),
+		),
 	}
 }
 

@@ -97,9 +97,10 @@ func controllerProjection(ctx context.Context, m *mirrorstore.Store) (projection
 	}
 	var rows, missing, different, extra int64
 	for _, t := range audit.Progress {
-		rows, missing, different, extra = rows+int64(t.Total), missing+int64(
-			t.Missing,
-		), different+int64(t.Different), extra+int64(t.Extra)
+		rows += int64(t.Total)
+		missing += int64(t.Missing)
+		different += int64(t.Different)
+		extra += int64(t.Extra)
 	}
 	p := projection{
 		Name:       "controller",

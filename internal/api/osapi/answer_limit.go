@@ -45,18 +45,12 @@ func encodeAnswer(r *http.Request, body any) (encoded any, release func(), err e
 	of := clientShares(r, "answers", maxClientAnswers)
 	switch {
 	case !shares.tryAcquire(of, n):
-		return nil, func() {}, Fault(
-			http.StatusTooManyRequests,
-			"",
-			"This client does not read other answers. Read them, and try again.",
-		).RetryIn(1)
+		return nil, func() {}, Fault(http.StatusTooManyRequests, "",
+			"This client does not read other answers. Read them, and try again.").RetryIn(1)
 	case !answerMemory.TryAcquire(n):
 		shares.release(of, n)
-		return nil, func() {}, Fault(
-			http.StatusServiceUnavailable,
-			"",
-			"The server sends too many large answers at the same time. Try again later.",
-		).RetryIn(1)
+		return nil, func() {}, Fault(http.StatusServiceUnavailable, "",
+			"The server sends too many large answers at the same time. Try again later.").RetryIn(1)
 	}
 	return raw, func() {
 		answerMemory.Release(n)

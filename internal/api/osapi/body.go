@@ -50,17 +50,11 @@ func BodyError(err error, message string) *Error {
 		return Fault(http.StatusRequestEntityTooLarge, "", "The request body is larger than %d bytes.",
 			tooLarge.Limit)
 	case errors.Is(err, errBodiesFull):
-		return Fault(
-			http.StatusServiceUnavailable,
-			"",
-			"The server reads too many requests at the same time. Try again later.",
-		).RetryIn(1)
+		return Fault(http.StatusServiceUnavailable, "",
+			"The server reads too many requests at the same time. Try again later.").RetryIn(1)
 	case errors.Is(err, errShareFull):
-		return Fault(
-			http.StatusTooManyRequests,
-			"",
-			"The server already reads other large requests of this client. Try again later.",
-		).RetryIn(1)
+		return Fault(http.StatusTooManyRequests, "",
+			"The server already reads other large requests of this client. Try again later.").RetryIn(1)
 	default:
 		return Fault(http.StatusBadRequest, "", "%s", message)
 	}

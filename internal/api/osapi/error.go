@@ -71,11 +71,8 @@ func statusOf(r *http.Request, repeatable bool, err error) *Error {
 	case errors.Is(err, identity.ErrUnauthenticated):
 		return Fault(http.StatusUnauthorized, "", "The request you have made requires authentication.")
 	case errors.Is(err, identity.ErrTooManyAttempts):
-		e := Fault(
-			http.StatusTooManyRequests,
-			"",
-			"Too many tokens from your address are invalid or wait for their validation. Try again later.",
-		)
+		e := Fault(http.StatusTooManyRequests, "",
+			"Too many tokens from your address are invalid or wait for their validation. Try again later.")
 		e.RetryAfter = int(math.Ceil(identity.RetryAfter(err).Seconds()))
 		return e
 	case errors.Is(err, identity.ErrUnavailable):

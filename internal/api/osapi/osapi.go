@@ -192,10 +192,8 @@ func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error)
 			return 0, nil, err
 		}
 		if !validName(caller.User) || !validName(caller.Project) {
-			return 0, nil, fmt.Errorf(
-				"%w: the token's user or project is not a valid name",
-				identity.ErrUnauthenticated,
-			)
+			return 0, nil, fmt.Errorf("%w: the token's user or project is not a valid name",
+				identity.ErrUnauthenticated)
 		}
 		r = r.WithContext(db.WithActor(identity.With(r.Context(), caller), caller.User+"/"+caller.Project))
 		*rp = r

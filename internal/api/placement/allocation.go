@@ -209,10 +209,8 @@ func (h *handler) showAllocations(c *call) (int, any, error) {
 			share = &providerShare{Generation: found.ProviderGenerations[key.Provider]}
 			allocations = append(allocations, member{key.Provider, share})
 		}
-		share.Resources = append(
-			share.Resources,
-			member{key.Class, found.Allocations[key.Provider][key.Class]},
-		)
+		share.Resources = append(share.Resources,
+			member{key.Class, found.Allocations[key.Provider][key.Class]})
 	}
 	answer := map[string]any{"allocations": allocations}
 	if len(allocations) == 0 {

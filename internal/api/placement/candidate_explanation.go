@@ -75,9 +75,8 @@ func (h *handler) explainCandidates(c *call) (v explanationView, err error) {
 	if err != nil {
 		return v, err
 	}
-	query.AllClasses, query.WithTraits, query.Limits = false, false, h.candidates.searchBounds(
-		query.Limits.Candidates,
-	)
+	query.AllClasses, query.WithTraits = false, false
+	query.Limits = h.candidates.searchBounds(query.Limits.Candidates)
 	limit := query.Limits.Candidates
 	if limit > 0 {
 		query.Limits.Candidates++ // one more candidate shows whether the list is cut
@@ -126,10 +125,8 @@ func removals(all []inventory.Removal, names map[string]string) []removalView {
 			Examples:  []exampleView{},
 		}
 		for _, example := range r.Examples {
-			view.Examples = append(
-				view.Examples,
-				exampleView{example.UUID, names[example.UUID], example.Reason},
-			)
+			view.Examples = append(view.Examples,
+				exampleView{example.UUID, names[example.UUID], example.Reason})
 		}
 		views = append(views, view)
 	}

@@ -307,10 +307,8 @@ func checkSubtrees(q inventory.CandidateQuery) error {
 	for _, g := range q.Groups {
 		groups[g.Suffix] = true
 		some = some || len(g.Resources) > 0
-		named := slices.ContainsFunc(
-			q.SameSubtrees,
-			func(suffixes []string) bool { return slices.Contains(suffixes, g.Suffix) },
-		)
+		named := slices.ContainsFunc(q.SameSubtrees,
+			func(suffixes []string) bool { return slices.Contains(suffixes, g.Suffix) })
 		if len(g.Resources) == 0 && !named {
 			empty = append(empty, g.Suffix)
 		}

@@ -136,11 +136,7 @@ func fail(w http.ResponseWriter, r *http.Request, e *osapi.Error) {
 		osapi.WriteJSON(w, e.Status, fmt.Appendf(
 			nil,
 			"<html>\n<head><title>%d %s</title></head>\n<body>\n<h1>%d %s</h1>\n%s<br /><br />\n%s\n</body>\n</html>",
-			e.Status,
-			title,
-			e.Status,
-			title,
-			html.EscapeString(explanation),
+			e.Status, title, e.Status, title, html.EscapeString(explanation),
 			html.EscapeString(message),
 		))
 	default:

@@ -125,10 +125,8 @@ func (h *handler) listInventories(c *call) (int, any, error) {
 
 // newInventorySchema returns the schema of an inventory that a request creates.
 func newInventorySchema() *schema {
-	return inventorySchema(
-		[]string{"resource_class"},
-		map[string]*schema{"resource_class": {kind: "string", pattern: classPattern}},
-	)
+	return inventorySchema([]string{"resource_class"},
+		map[string]*schema{"resource_class": {kind: "string", pattern: classPattern}})
 }
 
 func (h *handler) createInventory(c *call) (int, any, error) {

@@ -75,10 +75,8 @@ func allocationOrder(allocations json.RawMessage) (order []inventory.InventoryKe
 	seen := map[string]bool{}
 	add := func(provider string, share json.RawMessage) {
 		if seen[provider] { // a later entry of the list replaces an earlier entry of the same provider
-			order = slices.DeleteFunc(
-				order,
-				func(k inventory.InventoryKey) bool { return k.Provider == provider },
-			)
+			order = slices.DeleteFunc(order,
+				func(k inventory.InventoryKey) bool { return k.Provider == provider })
 		}
 		seen[provider] = true
 		for _, r := range members(memberOf(share, "resources")) {

@@ -60,12 +60,10 @@ func providerDescriptions() map[string]description {
 		Named("ResourceProvider")
 	list := openapi.Object(openapi.Fields{"resource_providers": openapi.Array(one)})
 	generation := openapi.Integer()
-	aggregates := openapi.Object(
-		openapi.Fields{
-			"aggregates":                   openapi.Array(openapi.String()),
-			"resource_provider_generation": generation,
-		},
-	)
+	aggregates := openapi.Object(openapi.Fields{
+		"aggregates":                   openapi.Array(openapi.String()),
+		"resource_provider_generation": generation,
+	})
 	traits := openapi.Object(
 		openapi.Fields{"traits": openapi.Array(openapi.String()), "resource_provider_generation": generation},
 	)
@@ -228,12 +226,10 @@ func allocationDescriptions() map[string]description {
 		"consumer_generation",
 		"consumer_type",
 	)
-	usages := openapi.Object(
-		openapi.Fields{
-			"usages": openapi.Map(amountsSchema()).
-				Describe("By consumer type: amounts by resource class, and consumer_count."),
-		},
-	)
+	usages := openapi.Object(openapi.Fields{
+		"usages": openapi.Map(amountsSchema()).
+			Describe("By consumer type: amounts by resource class, and consumer_count."),
+	})
 	return map[string]description{
 		"POST /allocations": {
 			"Replace the allocations of several consumers.",
@@ -300,28 +296,22 @@ func CandidateQuery() (all []openapi.Parameter) {
 }
 
 func candidatesSchema() openapi.Schema {
-	request := openapi.Object(
-		openapi.Fields{
-			"allocations": openapi.Map(openapi.Object(openapi.Fields{"resources": amountsSchema()})),
-			"mappings":    openapi.Map(openapi.Array(openapi.UUID())),
-		},
-	)
-	summary := openapi.Object(
-		openapi.Fields{
-			"traits":               openapi.Array(openapi.String()),
-			"parent_provider_uuid": openapi.UUID().Nullable(),
-			"root_provider_uuid":   openapi.UUID(),
-			"resources": openapi.Map(
-				openapi.Object(openapi.Fields{"capacity": openapi.Integer(), "used": openapi.Integer()}),
-			),
-		},
-	)
-	return openapi.Object(
-		openapi.Fields{
-			"allocation_requests": openapi.Array(request),
-			"provider_summaries":  openapi.Map(summary),
-		},
-	)
+	request := openapi.Object(openapi.Fields{
+		"allocations": openapi.Map(openapi.Object(openapi.Fields{"resources": amountsSchema()})),
+		"mappings":    openapi.Map(openapi.Array(openapi.UUID())),
+	})
+	summary := openapi.Object(openapi.Fields{
+		"traits":               openapi.Array(openapi.String()),
+		"parent_provider_uuid": openapi.UUID().Nullable(),
+		"root_provider_uuid":   openapi.UUID(),
+		"resources": openapi.Map(
+			openapi.Object(openapi.Fields{"capacity": openapi.Integer(), "used": openapi.Integer()}),
+		),
+	})
+	return openapi.Object(openapi.Fields{
+		"allocation_requests": openapi.Array(request),
+		"provider_summaries":  openapi.Map(summary),
+	})
 }
 
 // nameDescriptions describes the endpoints of resource classes and traits.
@@ -330,11 +320,13 @@ func nameDescriptions() map[string]description {
 	ensured := map[int]openapi.Schema{http.StatusCreated: nil, http.StatusNoContent: nil}
 	traits := openapi.Object(openapi.Fields{"traits": openapi.Array(openapi.String())})
 	return map[string]description{
-		"GET /resource_classes": {"List resource classes.", nil, nil,
-			returns(
-				http.StatusOK,
-				openapi.Object(openapi.Fields{"resource_classes": openapi.Array(one)}),
-			), modified},
+		"GET /resource_classes": {
+			"List resource classes.",
+			nil,
+			nil,
+			returns(http.StatusOK, openapi.Object(openapi.Fields{"resource_classes": openapi.Array(one)})),
+			modified,
+		},
 		"POST /resource_classes": {
 			"Create a resource class.",
 			nil,

@@ -42,17 +42,14 @@ func rules() []policy.Default {
 		if other, ok := exceptions[name]; ok {
 			check = other
 		}
-		all = append(
-			all,
-			policy.Default{
-				Name:       name,
-				Check:      check,
-				Old:        "rule:admin_api",
-				Scopes:     []policy.Scope{policy.Project},
-				Guards:     []string{operation},
-				Attributes: []string{"project_id", "user_id"},
-			},
-		)
+		all = append(all, policy.Default{
+			Name:       name,
+			Check:      check,
+			Old:        "rule:admin_api",
+			Scopes:     []policy.Scope{policy.Project},
+			Guards:     []string{operation},
+			Attributes: []string{"project_id", "user_id"},
+		})
 	}
 	return all
 }

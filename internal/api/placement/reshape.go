@@ -35,10 +35,8 @@ func (h *handler) reshape(c *call) (int, any, error) {
 	}
 	allocations := in["allocations"].(map[string]any)
 	for _, m := range members(memberOf(c.raw, "allocations")) {
-		shape.Writes = append(
-			shape.Writes,
-			h.consumerWrite(c.v, m.name, allocations[m.name].(map[string]any), m.value),
-		)
+		shape.Writes = append(shape.Writes,
+			h.consumerWrite(c.v, m.name, allocations[m.name].(map[string]any), m.value))
 	}
 	if err := h.store.Reshape(c.Context(), shape); err != nil {
 		err = prefixMessage(err, "malformed reshaper data: ", inventory.UnknownClass)

@@ -104,10 +104,8 @@ func traitFilter(query map[string]string) (f inventory.TraitFilter, err error) {
 	if associated, sent := query["associated"]; sent {
 		requested := strings.EqualFold(associated, "true")
 		if !requested && !strings.EqualFold(associated, "false") {
-			return f, fault(
-				http.StatusBadRequest,
-				`The query parameter "associated" only accepts "true" or "false"`,
-			)
+			return f, fault(http.StatusBadRequest,
+				`The query parameter "associated" only accepts "true" or "false"`)
 		}
 		f.Associated = &requested
 	}

@@ -20,12 +20,8 @@ func failureOf(err error) (*oslomsg.Failure, oslomsg.Repetition) {
 	var fault *network.Fault
 	switch {
 	case errors.As(err, &fault):
-		return oslomsg.NewFailure(
-			neutronExceptions,
-			string(fault.Kind),
-			"%s",
-			fault.Message,
-		), oslomsg.NoRepetition
+		failure := oslomsg.NewFailure(neutronExceptions, string(fault.Kind), "%s", fault.Message)
+		return failure, oslomsg.NoRepetition
 	case errors.Is(err, db.ErrNotFound):
 		return oslomsg.NewFailure(neutronExceptions, "NotFound", "%s", err), oslomsg.NoRepetition
 	case errors.Is(err, db.ErrConflict):

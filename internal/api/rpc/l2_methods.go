@@ -226,10 +226,8 @@ func (h *handlers) portsWithNetworks(
 		ports[p.ID] = p
 		networkIDs = append(networkIDs, p.Network.String())
 	}
-	networkList, err := h.Store.Networks(
-		ctx,
-		db.Listing{Where: []db.Condition{{Field: "id", In: networkIDs}}},
-	)
+	networkList, err := h.Store.Networks(ctx,
+		db.Listing{Where: []db.Condition{{Field: "id", In: networkIDs}}})
 	for _, n := range networkList {
 		networks[n.ID] = n
 	}
@@ -318,15 +316,12 @@ func (h *handlers) getNetworkDetails(ctx context.Context, a networkArgs) (any, e
 	if h.sender == nil {
 		return view, nil
 	}
-	served, err := h.Store.Networks(
-		ctx,
-		db.Listing{
-			Where: []db.Condition{
-				{Field: "id", In: []string{n.ID.String()}},
-				networkstore.OnHost(h.sender.Host),
-			},
+	served, err := h.Store.Networks(ctx, db.Listing{
+		Where: []db.Condition{
+			{Field: "id", In: []string{n.ID.String()}},
+			networkstore.OnHost(h.sender.Host),
 		},
-	)
+	})
 	if len(served) == 0 {
 		view = object{"id": n.ID}
 		for _, name := range []string{"provider:network_type", "provider:physical_network", "provider:segmentation_id"} {

@@ -48,10 +48,8 @@ func (b *messageBuilder) add(to audience, topic string, fanout bool, method, ver
 	}
 	body, err := oslomsg.EncodeCast(method, version, args)
 	b.err = errors.Join(b.err, err)
-	b.messages = append(
-		b.messages,
-		addressedMessage{oslomsg.Message{Topic: topic, Fanout: fanout, Body: body}, to},
-	)
+	b.messages = append(b.messages,
+		addressedMessage{oslomsg.Message{Topic: topic, Fanout: fanout, Body: body}, to})
 }
 
 // addDHCP adds a message that is addressed to the DHCP agent on a host.
@@ -217,16 +215,11 @@ func (b *messageBuilder) addDeleted(n network.AgentNotification, dhcpHosts []str
 			b.addDHCP(host, "subnet_delete_end", prioritySubnetDelete,
 				object{"subnet_id": n.ResourceID, "network_id": n.Network})
 		case network.ResourcePort:
-			b.addDHCP(
-				host,
-				"port_delete_end",
-				priorityPortUpdate,
-				object{
-					"port_id":    n.ResourceID,
-					"network_id": n.Network,
-					"fixed_ips":  emptyIfNil(before.Fixed),
-				},
-			)
+			b.addDHCP(host, "port_delete_end", priorityPortUpdate, object{
+				"port_id":    n.ResourceID,
+				"network_id": n.Network,
+				"fixed_ips":  emptyIfNil(before.Fixed),
+			})
 		}
 	}
 	return nil
@@ -259,17 +252,12 @@ func (h *handlers) buildPortMessages(
 	b.addPush(typePort, "updated", versions,
 		func(v string) object { return attribute.PortVersioned(port, net, v) })
 	b.to = onlyHosts(append(wiring, change.PreviousHost)...) // the previous host must disconnect the port
-	b.addL2(
-		"port-update",
-		"port_update",
-		"1.0",
-		object{
-			"port":             attribute.PortRPC(port),
-			"network_type":     net.Type,
-			"segmentation_id":  net.Segment,
-			"physical_network": nullIfEmpty(net.PhysicalNetwork),
-		},
-	)
+	b.addL2("port-update", "port_update", "1.0", object{
+		"port":             attribute.PortRPC(port),
+		"network_type":     net.Type,
+		"segmentation_id":  net.Segment,
+		"physical_network": nullIfEmpty(net.PhysicalNetwork),
+	})
 	if change.PreviousHost != "" && change.PreviousHost != port.Host && port.Host != "" {
 		b.addL2("binding-deactivate", "binding_deactivate", "1.5",
 			object{"port_id": port.ID, "host": change.PreviousHost, "network_id": port.Network})

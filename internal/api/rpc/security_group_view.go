@@ -72,30 +72,24 @@ func providerRules(p network.Port) []object {
 		}
 	}
 	if len(ipv6) > 0 {
-		rules = append(
-			rules,
-			object{
-				"direction":             network.Ingress,
-				"ethertype":             network.IPv6,
-				"protocol":              "ipv6-icmp",
-				"source_port_range_min": 134,
-			},
-		)
+		rules = append(rules, object{
+			"direction":             network.Ingress,
+			"ethertype":             network.IPv6,
+			"protocol":              "ipv6-icmp",
+			"source_port_range_min": 134,
+		})
 	}
 	allowDHCP := func(etherType, destination string, sourcePort, port int) {
-		rules = append(
-			rules,
-			object{
-				"direction":             network.Ingress,
-				"ethertype":             etherType,
-				"protocol":              "udp",
-				"port_range_min":        port,
-				"port_range_max":        port,
-				"source_port_range_min": sourcePort,
-				"source_port_range_max": sourcePort,
-				"dest_ip_prefix":        destination,
-			},
-		)
+		rules = append(rules, object{
+			"direction":             network.Ingress,
+			"ethertype":             etherType,
+			"protocol":              "udp",
+			"port_range_min":        port,
+			"port_range_max":        port,
+			"source_port_range_min": sourcePort,
+			"source_port_range_max": sourcePort,
+			"dest_ip_prefix":        destination,
+		})
 	}
 	for _, destination := range append(ipv4, "255.255.255.255/32") {
 		allowDHCP(network.IPv4, destination, 67, 68)

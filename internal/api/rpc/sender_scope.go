@@ -61,17 +61,13 @@ func (h *handlers) readablePorts(ctx context.Context, where ...db.Condition) ([]
 	if h.sender == nil {
 		return h.Store.Ports(ctx, db.Listing{Where: where})
 	}
-	found, err := h.Store.Ports(
-		ctx,
-		db.Listing{Where: append(slices.Clip(where), networkstore.OnHost(h.sender.Host))},
-	)
+	found, err := h.Store.Ports(ctx,
+		db.Listing{Where: append(slices.Clip(where), networkstore.OnHost(h.sender.Host))})
 	if err != nil {
 		return nil, err
 	}
-	served, err := h.Store.Ports(
-		ctx,
-		db.Listing{Where: append(slices.Clip(where), networkstore.ServedByDHCPOf(h.sender.Host))},
-	)
+	served, err := h.Store.Ports(ctx,
+		db.Listing{Where: append(slices.Clip(where), networkstore.ServedByDHCPOf(h.sender.Host))})
 	return append(found, portsExcept(served, found)...), err
 }
 

@@ -75,20 +75,18 @@ func NewServer(o Options) *Server {
 		options:  o,
 		refusals: newRefusals(),
 		senders:  map[uuid.UUID]senderServer{},
-		main: oslomsg.NewServer(
-			oslomsg.ServerOptions{
-				Broker:          o.broker(),
-				Exchange:        exchange,
-				Topics:          []string{topicPlugin, topicReports, topicL3},
-				Host:            o.Host,
-				Endpoints:       h.endpoints(),
-				ErrorToFailure:  failureOf,
-				MaxCallTime:     o.MaxCallTime,
-				InternalFailure: internalFailure,
-				Metrics:         o.Metrics,
-				Observe:         o.Observe,
-			},
-		),
+		main: oslomsg.NewServer(oslomsg.ServerOptions{
+			Broker:          o.broker(),
+			Exchange:        exchange,
+			Topics:          []string{topicPlugin, topicReports, topicL3},
+			Host:            o.Host,
+			Endpoints:       h.endpoints(),
+			ErrorToFailure:  failureOf,
+			MaxCallTime:     o.MaxCallTime,
+			InternalFailure: internalFailure,
+			Metrics:         o.Metrics,
+			Observe:         o.Observe,
+		}),
 	}
 	if o.Metrics != nil {
 		o.Metrics.MustRegister(s.refusals, oslomsg.ConnectedGauge("calls", s.Connected))

@@ -62,16 +62,13 @@ func (h *handlers) reportState(ctx context.Context, a reportStateArgs) (any, err
 	if err != nil {
 		return nil, oslomsg.NewTypeError("the configurations cannot be stored: %s", err)
 	}
-	return h.Store.ReportState(
-		ctx,
-		network.AgentState{
-			Type:             s.Type,
-			Host:             s.Host,
-			Binary:           s.Binary,
-			Topic:            s.Topic,
-			Zone:             s.Zone,
-			Configurations:   configurations,
-			ResourceVersions: s.Versions,
-		},
-	)
+	return h.Store.ReportState(ctx, network.AgentState{
+		Type:             s.Type,
+		Host:             s.Host,
+		Binary:           s.Binary,
+		Topic:            s.Topic,
+		Zone:             s.Zone,
+		Configurations:   configurations,
+		ResourceVersions: s.Versions,
+	})
 }

@@ -39,9 +39,7 @@ func networkObject(n network.Network, version string) object {
 					"1.0",
 					object{"id": n.ID, "port_security_enabled": n.PortSecurity},
 				),
-				"segments": []object{
-					attribute.SegmentVersioned(n),
-				},
+				"segments": []object{attribute.SegmentVersioned(n)},
 			},
 			n.Description,
 			n.Revision,
@@ -56,16 +54,12 @@ func subnetObject(s network.Subnet, version string) object {
 	for _, p := range s.Pools {
 		pools = append(
 			pools,
-			attribute.Versioned(
-				"IPAllocationPool",
-				"1.0",
-				object{
-					"id":        s.ID,
-					"subnet_id": s.ID,
-					"start":     p.Start,
-					"end":       p.End,
-				},
-			),
+			attribute.Versioned("IPAllocationPool", "1.0", object{
+				"id":        s.ID,
+				"subnet_id": s.ID,
+				"start":     p.Start,
+				"end":       p.End,
+			}),
 		)
 	}
 	for _, r := range s.Routes {

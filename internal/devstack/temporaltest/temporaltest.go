@@ -60,10 +60,8 @@ func Main(m *testing.M, inner ...func(*testing.M) int) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	server, err := devstack.StartTemporal(
-		context.Background(),
-		devstack.TemporalOptions{Dir: dir, Memory: true},
-	)
+	server, err := devstack.StartTemporal(context.Background(),
+		devstack.TemporalOptions{Dir: dir, Memory: true})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "temporaltest:", err)
 		return 1
@@ -107,10 +105,8 @@ const callTimeout = 10 * time.Minute
 // Temporal's SDK gives up most calls after ten seconds.
 func Dial(ctx context.Context, o client.Options) (client.Client, error) {
 	o.ConnectionOptions.GetSystemInfoTimeout = callTimeout
-	o.ConnectionOptions.DialOptions = append(
-		o.ConnectionOptions.DialOptions,
-		grpc.WithChainUnaryInterceptor(extendDeadline),
-	)
+	o.ConnectionOptions.DialOptions = append(o.ConnectionOptions.DialOptions,
+		grpc.WithChainUnaryInterceptor(extendDeadline))
 	return client.DialContext(ctx, o)
 }
 

@@ -55,10 +55,8 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	postgres, err := devstack.StartPostgres(
-		ctx,
-		devstack.PostgresOptions{Dir: filepath.Join(dir, "postgres"), Unsafe: true},
-	)
+	postgres, err := devstack.StartPostgres(ctx,
+		devstack.PostgresOptions{Dir: filepath.Join(dir, "postgres"), Unsafe: true})
 	if err != nil {
 		return err
 	}

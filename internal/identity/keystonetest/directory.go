@@ -11,16 +11,13 @@ func (s *Server) Service(typ, url string) {
 	defer s.mu.Unlock()
 	var endpoints []object
 	for _, iface := range []string{"public", "internal", "admin"} {
-		endpoints = append(
-			endpoints,
-			object{
-				"id":        typ + "-" + iface,
-				"interface": iface,
-				"region":    "RegionOne",
-				"region_id": "RegionOne",
-				"url":       url,
-			},
-		)
+		endpoints = append(endpoints, object{
+			"id":        typ + "-" + iface,
+			"interface": iface,
+			"region":    "RegionOne",
+			"region_id": "RegionOne",
+			"url":       url,
+		})
 	}
 	s.catalog = append(s.catalog, object{
 		"id":        typ,

@@ -159,15 +159,12 @@ func (p *Policy) Entries() []Entry {
 	}
 	for _, name := range slices.Sorted(maps.Keys(now.texts)) {
 		if _, known := p.defaults[name]; !known {
-			entries = append(
-				entries,
-				Entry{
-					Default:    Default{Name: name},
-					Present:    now.rules[name].String(),
-					FromFile:   true,
-					OnlyInFile: true,
-				},
-			)
+			entries = append(entries, Entry{
+				Default:    Default{Name: name},
+				Present:    now.rules[name].String(),
+				FromFile:   true,
+				OnlyInFile: true,
+			})
 		}
 	}
 	return entries
@@ -262,10 +259,8 @@ func (p *Policy) read() (*Rules, error) {
 		return nil, err
 	}
 	for name := range e.rules {
-		e.overridden[name] = slices.ContainsFunc(
-			reachable(e.rules, name),
-			func(other string) bool { return hasKey(overrides, other) },
-		)
+		e.overridden[name] = slices.ContainsFunc(reachable(e.rules, name),
+			func(other string) bool { return hasKey(overrides, other) })
 	}
 	return e, p.checkAttributes(e.rules, file)
 }
@@ -278,10 +273,8 @@ func (p *Policy) validate(rules map[string]Check, file ruleFile) error {
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
 		for _, other := range referredRules(rules[name]) {
 			if used[other] = true; rules[other] == nil {
-				errs = append(
-					errs,
-					fmt.Errorf("%s refers to rule:%s, which does not exist", file.place(name), other),
-				)
+				errs = append(errs,
+					fmt.Errorf("%s refers to rule:%s, which does not exist", file.place(name), other))
 			}
 		}
 		if circular(rules, name) {
@@ -301,10 +294,8 @@ func (p *Policy) validate(rules map[string]Check, file ruleFile) error {
 
 // circular reports whether a rule refers to itself, directly or through other rules.
 func circular(rules map[string]Check, name string) bool {
-	return slices.ContainsFunc(
-		reachable(rules, name),
-		func(other string) bool { return slices.Contains(referredRules(rules[other]), name) },
-	)
+	return slices.ContainsFunc(reachable(rules, name),
+		func(other string) bool { return slices.Contains(referredRules(rules[other]), name) })
 }
 
 // reachable returns the name of the rule and the names of all existing rules to which it refers, directly or

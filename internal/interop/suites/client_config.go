@@ -130,8 +130,7 @@ func (c *cloud) startClient() error {
 // berth lists.
 func (c *cloud) tempestConf() string {
 	return strings.NewReplacer("KEYSTONE", c.keystone, "PASSWORD", password, "EXTERNAL", c.external, "DIR", c.dir,
-		"EXTENSIONS", strings.Join(c.extensions, ",")).
-		Replace(`
+		"EXTENSIONS", strings.Join(c.extensions, ",")).Replace(`
 [DEFAULT]
 log_file = DIR/tempest.log
 [oslo_concurrency]

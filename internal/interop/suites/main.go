@@ -63,10 +63,8 @@ func run(ctx context.Context, selected *regexp.Regexp) error {
 	tests = slices.DeleteFunc(tests, func(test string) bool { return !selected.MatchString(test) })
 	found := results{}
 	for _, r := range runs {
-		own := slices.DeleteFunc(
-			slices.Clone(tests),
-			func(test string) bool { return workspaceOf(test) != r.name || exceptions.excludes(test) },
-		)
+		own := slices.DeleteFunc(slices.Clone(tests),
+			func(test string) bool { return workspaceOf(test) != r.name || exceptions.excludes(test) })
 		if err := r.runTests(own, found); err != nil {
 			return err
 		}

@@ -58,13 +58,7 @@ func report(w io.Writer, versions map[string]string, tests []string, s scope, r 
 		fmt.Fprintf(
 			w,
 			"| `%s` | %s %s | %d | %d | %d | %d | %d |\n",
-			suite.name,
-			suite.pkg,
-			versions[suite.name],
-			c.tests,
-			c.run,
-			c.passed,
-			c.failed,
+			suite.name, suite.pkg, versions[suite.name], c.tests, c.run, c.passed, c.failed,
 			c.outOfScope,
 		)
 	}

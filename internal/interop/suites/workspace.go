@@ -77,10 +77,8 @@ func (r testRun) packageFolder() (string, error) {
 	if strings.HasPrefix(r.folder, "libraries/") {
 		return r.cloud.dir, nil
 	}
-	out, err := output(
-		r.cloud.ctx,
-		exec.Command(string(r.python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"),
-	)
+	out, err := output(r.cloud.ctx,
+		exec.Command(string(r.python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"))
 	return strings.TrimSpace(string(out)), err
 }
 
@@ -94,10 +92,8 @@ func (r testRun) list() ([]string, error) {
 		command = r.command("tempest", "run", "--list-tests")
 	}
 	out, err := output(r.cloud.ctx, command)
-	tests := slices.DeleteFunc(
-		strings.Fields(string(out)),
-		func(test string) bool { return workspaceOf(test) != r.name },
-	)
+	tests := slices.DeleteFunc(strings.Fields(string(out)),
+		func(test string) bool { return workspaceOf(test) != r.name })
 	return sortTests(tests), err
 }
 

@@ -58,10 +58,8 @@ func fixedIP(raw json.RawMessage) (f network.FixedIP, err error) {
 		}
 	}
 	if len(m) == 0 {
-		return f, network.Faultf(
-			network.InvalidInput,
-			"Invalid input for operation: IP allocation requires subnet_id or ip_address.",
-		)
+		return f, network.Faultf(network.InvalidInput,
+			"Invalid input for operation: IP allocation requires subnet_id or ip_address.")
 	}
 	return f, nil
 }

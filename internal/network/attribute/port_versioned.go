@@ -65,16 +65,12 @@ func versionedPortSecurity(p port) any {
 func versionedFixedIPs(p port) any {
 	list := make([]object, len(p.Addresses))
 	for i, a := range p.Addresses {
-		list[i] = Versioned(
-			"IPAllocation",
-			"1.0",
-			object{
-				"port_id":    p.ID,
-				"subnet_id":  a.Subnet,
-				"network_id": p.Network,
-				"ip_address": a.IP,
-			},
-		)
+		list[i] = Versioned("IPAllocation", "1.0", object{
+			"port_id":    p.ID,
+			"subnet_id":  a.Subnet,
+			"network_id": p.Network,
+			"ip_address": a.IP,
+		})
 	}
 	return list
 }
@@ -91,17 +87,13 @@ func versionedAddressPairs(p port) any {
 func versionedDHCPOptions(p port) any {
 	list := make([]object, len(p.DHCPOptions))
 	for i, o := range p.DHCPOptions {
-		list[i] = Versioned(
-			"ExtraDhcpOpt",
-			"1.0",
-			object{
-				"id":         p.ID,
-				"port_id":    p.ID,
-				"opt_name":   o.Name,
-				"opt_value":  o.Value,
-				"ip_version": o.IPVersion,
-			},
-		)
+		list[i] = Versioned("ExtraDhcpOpt", "1.0", object{
+			"id":         p.ID,
+			"port_id":    p.ID,
+			"opt_name":   o.Name,
+			"opt_value":  o.Value,
+			"ip_version": o.IPVersion,
+		})
 	}
 	return list
 }
@@ -121,19 +113,15 @@ func versionedBindings(p port) []object {
 		}
 		list = append(
 			list,
-			Versioned(
-				"PortBinding",
-				"1.0",
-				object{
-					"port_id":     p.ID,
-					"host":        b.Host,
-					"profile":     jsonText(b.Profile),
-					"vif_type":    b.VIF,
-					"vif_details": details,
-					"vnic_type":   b.VNIC,
-					"status":      b.Status,
-				},
-			),
+			Versioned("PortBinding", "1.0", object{
+				"port_id":     p.ID,
+				"host":        b.Host,
+				"profile":     jsonText(b.Profile),
+				"vif_type":    b.VIF,
+				"vif_details": details,
+				"vnic_type":   b.VNIC,
+				"status":      b.Status,
+			}),
 		)
 	}
 	return list
@@ -149,20 +137,16 @@ func versionedDistributedBindings(p port) []object {
 	for _, b := range p.Bindings {
 		list = append(
 			list,
-			Versioned(
-				"DistributedPortBinding",
-				"1.0",
-				object{
-					"port_id":     p.ID,
-					"host":        b.Host,
-					"profile":     jsonText(b.Profile),
-					"vif_type":    b.VIF,
-					"vif_details": nil,
-					"vnic_type":   b.VNIC,
-					"status":      b.Status,
-					"router_id":   p.DeviceID,
-				},
-			),
+			Versioned("DistributedPortBinding", "1.0", object{
+				"port_id":     p.ID,
+				"host":        b.Host,
+				"profile":     jsonText(b.Profile),
+				"vif_type":    b.VIF,
+				"vif_details": nil,
+				"vnic_type":   b.VNIC,
+				"status":      b.Status,
+				"router_id":   p.DeviceID,
+			}),
 		)
 	}
 	return list
@@ -182,18 +166,14 @@ func versionedLevels(p port, n network.Network) []object {
 		}
 		list = append(
 			list,
-			Versioned(
-				"PortBindingLevel",
-				"1.1",
-				object{
-					"port_id":    p.ID,
-					"host":       b.Host,
-					"level":      0,
-					"driver":     driver,
-					"segment":    SegmentVersioned(n),
-					"segment_id": n.ID,
-				},
-			),
+			Versioned("PortBindingLevel", "1.1", object{
+				"port_id":    p.ID,
+				"host":       b.Host,
+				"level":      0,
+				"driver":     driver,
+				"segment":    SegmentVersioned(n),
+				"segment_id": n.ID,
+			}),
 		)
 	}
 	return list
@@ -206,25 +186,21 @@ func SegmentVersioned(n network.Network) map[string]any {
 	if n.PhysicalNetwork != "" {
 		physical = n.PhysicalNetwork
 	}
-	return Versioned(
-		"NetworkSegment",
-		"1.0",
-		object{
-			"id":               n.ID,
-			"network_id":       n.ID,
-			"name":             nil,
-			"network_type":     n.Type,
-			"physical_network": physical,
-			"segmentation_id":  n.Segment,
-			"is_dynamic":       false,
-			"segment_index":    0,
-			"hosts":            []string{},
-			"description":      "",
-			"revision_number":  n.Revision,
-			"created_at":       timestamp(n.CreatedAt),
-			"updated_at":       timestamp(n.UpdatedAt),
-		},
-	)
+	return Versioned("NetworkSegment", "1.0", object{
+		"id":               n.ID,
+		"network_id":       n.ID,
+		"name":             nil,
+		"network_type":     n.Type,
+		"physical_network": physical,
+		"segmentation_id":  n.Segment,
+		"is_dynamic":       false,
+		"segment_index":    0,
+		"hosts":            []string{},
+		"description":      "",
+		"revision_number":  n.Revision,
+		"created_at":       timestamp(n.CreatedAt),
+		"updated_at":       timestamp(n.UpdatedAt),
+	})
 }
 
 // jsonText returns a dictionary as JSON text; the text of an empty dictionary is "{}".

@@ -197,10 +197,8 @@ func (n *compute) serveAggregates(c computeCall) (int, any) {
 	}
 	i := -1
 	if len(c.parts) > 1 {
-		i = slices.IndexFunc(
-			n.aggregates,
-			func(a *Aggregate) bool { return strconv.Itoa(a.ID) == c.parts[1] },
-		)
+		i = slices.IndexFunc(n.aggregates,
+			func(a *Aggregate) bool { return strconv.Itoa(a.ID) == c.parts[1] })
 	}
 	switch {
 	case i < 0:

@@ -50,16 +50,13 @@ func (n *compute) listServers(c computeCall) []any {
 		if s.Deleted && s.PollsUntilGone < 0 {
 			return true
 		}
-		all = append(
-			all,
-			map[string]any{
-				"id":                   s.ID,
-				"name":                 s.Name,
-				"status":               "ACTIVE",
-				"OS-EXT-SRV-ATTR:host": s.Host,
-				"flavor":               map[string]any{"id": s.Flavor},
-			},
-		)
+		all = append(all, map[string]any{
+			"id":                   s.ID,
+			"name":                 s.Name,
+			"status":               "ACTIVE",
+			"OS-EXT-SRV-ATTR:host": s.Host,
+			"flavor":               map[string]any{"id": s.Flavor},
+		})
 		return false
 	})
 	return all

@@ -77,16 +77,12 @@ func (q *faultQueue) serve(
 	case f.DropConnection:
 		panic(http.ErrAbortHandler)
 	case f.Status == http.StatusNotFound:
-		writeJSON(
-			w,
-			f.Status,
-			map[string]any{
-				"itemNotFound": map[string]any{
-					"code":    f.Status,
-					"message": "No instances found for any event",
-				},
+		writeJSON(w, f.Status, map[string]any{
+			"itemNotFound": map[string]any{
+				"code":    f.Status,
+				"message": "No instances found for any event",
 			},
-		)
+		})
 	case f.Status != 0:
 		w.WriteHeader(f.Status)
 	default:

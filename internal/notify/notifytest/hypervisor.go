@@ -155,14 +155,11 @@ func (n *Nova) listZones(w http.ResponseWriter) {
 	}
 	all := []map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(zones)) {
-		all = append(
-			all,
-			map[string]any{
-				"zoneName":  name,
-				"zoneState": map[string]any{"available": true},
-				"hosts":     zones[name],
-			},
-		)
+		all = append(all, map[string]any{
+			"zoneName":  name,
+			"zoneState": map[string]any{"available": true},
+			"hosts":     zones[name],
+		})
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"availabilityZoneInfo": all})
 }

@@ -31,16 +31,13 @@ func (c *Controller) control(w http.ResponseWriter, r *http.Request) {
 		}
 		writeReply(w, reply{status: http.StatusOK, body: map[string]any{"requests": c.requestsAfter(after)}})
 	case "GET /_control/objects":
-		writeReply(
-			w,
-			reply{
-				status: http.StatusOK,
-				body: map[string]any{
-					"objects":    c.Records(),
-					"violations": append([]string{}, c.Violations()...),
-				},
+		writeReply(w, reply{
+			status: http.StatusOK,
+			body: map[string]any{
+				"objects":    c.Records(),
+				"violations": append([]string{}, c.Violations()...),
 			},
-		)
+		})
 	case "GET /_control/faults":
 		writeReply(w, reply{status: http.StatusOK, body: map[string]any{"faults": c.Faults()}})
 	case "POST /_control/faults":
@@ -63,10 +60,8 @@ func (c *Controller) control(w http.ResponseWriter, r *http.Request) {
 	case "POST /_control/hosts":
 		writeReply(w, decodeAnd(r, func(hosts []HostConfig) { c.SetHostConfigs(hosts...) }))
 	case "POST /_control/status":
-		writeReply(
-			w,
-			decodeAnd(r, func(s struct{ Port, Status string }) { c.SetPortStatus(s.Port, s.Status) }),
-		)
+		writeReply(w,
+			decodeAnd(r, func(s struct{ Port, Status string }) { c.SetPortStatus(s.Port, s.Status) }))
 	case "POST /_control/wire":
 		writeReply(w, decodeAnd(r, func(s struct{ On bool }) { c.SetAutoWire(s.On) }))
 	case "DELETE /_control/streams":

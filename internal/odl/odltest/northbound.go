@@ -34,12 +34,10 @@ type resource struct {
 
 var resources = []resource{
 	{
-		objectType: "network",
-		path:       "networks",
-		immutable:  []string{"tenant_id", "project_id"},
-		parents: map[string]string{
-			"qos_policy_id": "policy",
-		},
+		objectType:     "network",
+		path:           "networks",
+		immutable:      []string{"tenant_id", "project_id"},
+		parents:        map[string]string{"qos_policy_id": "policy"},
 		checkedParents: map[string]string{"qos_policy_id": "policy"},
 	},
 	{

@@ -136,10 +136,8 @@ func (c *Controller) serveRestconf(seen Request, body []byte, host string) reply
 }
 
 func (c *Controller) restconfReply(seen Request, body []byte, host string) reply {
-	none := errorReply(
-		http.StatusNotFound,
-		"Request could not be completed because the relevant data model content does not exist",
-	)
+	none := errorReply(http.StatusNotFound,
+		"Request could not be completed because the relevant data model content does not exist")
 	list := func(outer, inner string, items []any) reply {
 		if len(items) == 0 {
 			return none
@@ -150,13 +148,10 @@ func (c *Controller) restconfReply(seen Request, body []byte, host string) reply
 	switch seen.Type {
 	case "features":
 		for _, name := range slices.Sorted(maps.Keys(c.data.features)) {
-			items = append(
-				items,
-				map[string]any{
-					"service-provider-feature": "neutron-extensions:" + name,
-					"configuration":            c.data.features[name],
-				},
-			)
+			items = append(items, map[string]any{
+				"service-provider-feature": "neutron-extensions:" + name,
+				"configuration":            c.data.features[name],
+			})
 		}
 		return list("features", "feature", items)
 	case "hostconfigs":

@@ -237,13 +237,11 @@ var schemas = map[string][]schemaAttribute{
 		attributes(text, "protocol", "lb_algorithm", "healthmonitor_id"),
 		attributes(flag, "admin_state_up"),
 		listOf("listeners", idList),
-		single(
-			schemaAttribute{
-				name: "session_persistence",
-				kind: subobject,
-				of:   attributes(text, "type", "cookie_name"),
-			},
-		),
+		single(schemaAttribute{
+			name: "session_persistence",
+			kind: subobject,
+			of:   attributes(text, "type", "cookie_name"),
+		}),
 	),
 	"healthmonitor": join(
 		attributes(text, "type", "url_path"),

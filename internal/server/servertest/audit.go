@@ -17,10 +17,8 @@ func (s *Deployment) Audit(api *Worker) []Object {
 		"no audit is open",
 		`select 'audit ' || id || ' is open' from mirror_run where kind = 'audit' and finished_at is null`,
 	)
-	path := fmt.Sprintf(
-		"/journal/v1/runs/%v",
-		api.Must("POST", "/journal/v1/runs", Object{"kind": "audit"})["run"].(Object)["id"],
-	)
+	path := fmt.Sprintf("/journal/v1/runs/%v",
+		api.Must("POST", "/journal/v1/runs", Object{"kind": "audit"})["run"].(Object)["id"])
 	s.Await("the audit has ended", func() string {
 		_, answer, err := api.Do("GET", path, nil)
 		run, _ := answer["run"].(Object)

@@ -107,10 +107,8 @@ func (s *Store) FlushDenials(ctx context.Context) error {
 		texts = append(texts, text(r))
 	}
 	if omitted > 0 {
-		texts = append(
-			texts,
-			text(auditlog.Record{At: time.Now(), Outcome: auditlog.Omitted, Omitted: omitted}),
-		)
+		texts = append(texts,
+			text(auditlog.Record{At: time.Now(), Outcome: auditlog.Omitted, Omitted: omitted}))
 	}
 	err := s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		batch.Queue(insertAllPending, texts)

@@ -41,9 +41,9 @@ type answerWatch struct {
 
 func newAnswerWatch(limits AnswerLimits, cfg *pgx.ConnConfig) *answerWatch {
 	cfg = cfg.Copy()
-	cfg.Tracer, cfg.ConnectTimeout, cfg.DialFunc = nil, 0, dialer(
-		0,
-	).DialContext // only ProbeTimeout limits the time to connect
+	cfg.Tracer = nil
+	// only ProbeTimeout limits the time to connect
+	cfg.ConnectTimeout, cfg.DialFunc = 0, dialer(0).DialContext
 	return &answerWatch{limits: limits, cfg: cfg}
 }
 

@@ -112,10 +112,8 @@ func (o *operation) classify(err error, committing bool) error {
 // function `release` ends this effect. With failWhenDone, pgx needs no goroutine that watches the context of
 // each statement.
 func failWhenDone(ctx context.Context, conn *pgxpool.Conn) (release func()) {
-	socket := conn.Conn().
-		PgConn().
-		Conn()
-		// read here, because the function below may run after the release of conn
+	// read here, because the function below may run after the release of conn
+	socket := conn.Conn().PgConn().Conn()
 	stop := context.AfterFunc(ctx, func() { _ = socket.SetDeadline(time.Unix(1, 0)) })
 	return func() {
 		if !stop() { // ctx has ended, so the connection cannot be used again

@@ -59,10 +59,8 @@ func (sqlTracer) TraceBatchStart(
 // because PostgreSQL gets the statements together.
 func (sqlTracer) TraceBatchQuery(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchQueryData) {
 	if span, ok := ctx.Value(sqlSpanKey{}).(trace.Span); ok {
-		span.AddEvent(
-			firstWord(data.SQL),
-			trace.WithAttributes(attribute.String("db.query.text", shortSQL(data.SQL))),
-		)
+		span.AddEvent(firstWord(data.SQL),
+			trace.WithAttributes(attribute.String("db.query.text", shortSQL(data.SQL))))
 	}
 }
 
@@ -77,10 +75,9 @@ func startSQLSpan(
 	name string,
 	about attribute.KeyValue,
 ) context.Context {
-	ctx, span := parent.TracerProvider().
-		Tracer("berth").
-		Start(ctx, "SQL "+name, trace.WithSpanKind(trace.SpanKindClient),
-			trace.WithAttributes(attribute.String("db.system.name", "postgresql"), about))
+	ctx, span := parent.TracerProvider().Tracer("berth").Start(ctx, "SQL "+name,
+		trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(attribute.String("db.system.name", "postgresql"), about))
 	return context.WithValue(ctx, sqlSpanKey{}, span)
 }
 

@@ -95,10 +95,8 @@ func (s *Store) tryAllocationStatement(ctx context.Context, w *AllocationWrite) 
 		return nil
 	})
 	if w.recorder != nil {
-		w.recorder.QueueRecordIfMarked(
-			batch,
-			consumerChange(&inventory.GenerationShift{UUID: c.Consumer, To: new(int64(1))}),
-		)
+		w.recorder.QueueRecordIfMarked(batch,
+			consumerChange(&inventory.GenerationShift{UUID: c.Consumer, To: new(int64(1))}))
 	}
 	err = s.db.TryBatch(ctx, batch)
 	var refused *pgconn.PgError

@@ -52,9 +52,7 @@ func (w *AllocationWrite) consumers() []string {
 // allocatesFromOneProvider reports whether the write deletes no consumer and all its new allocations are from
 // one provider.
 func (w *AllocationWrite) allocatesFromOneProvider() bool {
-	deletes := slices.ContainsFunc(
-		w.Writes,
-		func(c inventory.ConsumerWrite) bool { return len(c.Allocations) == 0 },
-	)
+	deletes := slices.ContainsFunc(w.Writes,
+		func(c inventory.ConsumerWrite) bool { return len(c.Allocations) == 0 })
 	return !deletes && len(w.providers()) == 1
 }

@@ -224,10 +224,8 @@ func LockInventories(ctx context.Context, tx db.Tx, provider string) (LockedInve
 // checkNewClasses returns a fault if one of the resource classes does not exist. If the provider already has
 // an inventory of a class, checkNewClasses does not check the class, because the class then exists.
 func (p LockedInventories) checkNewClasses(ctx context.Context, tx db.Tx, classes ...string) error {
-	unknown := slices.DeleteFunc(
-		slices.Clone(classes),
-		func(class string) bool { return slices.Contains(p.classes, class) },
-	)
+	unknown := slices.DeleteFunc(slices.Clone(classes),
+		func(class string) bool { return slices.Contains(p.classes, class) })
 	if len(unknown) == 0 {
 		return nil
 	}

@@ -180,12 +180,7 @@ func (p *LockedProvider) QueueGeneration(ctx context.Context, batch *pgx.Batch, 
 	before := p.generation
 	p.generation++
 	batch.Queue(`update provider set generation = $2, updated_at = now() where id = $1`, p.id, p.generation)
-	queueHistory(
-		ctx,
-		batch,
-		cause,
-		inventory.GenerationChange{
-			Provider: &inventory.GenerationShift{UUID: p.uuid, From: &before, To: new(p.generation)},
-		},
-	)
+	queueHistory(ctx, batch, cause, inventory.GenerationChange{
+		Provider: &inventory.GenerationShift{UUID: p.uuid, From: &before, To: new(p.generation)},
+	})
 }

@@ -61,10 +61,8 @@ func (s *Store) Providers(ctx context.Context, f inventory.ProviderFilter) ([]in
 			return err
 		}
 		available, err := countAvailableClasses(ctx, tx, f.Resources, where, args)
-		providers = slices.DeleteFunc(
-			providers,
-			func(p inventory.Provider) bool { return available[p.UUID] < len(f.Resources) },
-		)
+		providers = slices.DeleteFunc(providers,
+			func(p inventory.Provider) bool { return available[p.UUID] < len(f.Resources) })
 		return err
 	})
 	if err != nil {

@@ -13,10 +13,8 @@ import (
 
 // Classes returns all resource classes, standard classes first.
 func (s *Store) Classes(ctx context.Context) ([]inventory.ResourceClass, error) {
-	rows, err := s.db.Query(
-		ctx,
-		`select name, coalesce(updated_at, created_at) from resource_class order by id`,
-	)
+	rows, err := s.db.Query(ctx,
+		`select name, coalesce(updated_at, created_at) from resource_class order by id`)
 	if err != nil {
 		return nil, fmt.Errorf("read resource classes: %w", err)
 	}

@@ -125,8 +125,6 @@ func (r *treeReader) queueInTree(batch *pgx.Batch) {
 
 // hasSharingTree reports whether one of the trees with the given root IDs contains a sharing provider.
 func (r *treeReader) hasSharingTree(roots []int64) bool {
-	return slices.ContainsFunc(
-		r.sharingTrees,
-		func(t *inventory.Tree) bool { return slices.Contains(roots, t.Root.ID) },
-	)
+	return slices.ContainsFunc(r.sharingTrees,
+		func(t *inventory.Tree) bool { return slices.Contains(roots, t.Root.ID) })
 }

@@ -107,10 +107,8 @@ func (s *Store) Usages(ctx context.Context, f inventory.UsageFilter) ([]inventor
 	var amount, consumers int64
 	_, err = pgx.ForEachRow(rows, []any{&kind, &class, &amount, &consumers}, func() error {
 		if class == nil { // the first row of a consumer type contains the number of consumers
-			usages = append(
-				usages,
-				inventory.Usage{Type: kind, Used: map[string]int64{}, Consumers: consumers},
-			)
+			usages = append(usages,
+				inventory.Usage{Type: kind, Used: map[string]int64{}, Consumers: consumers})
 			return nil
 		}
 		usages[len(usages)-1].Used[*class] = amount

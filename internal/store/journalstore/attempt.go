@@ -100,13 +100,8 @@ func (s *Store) unclaimedEntry(ctx context.Context, seq int64) (t journal.ClaimR
 			return err
 		})
 		queuePause(batch, &t.Pause)
-		batch.Queue(
-			outbox.DeleteDelivered(
-				"journal_entry e", "$2", "true",
-			)+` and e.seq = $1 and e.finished_at is not null`,
-			seq,
-			entryID(seq),
-		)
+		delivered := outbox.DeleteDelivered("journal_entry e", "$2", "true")
+		batch.Queue(delivered+` and e.seq = $1 and e.finished_at is not null`, seq, entryID(seq))
 	})
 	switch {
 	case !isSendable(t.Entry):
@@ -347,11 +342,10 @@ func queueUnblock(batch *pgx.Batch, seq int64, w wake, claimed *[]contract.Note,
 func queueWakeDependents(batch *pgx.Batch, seq int64, woken *int64) {
 	batch.Queue(outbox.SelectEnqueue(openEntriesSelect+` and seq in (select entry from journal_dep where waits_for = $1) order by seq`, "$2", "interval '0'"),
 		seq, contract.JournalEntry,
-	).
-		Exec(func(tag pgconn.CommandTag) error {
-			*woken = tag.RowsAffected()
-			return nil
-		})
+	).Exec(func(tag pgconn.CommandTag) error {
+		*woken = tag.RowsAffected()
+		return nil
+	})
 }
 
 // unblockDependents runs queueUnblock for an entry that an operator or a recovery completed in this

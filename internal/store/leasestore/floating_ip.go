@@ -200,10 +200,8 @@ func (floatingIPResource) reallocate(ctx context.Context, tx *transaction, b all
 	}
 	keep := slices.Clone(b.Required)
 	for _, a := range held {
-		free := slices.ContainsFunc(
-			candidates,
-			func(c lease.FloatingIPCandidate) bool { return c.ID == a.ID && c.Free },
-		)
+		free := slices.ContainsFunc(candidates,
+			func(c lease.FloatingIPCandidate) bool { return c.ID == a.ID && c.Free })
 		switch {
 		case free && len(keep) < b.Amount && !slices.Contains(keep, a.IP):
 			keep = append(keep, a.IP)

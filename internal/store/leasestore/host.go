@@ -267,10 +267,8 @@ func readHosts(ctx context.Context, q db.Querier, where string, args ...any) ([]
 	if err != nil {
 		return nil, fmt.Errorf("read hosts: %w", err)
 	}
-	all, err := pgx.CollectRows(
-		rows,
-		func(row pgx.CollectableRow) (lease.Host, error) { return scanHost(row) },
-	)
+	all, err := pgx.CollectRows(rows,
+		func(row pgx.CollectableRow) (lease.Host, error) { return scanHost(row) })
 	if err != nil {
 		return nil, fmt.Errorf("read hosts: %w", err)
 	}

@@ -85,10 +85,8 @@ func (s *Store) HostCalendar(ctx context.Context, c Calendar) ([]CalendarHost, e
 			case len(last.Bookings) == MaxBookings:
 				last.More = true
 			default:
-				last.Bookings = append(
-					last.Bookings,
-					Booking{*id, *name, lease.Status(*status), *typ, *start, *end},
-				)
+				last.Bookings = append(last.Bookings,
+					Booking{*id, *name, lease.Status(*status), *typ, *start, *end})
 			}
 			return nil
 		},

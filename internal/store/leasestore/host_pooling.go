@@ -23,16 +23,12 @@ func (s *Store) enqueuePoolUpdate(ctx context.Context, tx *transaction, service 
 		set version = host_pooling.version + 1`, service); err != nil {
 		return fmt.Errorf("store pool update of host %s: %w", service, err)
 	}
-	return outbox.Enqueue(
-		ctx,
-		tx,
-		contract.Nudge{
-			Workflow:   contract.Pool,
-			ID:         contract.PoolID(service),
-			Summary:    "host " + service + " in the pool",
-			Attributes: contract.Attributes{Host: service, Resource: "pool"},
-		},
-	)
+	return outbox.Enqueue(ctx, tx, contract.Nudge{
+		Workflow:   contract.Pool,
+		ID:         contract.PoolID(service),
+		Summary:    "host " + service + " in the pool",
+		Attributes: contract.Attributes{Host: service, Resource: "pool"},
+	})
 }
 
 // PendingPoolUpdate returns whether a host is registered as reservable, and the version of the pending update

@@ -45,15 +45,12 @@ func (s *Store) HostAllocations(
 		}
 		if id != nil {
 			u := &all[len(all)-1]
-			u.Reservations = append(
-				u.Reservations,
-				lease.AllocatedReservation{
-					ID:      *id,
-					Lease:   *leaseID,
-					StartAt: *start,
-					EndAt:   *end,
-				},
-			)
+			u.Reservations = append(u.Reservations, lease.AllocatedReservation{
+				ID:      *id,
+				Lease:   *leaseID,
+				StartAt: *start,
+				EndAt:   *end,
+			})
 		}
 		return nil
 	})

@@ -162,15 +162,12 @@ func slotCandidates(
 	for _, h := range matching {
 		has, fits := capacity[h.ID]
 		if h.Reservable && fits && !alone[h.ID] && h.ID != b.avoid {
-			all = append(
-				all,
-				lease.SlotCandidate{
-					Host:         h.ID,
-					FreeSlots:    lease.FreeSlots(has, lease.PeakUsage(uses[h.ID], b.from, b.to), each),
-					UsedByOthers: len(uses[h.ID]) > 0,
-					OwnInstances: b.Slots[h.ID],
-				},
-			)
+			all = append(all, lease.SlotCandidate{
+				Host:         h.ID,
+				FreeSlots:    lease.FreeSlots(has, lease.PeakUsage(uses[h.ID], b.from, b.to), each),
+				UsedByOthers: len(uses[h.ID]) > 0,
+				OwnInstances: b.Slots[h.ID],
+			})
 		}
 	}
 	return all, nil

@@ -276,10 +276,8 @@ func saveLeases(ctx context.Context, tx *transaction, all ...transition) error {
 	batch, notifications := &pgx.Batch{}, []notificationSet{}
 	for _, o := range all {
 		queueLease(batch, o.before, o.after)
-		notifications = append(
-			notifications,
-			notificationSet{o.after, lease.NotificationsFor(o.before, o.after)},
-		)
+		notifications = append(notifications,
+			notificationSet{o.after, lease.NotificationsFor(o.before, o.after)})
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("save leases: %w", err)

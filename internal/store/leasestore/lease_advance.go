@@ -279,10 +279,8 @@ func finishableSteps(
 		before := current[s.ID]
 		after, err := lease.FinishStep(before, s.Step, nil)
 		if err == nil && !abandoned[s.ID] && (s.Step == lease.StepBeforeEnd || !before.Status.Stable()) {
-			all = append(
-				all,
-				finishedStep{transition{before: before, after: after, step: s.Step}, s.CloudIDs},
-			)
+			all = append(all,
+				finishedStep{transition{before: before, after: after, step: s.Step}, s.CloudIDs})
 		}
 	}
 	return all

@@ -40,16 +40,13 @@ func enqueueNotifications(ctx context.Context, tx *transaction, all ...notificat
 				insert into lease_notification (lease_id, message_id, kind, lease)
 				values ($1, $2, $3, $4)`, n.ID, uuid.New(), kind, snapshot)
 		}
-		nudges = append(
-			nudges,
-			contract.Nudge{
-				Workflow:   contract.Webhook,
-				ID:         contract.WebhookID(n.ID.String()),
-				NotRunning: n.types[0] == lease.NotificationCreate,
-				Summary:    "webhooks of lease " + n.Name,
-				Attributes: contract.Attributes{Project: n.Project, Resource: "webhook"},
-			},
-		)
+		nudges = append(nudges, contract.Nudge{
+			Workflow:   contract.Webhook,
+			ID:         contract.WebhookID(n.ID.String()),
+			NotRunning: n.types[0] == lease.NotificationCreate,
+			Summary:    "webhooks of lease " + n.Name,
+			Attributes: contract.Attributes{Project: n.Project, Resource: "webhook"},
+		})
 	}
 	if len(nudges) == 0 {
 		return nil

@@ -38,10 +38,8 @@ func allocateRegistered(ctx context.Context, tx *transaction, b allocationReques
 		return err
 	}
 	if b.shuffled {
-		rand.Shuffle(
-			len(candidates),
-			func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] },
-		)
+		rand.Shuffle(len(candidates),
+			func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
 	}
 	picked, err := lease.PickResources(b.ReservationDraft, candidates, held)
 	if err != nil {

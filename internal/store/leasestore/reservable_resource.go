@@ -79,10 +79,8 @@ func readResources(
 	if err != nil {
 		return nil, fmt.Errorf("read reservable resources: %w", err)
 	}
-	all, err := pgx.CollectRows(
-		rows,
-		func(row pgx.CollectableRow) (lease.ReservableResource, error) { return scanResource(row) },
-	)
+	all, err := pgx.CollectRows(rows,
+		func(row pgx.CollectableRow) (lease.ReservableResource, error) { return scanResource(row) })
 	if err != nil {
 		return nil, fmt.Errorf("read reservable resources: %w", err)
 	}
@@ -277,22 +275,17 @@ func (s *Store) ResourceAllocations(
 		[]any{&resource.ID, &resource.CreatedAt, &reservation, &leaseID, &start, &end},
 		func() error {
 			if len(all) == 0 || all[len(all)-1].Resource != resource.ID {
-				all = append(
-					all,
-					lease.ResourceAllocation{Resource: resource.ID, CreatedAt: resource.CreatedAt},
-				)
+				all = append(all,
+					lease.ResourceAllocation{Resource: resource.ID, CreatedAt: resource.CreatedAt})
 			}
 			if reservation != nil {
 				u := &all[len(all)-1]
-				u.Reservations = append(
-					u.Reservations,
-					lease.AllocatedReservation{
-						ID:      *reservation,
-						Lease:   *leaseID,
-						StartAt: *start,
-						EndAt:   *end,
-					},
-				)
+				u.Reservations = append(u.Reservations, lease.AllocatedReservation{
+					ID:      *reservation,
+					Lease:   *leaseID,
+					StartAt: *start,
+					EndAt:   *end,
+				})
 			}
 			return nil
 		},

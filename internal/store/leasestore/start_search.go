@@ -56,10 +56,8 @@ func (t *transaction) matchHosts(
 	key := [2]string{b.HypervisorProperties, b.ResourceProperties}
 	if t.search != nil {
 		if known, ok := t.search.matches[key]; ok {
-			return slices.DeleteFunc(
-				candidates,
-				func(c lease.HostCandidate) bool { return !known.hosts[c.ID] },
-			), known.err
+			unknown := func(c lease.HostCandidate) bool { return !known.hosts[c.ID] }
+			return slices.DeleteFunc(candidates, unknown), known.err
 		}
 	}
 	requirements, err := lease.HostRequirements(key[0], key[1])

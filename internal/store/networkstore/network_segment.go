@@ -48,10 +48,8 @@ func allocateVLAN(ctx context.Context, tx *transaction, n network.Network) (netw
 		order by r.place, random()
 		limit 1`, names, low, high, named, segments).Scan(&n.PhysicalNetwork, &n.Segment)
 	if db.NoRows(err) {
-		return n, network.Faultf(
-			network.NoNetworkAvailable,
-			"Unable to create the network. No project network is available for allocation.",
-		)
+		return n, network.Faultf(network.NoNetworkAvailable,
+			"Unable to create the network. No project network is available for allocation.")
 	}
 	if err != nil {
 		return n, fmt.Errorf("allocate VLAN: %w", err)

@@ -101,16 +101,12 @@ func enqueueAgentNotification(ctx context.Context, tx *transaction, a network.Ag
 	if a.Type != network.DHCPAgent {
 		return nil
 	}
-	return enqueueNotifications(
-		ctx,
-		tx,
-		network.AgentNotification{
-			Resource:   network.ResourceDHCPAgent,
-			Event:      network.EventUpdated,
-			ResourceID: a.ID,
-			Data:       encoded(network.DHCPAgentHost{Host: a.Host, AdminUp: a.AdminUp}),
-		},
-	)
+	return enqueueNotifications(ctx, tx, network.AgentNotification{
+		Resource:   network.ResourceDHCPAgent,
+		Event:      network.EventUpdated,
+		ResourceID: a.ID,
+		Data:       encoded(network.DHCPAgentHost{Host: a.Host, AdminUp: a.AdminUp}),
+	})
 }
 
 // ObjectVersions returns, by object type, the versions of the object type that registered agents accept.

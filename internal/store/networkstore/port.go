@@ -345,10 +345,8 @@ func WorkflowPortStatus(key string, s network.StatusView) contract.PortStatus {
 	}
 	out.Sentence = "Port " + name + " is " + s.Sentence() + "."
 	for _, w := range s.Waiting {
-		out.Waiting = append(
-			out.Waiting,
-			contract.Waiting{For: w.Entity, Since: &w.Since, Deadline: w.Deadline},
-		)
+		out.Waiting = append(out.Waiting,
+			contract.Waiting{For: w.Entity, Since: &w.Since, Deadline: w.Deadline})
 	}
 	return out
 }

@@ -117,10 +117,8 @@ func allocateFromPool(
 	pool network.Pool,
 ) (network.Address, bool, error) {
 	named := network.NamedAddresses(tx.drafts, p.Network)
-	random := slices.DeleteFunc(
-		pool.RandomAddresses(randomAttempts),
-		func(a netip.Addr) bool { return slices.Contains(named, a) },
-	)
+	random := slices.DeleteFunc(pool.RandomAddresses(randomAttempts),
+		func(a netip.Addr) bool { return slices.Contains(named, a) })
 	a, inserted, err := insertFirstFreeAddress(ctx, tx, p.ID, position, subnet, random)
 	for err == nil && !inserted {
 		var free []netip.Addr
@@ -269,10 +267,8 @@ func updateFixedIPs(
 			next = append(next, network.Address{Subnet: w.Subnets[0].ID, IP: w.IP})
 		}
 	}
-	released := slices.DeleteFunc(
-		slices.Clone(before.Addresses),
-		func(a network.Address) bool { return slices.Contains(next, a) },
-	)
+	released := slices.DeleteFunc(slices.Clone(before.Addresses),
+		func(a network.Address) bool { return slices.Contains(next, a) })
 	for _, a := range released {
 		if _, err := tx.Exec(ctx, `
 			delete from port_address

@@ -201,7 +201,7 @@ func provisionPort(
 	if err != nil {
 		return before, err
 	}
-	p := before.UpdateBlocks(dependencies, network.BlockTrigger{BindingChanged: true, AddressesChanged: true, Revision: before.Revision}, now).
-		UpdateStatus(now)
+	trigger := network.BlockTrigger{BindingChanged: true, AddressesChanged: true, Revision: before.Revision}
+	p := before.UpdateBlocks(dependencies, trigger, now).UpdateStatus(now)
 	return writePort(ctx, tx, before, p, network.PortCause{Event: network.EventCreated})
 }

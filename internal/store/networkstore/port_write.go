@@ -240,8 +240,9 @@ func queueRevision(batch *pgx.Batch, before, after network.Port) {
 		"vif_details":       after.ControllerVIFDetails,
 		"security_groups":   after.SecurityGroups,
 		"switch":            after.Switch,
-	}).
-		Exec(func(tag pgconn.CommandTag) error { return db.CheckFence(tag, nil, "update port", after.ID) })
+	}).Exec(func(tag pgconn.CommandTag) error {
+		return db.CheckFence(tag, nil, "update port", after.ID)
+	})
 }
 
 // queueBlocks queues the statements for the difference between the blocks of `before` and of `after`.

@@ -139,10 +139,8 @@ func insertGroup(
 // of the default security group.
 func ensureDefaultGroup(ctx context.Context, tx *transaction, project string) (id uuid.UUID, err error) {
 	name, description := network.DefaultGroup, "Default security group"
-	g := network.NewSecurityGroup(
-		uuid.New(),
-		network.SecurityGroupChange{Project: &project, Name: &name, Description: &description},
-	)
+	g := network.NewSecurityGroup(uuid.New(),
+		network.SecurityGroupChange{Project: &project, Name: &name, Description: &description})
 	if g, created, err := insertGroup(ctx, tx, g); err != nil || created {
 		tx.changed(nil, g)
 		return g.ID, err
@@ -271,10 +269,8 @@ func (s *Store) UpdateSecurityGroup(
 		case equal(before, after):
 			return nil
 		case before.Name == network.DefaultGroup && after.Name != before.Name:
-			return network.Faultf(
-				network.CannotUpdateDefaultGroup,
-				"Updating default security group not allowed.",
-			)
+			return network.Faultf(network.CannotUpdateDefaultGroup,
+				"Updating default security group not allowed.")
 		case before.Stateful != after.Stateful:
 			if err := checkGroupUnused(ctx, tx, id); err != nil {
 				return err

@@ -106,10 +106,8 @@ func releaseAddresses(ctx context.Context, tx *transaction, port, subnet uuid.UU
 	if _, err := tx.Exec(ctx, `delete from port_address where port_id = $1 and subnet_id = $2`, port, subnet); err != nil {
 		return fmt.Errorf("release addresses: %w", err)
 	}
-	remaining := slices.DeleteFunc(
-		slices.Clone(h.Addresses),
-		func(a network.Address) bool { return a.Subnet == subnet },
-	)
+	remaining := slices.DeleteFunc(slices.Clone(h.Addresses),
+		func(a network.Address) bool { return a.Subnet == subnet })
 	return setAddresses(ctx, tx, h, remaining)
 }
 

@@ -49,26 +49,20 @@ func (s *Store) SyncTunnel(
 		}
 		var notifications []network.AgentNotification
 		for _, old := range replaced {
-			notifications = append(
-				notifications,
-				network.AgentNotification{
-					Resource: network.ResourceTunnel,
-					Event:    network.EventDeleted,
-					Data:     encoded(old),
-				},
-			)
+			notifications = append(notifications, network.AgentNotification{
+				Resource: network.ResourceTunnel,
+				Event:    network.EventDeleted,
+				Data:     encoded(old),
+			})
 		}
 		return enqueueNotifications(
 			ctx,
 			tx,
-			append(
-				notifications,
-				network.AgentNotification{
-					Resource: network.ResourceTunnel,
-					Event:    network.EventUpdated,
-					Data:     encoded(end),
-				},
-			)...)
+			append(notifications, network.AgentNotification{
+				Resource: network.ResourceTunnel,
+				Event:    network.EventUpdated,
+				Data:     encoded(end),
+			})...)
 	})
 	return all, err
 }

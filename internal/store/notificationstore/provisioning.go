@@ -28,16 +28,12 @@ func AppendProvisioning(ctx context.Context, tx db.Tx, n network.ProvisioningNot
 	if _, err := tx.Exec(ctx, `insert into provisioning_notification (object_id, notification) values ($1, $2)`, n.ObjectID, n); err != nil {
 		return fmt.Errorf("record provisioning notification: %w", err)
 	}
-	return outbox.Enqueue(
-		ctx,
-		tx,
-		contract.Nudge{
-			Workflow:   contract.Webhook,
-			ID:         contract.WebhookID(n.ObjectID.String()),
-			Summary:    "webhooks of " + n.ObjectType + " " + n.ObjectID.String(),
-			Attributes: contract.Attributes{Project: n.Project, Resource: "webhook"},
-		},
-	)
+	return outbox.Enqueue(ctx, tx, contract.Nudge{
+		Workflow:   contract.Webhook,
+		ID:         contract.WebhookID(n.ObjectID.String()),
+		Summary:    "webhooks of " + n.ObjectType + " " + n.ObjectID.String(),
+		Attributes: contract.Attributes{Project: n.Project, Resource: "webhook"},
+	})
 }
 
 // ProvisioningNotifications lists at most `limit` undelivered notifications of a port or trunk, oldest first.

@@ -53,10 +53,8 @@ func Main(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	p, err := devstack.StartPostgres(
-		context.Background(),
-		devstack.PostgresOptions{Dir: filepath.Join(dir, "postgres"), Unsafe: true},
-	)
+	p, err := devstack.StartPostgres(context.Background(),
+		devstack.PostgresOptions{Dir: filepath.Join(dir, "postgres"), Unsafe: true})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "storetest:", err)
 		return 1

@@ -68,10 +68,8 @@ func NewServer(t testing.TB) *Server {
 // start starts the server on the given port; 0 means a free port.
 func (s *Server) start(port int) {
 	s.t.Helper()
-	p, err := devstack.StartPostgres(
-		context.WithoutCancel(s.t.Context()),
-		devstack.PostgresOptions{Dir: s.dir, Port: port, Unsafe: true},
-	)
+	p, err := devstack.StartPostgres(context.WithoutCancel(s.t.Context()),
+		devstack.PostgresOptions{Dir: s.dir, Port: port, Unsafe: true})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -44,15 +44,13 @@ func (b *ClientOptionsBuilder) Build(context.Context) (client.Options, error) {
 	var p envconfig.ClientConfigProfile
 	if c := b.CommonOptions; !c.DisableConfigFile || !c.DisableConfigEnv {
 		var err error
-		p, err = envconfig.LoadClientConfigProfile(
-			envconfig.LoadClientConfigProfileOptions{
-				ConfigFilePath:    c.ConfigFile,
-				ConfigFileProfile: c.Profile,
-				DisableFile:       c.DisableConfigFile,
-				DisableEnv:        c.DisableConfigEnv,
-				EnvLookup:         b.EnvLookup,
-			},
-		)
+		p, err = envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{
+			ConfigFilePath:    c.ConfigFile,
+			ConfigFileProfile: c.Profile,
+			DisableFile:       c.DisableConfigFile,
+			DisableEnv:        c.DisableConfigEnv,
+			EnvLookup:         b.EnvLookup,
+		})
 		if err != nil {
 			return client.Options{}, fmt.Errorf("load the profile: %w", err)
 		}

@@ -67,17 +67,14 @@ func (b *Broker) dial(name string) (*amqp.Connection, error) {
 	}
 	properties := amqp.NewConnectionProperties()
 	properties.SetClientConnectionName(name)
-	conn, err := amqp.DialConfig(
-		url,
-		amqp.Config{
-			Vhost:           b.VirtualHost,
-			Heartbeat:       heartbeatInterval,
-			Locale:          "en_US",
-			Properties:      properties,
-			TLSClientConfig: config,
-			Dial:            amqp.DefaultDial(heartbeatInterval),
-		},
-	)
+	conn, err := amqp.DialConfig(url, amqp.Config{
+		Vhost:           b.VirtualHost,
+		Heartbeat:       heartbeatInterval,
+		Locale:          "en_US",
+		Properties:      properties,
+		TLSClientConfig: config,
+		Dial:            amqp.DefaultDial(heartbeatInterval),
+	})
 	if err != nil && b.VirtualHost != "" {
 		return nil, fmt.Errorf("connect to the virtual host %s of RabbitMQ: %w", b.VirtualHost, err)
 	}

@@ -25,10 +25,8 @@ func WithArgs[T any](f func(context.Context, T) (any, error)) Method {
 		var args T
 		if raw = bytes.TrimSpace(raw); len(raw) > 0 {
 			if err := json.Unmarshal(raw, &args); err != nil {
-				return nil, NewTypeError(
-					"the method does not accept these arguments: %s",
-					Excerpt(err.Error()),
-				)
+				return nil, NewTypeError("the method does not accept these arguments: %s",
+					Excerpt(err.Error()))
 			}
 		}
 		return f(ctx, args)
