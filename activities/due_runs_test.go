@@ -83,11 +83,8 @@ func TestStartDueRuns_AuditsAndRepairsController(t *testing.T) {
 	expect("after an audit without differences", "0 missing, 0 different, 0 extra")
 	m.plantDifferences()
 	expect("before the interval has passed", "0 missing, 0 different, 0 extra")
-	storetest.Exec(
-		t,
-		m.url,
-		`update mirror_run set created_at = created_at - interval '2 hours', finished_at = finished_at - interval '2 hours'`,
-	)
+	storetest.Exec(t, m.url,
+		`update mirror_run set created_at = created_at - interval '2 hours', finished_at = finished_at - interval '2 hours'`)
 	expect("two hours later", "1 missing, 1 different, 1 extra", due)
 	m.acts.AuditRepair = false
 	expect("after an audit with differences, without repair", "1 missing, 1 different, 1 extra")

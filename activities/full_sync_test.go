@@ -341,11 +341,8 @@ func (m *mirrorFixture) deleteNetworkRows(id uuid.UUID) {
 	} {
 		storetest.Exec(m, m.url, sql, id)
 	}
-	storetest.Exec(
-		m,
-		m.url,
-		`update journal_entry set finished_at = finished_at - interval '1 hour' where finished_at is not null`,
-	)
+	storetest.Exec(m, m.url,
+		`update journal_entry set finished_at = finished_at - interval '1 hour' where finished_at is not null`)
 }
 
 // A full sync reads an object from the controller and later records a journal entry that corrects the object.

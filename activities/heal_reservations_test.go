@@ -23,14 +23,12 @@ func TestHealReservations_ReplacesHostThatNovaReportsDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := storetest.New(t)
-	acts := newActivities(
-		activities.Options{
-			Store:         s,
-			Hypervisors:   nova,
-			MonitorHosts:  true,
-			HealingWindow: time.Hour,
-		},
-	)
+	acts := newActivities(activities.Options{
+		Store:         s,
+		Hypervisors:   nova,
+		MonitorHosts:  true,
+		HealingWindow: time.Hour,
+	})
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	activities.Register(env, acts.Functions())
 	for _, name := range []string{"cmp-1", "cmp-2", "cmp-3"} {
@@ -43,17 +41,14 @@ func TestHealReservations_ReplacesHostThatNovaReportsDown(t *testing.T) {
 		stub.SetHypervisor(name, "up")
 	}
 	start := time.Now().Add(time.Minute)
-	l, err := s.Lease.CreateLease(
-		t.Context(),
-		lease.Draft{
-			Name:         "l",
-			User:         "u",
-			Project:      "p",
-			Start:        lease.RequestedDate{At: start},
-			End:          lease.RequestedDate{At: start.Add(time.Hour)},
-			Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
-		},
-	)
+	l, err := s.Lease.CreateLease(t.Context(), lease.Draft{
+		Name:         "l",
+		User:         "u",
+		Project:      "p",
+		Start:        lease.RequestedDate{At: start},
+		End:          lease.RequestedDate{At: start.Add(time.Hour)},
+		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

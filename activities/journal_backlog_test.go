@@ -23,11 +23,8 @@ func (m *mirrorFixture) createDuringOutage(n int) {
 	m.createNetworks(n)
 	m.drainJournal()
 	m.odl.ClearFaults()
-	storetest.Exec(
-		m,
-		m.url,
-		`update journal_entry set created_at = created_at - interval '1 h', looked_at = looked_at - interval '1 h'`,
-	)
+	storetest.Exec(m, m.url,
+		`update journal_entry set created_at = created_at - interval '1 h', looked_at = looked_at - interval '1 h'`)
 }
 
 // openEntries counts the entries that are not completed.
@@ -104,15 +101,10 @@ func TestMirrorEntry_DrainsBacklogAfterOutage(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
 	m.createDuringOutage(30)
-	storetest.Exec(
-		t,
-		m.url,
-		`update journal_entry set retry_at = null where seq = (select max(seq) from journal_entry where object_type = 'network')`,
-	)
-	networks, err := m.store.Journal.JournalEntries(
-		t.Context(),
-		journalstore.EntryFilter{Type: "network", Newest: true, Limit: 1},
-	)
+	storetest.Exec(t, m.url,
+		`update journal_entry set retry_at = null where seq = (select max(seq) from journal_entry where object_type = 'network')`)
+	networks, err := m.store.Journal.JournalEntries(t.Context(),
+		journalstore.EntryFilter{Type: "network", Newest: true, Limit: 1})
 	if err != nil || len(networks) != 1 {
 		t.Fatal(networks, err)
 	}

@@ -32,10 +32,8 @@ func TestMirrorEntry_OpenBreakerMakesNoRequest(t *testing.T) {
 		m.endRetryDelays()
 		m.drainJournal()
 	}
-	entries, err := m.store.Journal.JournalEntries(
-		t.Context(),
-		journalstore.EntryFilter{State: journal.Pending, Limit: 1},
-	)
+	entries, err := m.store.Journal.JournalEntries(t.Context(),
+		journalstore.EntryFilter{State: journal.Pending, Limit: 1})
 	if err != nil || len(entries) != 1 {
 		t.Fatal(entries, err)
 	}

@@ -100,10 +100,8 @@ func TestPortWithoutProject_IsSentWithProjectOfNetwork(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
 	project := uuid.NewString()
-	n, err := m.store.Network.CreateNetworks(
-		t.Context(),
-		[]network.NetworkChange{{Name: ptr("blue"), Project: &project}},
-	)
+	n, err := m.store.Network.CreateNetworks(t.Context(),
+		[]network.NetworkChange{{Name: ptr("blue"), Project: &project}})
 	if err != nil {
 		t.Fatal(err)
 	}

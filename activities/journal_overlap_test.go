@@ -73,10 +73,8 @@ func TestTryEntry_TwoWorkersAtTheSameTimeCompleteTheEntryOnce(t *testing.T) {
 						)
 					}
 					if v := m.odl.Violations(); len(v) > 0 {
-						t.Errorf(
-							"the controller received requests in the wrong order: %s",
-							strings.Join(v, "; "),
-						)
+						t.Errorf("the controller received requests in the wrong order: %s",
+							strings.Join(v, "; "))
 					}
 				},
 			)
@@ -95,17 +93,15 @@ func (m *mirrorFixture) tryAtTheSameTime(seq int64, gate *writeGate) int {
 		if err != nil {
 			m.Fatal(err)
 		}
-		worker := newActivities(
-			activities.Options{
-				Store: m.store,
-				ODL:   client,
-				OnAttempt: func(e journal.Entry, _ journal.Outcome) {
-					if e.State == journal.Completed {
-						completions.Add(1)
-					}
-				},
+		worker := newActivities(activities.Options{
+			Store: m.store,
+			ODL:   client,
+			OnAttempt: func(e journal.Entry, _ journal.Outcome) {
+				if e.State == journal.Completed {
+					completions.Add(1)
+				}
 			},
-		)
+		})
 		ended = make(chan struct{})
 		workers.Go(func() {
 			defer close(ended)

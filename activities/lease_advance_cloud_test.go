@@ -52,17 +52,14 @@ func createLeases(t *testing.T, s *store.Store, url string, projects ...string) 
 			t.Fatal(err)
 		}
 		start := time.Now().Add(time.Hour)
-		l, err := s.Lease.CreateLease(
-			t.Context(),
-			lease.Draft{
-				Name:         project,
-				User:         "u",
-				Project:      project,
-				Start:        lease.RequestedDate{At: start},
-				End:          lease.RequestedDate{At: start.Add(time.Hour)},
-				Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
-			},
-		)
+		l, err := s.Lease.CreateLease(t.Context(), lease.Draft{
+			Name:         project,
+			User:         "u",
+			Project:      project,
+			Start:        lease.RequestedDate{At: start},
+			End:          lease.RequestedDate{At: start.Add(time.Hour)},
+			Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

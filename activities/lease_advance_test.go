@@ -69,17 +69,14 @@ func createLease(t *testing.T, s *store.Store) lease.Lease {
 		t.Fatal(err)
 	}
 	at := time.Now().Add(time.Hour)
-	l, err := s.Lease.CreateLease(
-		t.Context(),
-		lease.Draft{
-			Name:         "l",
-			User:         "u",
-			Project:      "p",
-			Start:        lease.RequestedDate{At: at},
-			End:          lease.RequestedDate{At: at.Add(time.Hour)},
-			Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
-		},
-	)
+	l, err := s.Lease.CreateLease(t.Context(), lease.Draft{
+		Name:         "l",
+		User:         "u",
+		Project:      "p",
+		Start:        lease.RequestedDate{At: at},
+		End:          lease.RequestedDate{At: at.Add(time.Hour)},
+		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,9 +94,8 @@ func TestLeaseStartsWhenBothClocksSaySo(t *testing.T) {
 			s, url := skewed(t, by)
 			l := createLease(t, s)
 			acts := newActivities(activities.Options{Store: s})
-			at := time.Now().
-				Add(time.Second + by.Abs())
-				// only now, because the creation of a lease takes long on a slow machine
+			// only now, because the creation of a lease takes long on a slow machine
+			at := time.Now().Add(time.Second + by.Abs())
 			storetest.Exec(t, url,
 				`update event set at = $2 where lease_id = $1 and event_type = 'start_lease'`, l.ID, at)
 

@@ -31,12 +31,10 @@ func TestBGPVPN_HasTheNetworksAndRoutersOfItsAssociations(t *testing.T) {
 	}
 	m.checkInSync()
 
-	m.recordChanges(
-		journal.Change{
-			Operation: journal.Delete,
-			Object:    journal.Ref{Type: "bgpvpn_network_association", ID: association},
-		},
-	)
+	m.recordChanges(journal.Change{
+		Operation: journal.Delete,
+		Object:    journal.Ref{Type: "bgpvpn_network_association", ID: association},
+	})
 	m.drainJournal()
 	if got := fmt.Sprint(m.odl.Record("bgpvpn", vpn).Object["networks"]); got != "[]" {
 		t.Errorf(

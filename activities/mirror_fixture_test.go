@@ -75,10 +75,8 @@ func ptr[T any](v T) *T { return &v }
 func (m *mirrorFixture) createNetworks(n int) (networks []network.Network) {
 	m.Helper()
 	for i := range n {
-		made, err := m.store.Network.CreateNetworks(
-			m.Context(),
-			[]network.NetworkChange{{Name: ptr(fmt.Sprint("net-", i)), Project: ptr("demo")}},
-		)
+		made, err := m.store.Network.CreateNetworks(m.Context(),
+			[]network.NetworkChange{{Name: ptr(fmt.Sprint("net-", i)), Project: ptr("demo")}})
 		if err != nil {
 			m.Fatal(err)
 		}
@@ -105,10 +103,8 @@ func (m *mirrorFixture) drainJournal() {
 	for again := true; again; {
 		again = false
 		for _, state := range []journal.State{journal.Processing, journal.Pending} {
-			entries, err := m.store.Journal.JournalEntries(
-				m.Context(),
-				journalstore.EntryFilter{State: state, Limit: 10_000},
-			)
+			entries, err := m.store.Journal.JournalEntries(m.Context(),
+				journalstore.EntryFilter{State: state, Limit: 10_000})
 			if err != nil {
 				m.Fatal(err)
 			}
@@ -131,15 +127,12 @@ func (m *mirrorFixture) endRetryDelays() {
 
 func (m *mirrorFixture) startRun(kind string, plan int64) journal.Run {
 	m.Helper()
-	r, err := m.store.Mirror.StartRun(
-		m.Context(),
-		journal.Run{
-			Kind:   kind,
-			Plan:   plan,
-			Actor:  "ann",
-			Reason: "a test",
-		},
-	)
+	r, err := m.store.Mirror.StartRun(m.Context(), journal.Run{
+		Kind:   kind,
+		Plan:   plan,
+		Actor:  "ann",
+		Reason: "a test",
+	})
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -180,10 +173,8 @@ func (m *mirrorFixture) checkInSync() {
 		m.Errorf("audit of the controller: got %q, want no difference", r.Sentence())
 	}
 	if v := m.odl.Violations(); len(v) > 0 {
-		m.Errorf(
-			"the controller received requests in the wrong order: %s",
-			strings.Join(v[:min(len(v), 5)], "; "),
-		)
+		m.Errorf("the controller received requests in the wrong order: %s",
+			strings.Join(v[:min(len(v), 5)], "; "))
 	}
 }
 
@@ -229,13 +220,10 @@ func (m *mirrorFixture) createEveryType(net network.Network) {
 	}
 	type o = map[string]any
 	changes := []journal.Change{
-		add(
-			"policy",
-			o{
-				"project_id": "demo",
-				"rules":      []o{{"id": id("rule"), "type": "bandwidth_limit", "max_kbps": 7}},
-			},
-		),
+		add("policy", o{
+			"project_id": "demo",
+			"rules":      []o{{"id": id("rule"), "type": "bandwidth_limit", "max_kbps": 7}},
+		}),
 		add("security_group", o{"name": "web"}),
 		add("security_group_rule", o{"security_group_id": id("security_group"), "protocol": "tcp"}),
 		add("router", o{"name": "edge", "gw_port_id": p, "external_gateway_info": o{"network_id": net.ID}}),
@@ -246,13 +234,10 @@ func (m *mirrorFixture) createEveryType(net network.Network) {
 		add("flowclassifier", o{"logical_source_port": p}),
 		add("portpair", o{"ingress": p, "egress": q}),
 		add("portpairgroup", o{"port_pairs": []string{id("portpair")}}),
-		add(
-			"portchain",
-			o{
-				"port_pair_groups": []string{id("portpairgroup")},
-				"flow_classifiers": []string{id("flowclassifier")},
-			},
-		),
+		add("portchain", o{
+			"port_pair_groups": []string{id("portpairgroup")},
+			"flow_classifiers": []string{id("flowclassifier")},
+		}),
 		add("bgpvpn", o{"networks": []string{net.ID.String()}, "routers": []string{id("router")}}),
 		add("loadbalancer", o{"vip_port_id": p}),
 		add("listener", o{"loadbalancers": []o{{"id": id("loadbalancer")}}}),

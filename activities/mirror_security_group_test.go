@@ -14,10 +14,8 @@ import (
 // createGroup creates a security group with its default rules.
 func (m *mirrorFixture) createGroup(name string) network.SecurityGroup {
 	m.Helper()
-	groups, err := m.store.Network.CreateSecurityGroups(
-		m.Context(),
-		[]network.SecurityGroupChange{{Name: &name, Project: ptr("demo")}},
-	)
+	groups, err := m.store.Network.CreateSecurityGroups(m.Context(),
+		[]network.SecurityGroupChange{{Name: &name, Project: ptr("demo")}})
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -58,10 +56,8 @@ func TestSecurityGroup_InSyncAfterItsRulesChanged(t *testing.T) {
 	m := newMirrorFixture(t)
 	g := m.createGroup("web")
 	m.drainJournal()
-	rules, err := m.store.Network.CreateSecurityRules(
-		t.Context(),
-		[]network.SecurityRuleChange{tcpRule(g.ID, 80), tcpRule(g.ID, 443), tcpRule(g.ID, 22)},
-	)
+	rules, err := m.store.Network.CreateSecurityRules(t.Context(),
+		[]network.SecurityRuleChange{tcpRule(g.ID, 80), tcpRule(g.ID, 443), tcpRule(g.ID, 22)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,10 +43,8 @@ func newNovaFixture(t *testing.T) novaFixture {
 
 	p, owner, device, vnic, host := "p", "compute:nova", "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11", "direct-physical", "h"
 	flat, physical := network.Flat, "physnet"
-	nets, err := n.store.Network.CreateNetworks(
-		t.Context(),
-		[]network.NetworkChange{{Project: &p, Type: &flat, PhysicalNetwork: &physical}},
-	)
+	nets, err := n.store.Network.CreateNetworks(t.Context(),
+		[]network.NetworkChange{{Project: &p, Type: &flat, PhysicalNetwork: &physical}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,19 +54,16 @@ func newNovaFixture(t *testing.T) novaFixture {
 	}
 	// No agent has to connect a port of the VNIC type `direct-physical`. The new port is therefore ACTIVE
 	// immediately, and CreatePorts records an event for Nova.
-	ports, err := n.store.Network.CreatePorts(
-		t.Context(),
-		[]network.PortChange{
-			{
-				Network:     &nets[0].ID,
-				Project:     &p,
-				Host:        &host,
-				VNIC:        &vnic,
-				DeviceOwner: &owner,
-				DeviceID:    &device,
-			},
+	ports, err := n.store.Network.CreatePorts(t.Context(), []network.PortChange{
+		{
+			Network:     &nets[0].ID,
+			Project:     &p,
+			Host:        &host,
+			VNIC:        &vnic,
+			DeviceOwner: &owner,
+			DeviceID:    &device,
 		},
-	)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,10 +12,8 @@ import (
 
 func (m *mirrorFixture) failedEntries() []journal.Entry {
 	m.Helper()
-	entries, err := m.store.Journal.JournalEntries(
-		m.Context(),
-		journalstore.EntryFilter{State: journal.Failed, Limit: 100},
-	)
+	entries, err := m.store.Journal.JournalEntries(m.Context(),
+		journalstore.EntryFilter{State: journal.Failed, Limit: 100})
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -67,10 +65,8 @@ func TestRecovery_RecreatesMissingParentsFirst(t *testing.T) {
 	if err := m.odl.LoseAll(); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := m.store.Journal.JournalEntries(
-		t.Context(),
-		journalstore.EntryFilter{Type: "trunk", Limit: 1},
-	)
+	entries, err := m.store.Journal.JournalEntries(t.Context(),
+		journalstore.EntryFilter{Type: "trunk", Limit: 1})
 	if err != nil || len(entries) != 1 {
 		t.Fatal(entries, err)
 	}

@@ -31,13 +31,11 @@ func newSignatureFixture(t *testing.T) *signatureFixture {
 	t.Helper()
 	s := storetest.New(t)
 	f := &signatureFixture{t: t, agents: s.Agents}
-	acts := newActivities(
-		activities.Options{
-			Store:             s,
-			RequireSignatures: true,
-			OnRefusal:         func(r contract.Refusal) { f.refused = append(f.refused, r) },
-		},
-	)
+	acts := newActivities(activities.Options{
+		Store:             s,
+		RequireSignatures: true,
+		OnRefusal:         func(r contract.Refusal) { f.refused = append(f.refused, r) },
+	})
 	f.env = (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	activities.Register(f.env, acts.Functions())
 	project, host, owner := "p", "cmp-1", "compute:nova"

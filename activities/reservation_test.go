@@ -31,19 +31,14 @@ func TestProvisionReservation_WithoutCallsEndsTheUpdate(t *testing.T) {
 				t.Fatal(err)
 			}
 			start := time.Now().Add(time.Hour)
-			l, err := s.Lease.CreateLease(
-				t.Context(),
-				lease.Draft{
-					Name:    "l",
-					User:    "u",
-					Project: "p",
-					Start:   lease.RequestedDate{At: start},
-					End: lease.RequestedDate{
-						At: start.Add(time.Hour),
-					},
-					Reservations: []lease.ReservationDraft{{Type: lease.Device, Min: 1, Max: 1}},
-				},
-			)
+			l, err := s.Lease.CreateLease(t.Context(), lease.Draft{
+				Name:         "l",
+				User:         "u",
+				Project:      "p",
+				Start:        lease.RequestedDate{At: start},
+				End:          lease.RequestedDate{At: start.Add(time.Hour)},
+				Reservations: []lease.ReservationDraft{{Type: lease.Device, Min: 1, Max: 1}},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

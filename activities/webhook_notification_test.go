@@ -24,27 +24,21 @@ func TestNotifyWebhook_DeliversInOrderAtLeastOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := storetest.New(t)
-	s.Lease = leasestore.New(
-		s.DB,
-		leasestore.Config{
-			Limits:        lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead},
-			Notifications: true,
-		},
-	)
+	s.Lease = leasestore.New(s.DB, leasestore.Config{
+		Limits:        lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead},
+		Notifications: true,
+	})
 	acts := newActivities(activities.Options{Store: s, Webhook: webhook})
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	activities.Register(env, acts.Functions())
 	start := time.Now().Add(time.Hour)
-	l, err := s.Lease.CreateLease(
-		t.Context(),
-		lease.Draft{
-			Name:    "l",
-			User:    "u",
-			Project: "p",
-			Start:   lease.RequestedDate{At: start},
-			End:     lease.RequestedDate{At: start.Add(time.Hour)},
-		},
-	)
+	l, err := s.Lease.CreateLease(t.Context(), lease.Draft{
+		Name:    "l",
+		User:    "u",
+		Project: "p",
+		Start:   lease.RequestedDate{At: start},
+		End:     lease.RequestedDate{At: start.Add(time.Hour)},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

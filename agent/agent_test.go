@@ -120,16 +120,12 @@ func TestHTTP_TranslatesEachAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, bodies := gateway(t, c.answer)
-			got, err := h.Send(
-				t.Context(),
-				port,
-				agent.Report{
-					Entity:    "L2",
-					Host:      "cmp-1",
-					Signature: "x",
-					ExpiresAt: 1,
-				},
-			)
+			got, err := h.Send(t.Context(), port, agent.Report{
+				Entity:    "L2",
+				Host:      "cmp-1",
+				Signature: "x",
+				ExpiresAt: 1,
+			})
 			if d := cmp.Diff(c.want, got); d != "" || !errors.Is(err, c.err) {
 				t.Errorf("send a report: error %v, want %v; result (-want +got):\n%s", err, c.err, d)
 			}

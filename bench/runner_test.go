@@ -49,12 +49,10 @@ func TestRunner_FailedFigureLosesNoOther(t *testing.T) {
 	broken := errors.New("broken")
 	stacks, stdout := &fakeStacks{}, &bytes.Buffer{}
 	set := settings{rounds: 2, out: filepath.Join(t.TempDir(), "bench.json"), figures: []figure{
-		fakeFigure(
-			"first",
-			"",
-			nil,
-			nil,
-		), fakeFigure("failing", "first", nil, broken), fakeFigure("last", "failing", nil, nil)}}
+		fakeFigure("first", "", nil, nil),
+		fakeFigure("failing", "first", nil, broken),
+		fakeFigure("last", "failing", nil, nil),
+	}}
 
 	err := newRunner(set, stdout, t.Logf, stacks.open).run(t.Context())
 

@@ -57,13 +57,11 @@ func TestDeployment_FindsEachMistake(t *testing.T) {
 
 // findProblems reports unknown names in the deployment files, and settings that are unsafe or inconsistent.
 func findProblems(f files) []string {
-	c, err := f.compose(
-		map[string]string{
-			"OS_AUTH_URL":    "http://keystone/v3",
-			"BERTH_ODL_URL":  "http://odl",
-			"BERTH_NOVA_URL": "http://nova",
-		},
-	)
+	c, err := f.compose(map[string]string{
+		"OS_AUTH_URL":    "http://keystone/v3",
+		"BERTH_ODL_URL":  "http://odl",
+		"BERTH_NOVA_URL": "http://nova",
+	})
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -98,10 +96,8 @@ func checkVariables(f files) (found []string) {
 	}
 	for _, name := range documented {
 		if !slices.Contains(used, name) {
-			found = append(
-				found,
-				name+" is documented in "+envExample+", but "+composeYAML+" does not use it",
-			)
+			found = append(found,
+				name+" is documented in "+envExample+", but "+composeYAML+" does not use it")
 		}
 	}
 	return found
@@ -307,10 +303,8 @@ func checkCommand(f files, command []string) error {
 	if !strings.Contains(f[dockerfile], "/out/"+program+" ") {
 		return fmt.Errorf("want that the Dockerfile builds the program %s, but it does not", program)
 	}
-	check, _ := parsed.LoadOrStore(
-		strings.Join(command, " "),
-		sync.OnceValue(func() error { return parseArguments(command) }),
-	)
+	check, _ := parsed.LoadOrStore(strings.Join(command, " "),
+		sync.OnceValue(func() error { return parseArguments(command) }))
 	return check.(func() error)()
 }
 

@@ -124,10 +124,8 @@ func hostOf(value string) string {
 }
 
 func sharesNetwork(a, b service) bool {
-	return slices.ContainsFunc(
-		a.Networks,
-		func(network string) bool { return slices.Contains(b.Networks, network) },
-	)
+	return slices.ContainsFunc(a.Networks,
+		func(network string) bool { return slices.Contains(b.Networks, network) })
 }
 
 // checkTemporalTLS checks that Temporal accepts only clients with a certificate and a token, and that the

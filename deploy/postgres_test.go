@@ -102,14 +102,11 @@ func startPostgres(t *testing.T, s service) (address string) {
 		t.Fatalf("initdb: %s: %s", err, out)
 	}
 	env := hostEnvironment(s)
-	maps.Copy(
-		env,
-		map[string]string{
-			"PATH":   folder + ":" + bin + ":" + os.Getenv("PATH"),
-			"PGHOST": folder,
-			"PGPORT": port,
-		},
-	)
+	maps.Copy(env, map[string]string{
+		"PATH":   folder + ":" + bin + ":" + os.Getenv("PATH"),
+		"PGHOST": folder,
+		"PGPORT": port,
+	})
 	server := unprivileged(
 		t,
 		folder,
@@ -229,10 +226,8 @@ func TestPostgres_TemporalUsesItWithTLS(t *testing.T) {
 	}
 	schema := c.Services["temporal-schema"]
 	env := hostEnvironment(schema)
-	maps.Copy(
-		env,
-		map[string]string{"PATH": tools + ":" + os.Getenv("PATH"), "SQL_HOST": host, "SQL_PORT": port},
-	)
+	maps.Copy(env,
+		map[string]string{"PATH": tools + ":" + os.Getenv("PATH"), "SQL_HOST": host, "SQL_PORT": port})
 	var words []string
 	for _, word := range schema.Command {
 		words = append(words, cmp.Or(hostPath(schema, word), word))
@@ -248,9 +243,7 @@ func TestPostgres_TemporalUsesItWithTLS(t *testing.T) {
 	}
 
 	plugin := c.Services["temporal"].Environment["DB"]
-	address, _ := startTemporalService(
-		t,
-		map[string]string{"DB": plugin, "POSTGRES_SEEDS": host, "DB_PORT": port},
-	)
+	address, _ := startTemporalService(t,
+		map[string]string{"DB": plugin, "POSTGRES_SEEDS": host, "DB_PORT": port})
 	await(t, func() error { return dialAs(t, c.Services["worker"], address, nil) })
 }

@@ -31,23 +31,20 @@ func startRabbitMQ(t *testing.T, s service) (address string) {
 		}
 	}
 	env := hostEnvironment(s)
-	maps.Copy(
-		env,
-		map[string]string{
-			"PATH":                          "/usr/lib/rabbitmq/bin:" + os.Getenv("PATH"),
-			"HOME":                          dir,
-			"ERL_EPMD_PORT":                 freePort(t),
-			"RABBITMQ_DIST_PORT":            freePort(t),
-			"RABBITMQ_MNESIA_BASE":          filepath.Join(dir, "data"),
-			"RABBITMQ_LOG_BASE":             filepath.Join(dir, "log"),
-			"RABBITMQ_PID_FILE":             filepath.Join(dir, "pid"),
-			"RABBITMQ_CONFIG_FILE":          filepath.Join(dir, "rabbitmq.conf"),
-			"RABBITMQ_ENABLED_PLUGINS_FILE": filepath.Join(dir, "plugins"),
-			"RABBITMQ_CONF_ENV_FILE":        "/dev/null",
-			"RABBITMQ_ALLOW_INPUT":          "1",
-			"RABBITMQ_SERVER_START_ARGS":    "-noinput",
-		},
-	)
+	maps.Copy(env, map[string]string{
+		"PATH":                          "/usr/lib/rabbitmq/bin:" + os.Getenv("PATH"),
+		"HOME":                          dir,
+		"ERL_EPMD_PORT":                 freePort(t),
+		"RABBITMQ_DIST_PORT":            freePort(t),
+		"RABBITMQ_MNESIA_BASE":          filepath.Join(dir, "data"),
+		"RABBITMQ_LOG_BASE":             filepath.Join(dir, "log"),
+		"RABBITMQ_PID_FILE":             filepath.Join(dir, "pid"),
+		"RABBITMQ_CONFIG_FILE":          filepath.Join(dir, "rabbitmq.conf"),
+		"RABBITMQ_ENABLED_PLUGINS_FILE": filepath.Join(dir, "plugins"),
+		"RABBITMQ_CONF_ENV_FILE":        "/dev/null",
+		"RABBITMQ_ALLOW_INPUT":          "1",
+		"RABBITMQ_SERVER_START_ARGS":    "-noinput",
+	})
 	// save CPU time
 	env["RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"] += " +S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none"
 	runServer(t, env, "epmd", "-port", env["ERL_EPMD_PORT"], "-address", "127.0.0.1")

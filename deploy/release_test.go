@@ -142,10 +142,8 @@ func checkPackages(t *testing.T, cli, server string) {
 			t.Fatal(err)
 		}
 	}
-	t.Run(
-		"verify",
-		func(t *testing.T) { analyze(t, units, append([]string{"verify", "--man=no"}, found...)...) },
-	)
+	t.Run("verify",
+		func(t *testing.T) { analyze(t, units, append([]string{"verify", "--man=no"}, found...)...) })
 	t.Run("security", func(t *testing.T) {
 		for _, unit := range found {
 			analyze(t, units, "security", "--no-pager", "--offline=yes", "--threshold="+maxExposure, unit)

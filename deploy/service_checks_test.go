@@ -17,10 +17,8 @@ func checkPorts(f files, s service) (found []string) {
 		if s.isBerth() {
 			if !strings.HasSuffix(s.Environment["BERTH_LISTEN"], ":"+port) &&
 				!strings.HasSuffix(s.Environment["BERTH_OPERATOR_LISTEN"], ":"+port) {
-				found = append(
-					found,
-					"port "+port+" is published, but BERTH_LISTEN is "+s.Environment["BERTH_LISTEN"],
-				)
+				found = append(found,
+					"port "+port+" is published, but BERTH_LISTEN is "+s.Environment["BERTH_LISTEN"])
 			}
 		} else if parts[0] != "127.0.0.1" && !isSecureBroker(f, s) {
 			found = append(found, "port "+port+" is published beyond loopback")

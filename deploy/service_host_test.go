@@ -268,9 +268,7 @@ func TestServices_MirrorANetworkWithTheComposeEnvironment(t *testing.T) {
 	})
 	h.keystone.Fail(http.StatusServiceUnavailable)
 	if unavailable, _ := call(t, "GET", networks, "another", ""); unavailable.StatusCode != 503 {
-		t.Errorf(
-			"list networks while Keystone is unavailable: got status %d, want 503",
-			unavailable.StatusCode,
-		)
+		t.Errorf("list networks while Keystone is unavailable: got status %d, want 503",
+			unavailable.StatusCode)
 	}
 }

@@ -67,19 +67,16 @@ func startTemporalService(t *testing.T, change map[string]string) (address strin
 		ports[name] = freePort(t)
 	}
 	maps.Copy(env, ports)
-	maps.Copy(
-		env,
-		map[string]string{
-			"DB":                       "sqlite",
-			"SQLITE_MODE":              "memory",
-			"SQLITE_CACHE":             "shared",
-			"NUM_HISTORY_SHARDS":       "4",
-			"BIND_ON_IP":               "127.0.0.1",
-			"DYNAMIC_CONFIG_FILE_PATH": dynamicConfig(t),
-			"HOME":                     t.TempDir(),
-			"PATH":                     os.Getenv("PATH"),
-		},
-	)
+	maps.Copy(env, map[string]string{
+		"DB":                       "sqlite",
+		"SQLITE_MODE":              "memory",
+		"SQLITE_CACHE":             "shared",
+		"NUM_HISTORY_SHARDS":       "4",
+		"BIND_ON_IP":               "127.0.0.1",
+		"DYNAMIC_CONFIG_FILE_PATH": dynamicConfig(t),
+		"HOME":                     t.TempDir(),
+		"PATH":                     os.Getenv("PATH"),
+	})
 	maps.Copy(env, change)
 	// read-secrets.sh runs the server instead of the entrypoint of the image
 	words := s.Command[1 : len(s.Command)-1]
@@ -284,10 +281,8 @@ func handshake(t *testing.T, port, folder string) error {
 	config := &tls.Config{RootCAs: x509.NewCertPool(), NextProtos: []string{"h2", "http/1.1"}}
 	config.RootCAs.AppendCertsFromPEM(authority)
 	if folder != "" {
-		certificate, err := tls.LoadX509KeyPair(
-			filepath.Join(private, folder, "certificate.pem"),
-			filepath.Join(private, folder, "key.pem"),
-		)
+		certificate, err := tls.LoadX509KeyPair(filepath.Join(private, folder, "certificate.pem"),
+			filepath.Join(private, folder, "key.pem"))
 		if err != nil {
 			t.Fatal(err)
 		}

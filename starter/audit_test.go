@@ -184,11 +184,8 @@ func TestAudit_ExportAndVerifyReadEveryPage(t *testing.T) {
 		t.Errorf("starter audit verify --head 12: got exit code %d and %s, want %d", code, out, cli.ExitUsage)
 	}
 
-	storetest.Exec(
-		t,
-		a.url,
-		`update audit_record set record = replace(record::text, 'ann', 'eve')::json where sequence = 1500`,
-	)
+	storetest.Exec(t, a.url,
+		`update audit_record set record = replace(record::text, 'ann', 'eve')::json where sequence = 1500`)
 
 	if code, out := a.run(t, "audit", "verify"); code != cli.ExitBroken ||
 		!strings.Contains(out, "the audit log is broken at record 1500") {

@@ -46,17 +46,15 @@ func TestMigrateConsumers_ContinuesAfterAKill(t *testing.T) {
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
 	storetest.Exec(t, url, `insert into consumer (uuid) select gen_random_uuid() from generate_series(1, 95)`)
-	api := operator.New(
-		operator.Options{
-			Inventory:  s.Inventory,
-			Network:    s.Network,
-			Agents:     s.Agents,
-			Outbox:     s.Outbox,
-			Mirror:     s.Mirror,
-			Identity:   identity.Noauth{},
-			Incomplete: inventory.Owner{Project: "x", User: "y"},
-		},
-	)
+	api := operator.New(operator.Options{
+		Inventory:  s.Inventory,
+		Network:    s.Network,
+		Agents:     s.Agents,
+		Outbox:     s.Outbox,
+		Mirror:     s.Mirror,
+		Identity:   identity.Noauth{},
+		Incomplete: inventory.Owner{Project: "x", User: "y"},
+	})
 	var batches atomic.Int64
 	process := make(chan *os.Process, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

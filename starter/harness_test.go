@@ -34,10 +34,8 @@ func portWorkflow(ctx workflow.Context, _ contract.Input) error {
 			}
 			return
 		}
-		remaining = slices.DeleteFunc(
-			remaining,
-			func(e string) bool { return e == r.Entity && r.Host == "cmp-1" },
-		)
+		remaining = slices.DeleteFunc(remaining,
+			func(e string) bool { return e == r.Entity && r.Host == "cmp-1" })
 	}
 	if err := workflow.SetQueryHandler(ctx, contract.QueryWhy, func() (contract.Why, error) {
 		w := contract.Why{Object: workflow.GetInfo(ctx).WorkflowExecution.ID, State: "DOWN", Sentence: "waiting for " + strings.Join(remaining, " and ")}
@@ -92,10 +90,8 @@ func newHarness(t *testing.T) harness {
 		t.Cleanup(w.Stop)
 	}
 	s, url := newAPIStub(t)
-	port := s.add(
-		"ports",
-		cli.Object{"name": "web-1", "berth:why": cli.Object{"sentence": "explanation of the API"}},
-	)
+	port := s.add("ports",
+		cli.Object{"name": "web-1", "berth:why": cli.Object{"sentence": "explanation of the API"}})
 	id := port["id"].(string)
 	h := harness{
 		n,

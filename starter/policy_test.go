@@ -21,14 +21,10 @@ func TestPolicy_IsListedAndExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(
-		operator.New(
-			operator.Options{
-				Identity: identity.Noauth{},
-				Policies: map[string]*policy.Policy{"placement": rules},
-			},
-		),
-	)
+	server := httptest.NewServer(operator.New(operator.Options{
+		Identity: identity.Noauth{},
+		Policies: map[string]*policy.Policy{"placement": rules},
+	}))
 	t.Cleanup(server.Close)
 	for line, want := range map[string]string{
 		"policy list --api placement": "placement placement:usages rule:admin_or_project_reader_or_service_api false\n",

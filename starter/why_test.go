@@ -68,14 +68,16 @@ func TestWhy_ExplainsTheSweepFromItsSchedule(t *testing.T) {
 		"the schedule maintenance/sweep is not found; nothing is running", "why", sweep)
 
 	// The action starts the harness's stub of a workflow, which runs until the test ends.
-	schedule, err := h.namespace.Client.ScheduleClient().
-		Create(t.Context(), client.ScheduleOptions{ID: sweep, Paused: true,
-			Action: &client.ScheduleWorkflowAction{
-				ID:        sweep,
-				Workflow:  contract.Port,
-				TaskQueue: contract.PortQueue,
-				Args:      []any{contract.Input{}},
-			}})
+	schedule, err := h.namespace.Client.ScheduleClient().Create(t.Context(), client.ScheduleOptions{
+		ID:     sweep,
+		Paused: true,
+		Action: &client.ScheduleWorkflowAction{
+			ID:        sweep,
+			Workflow:  contract.Port,
+			TaskQueue: contract.PortQueue,
+			Args:      []any{contract.Input{}},
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,18 +134,15 @@ func TestWhy_ShowsTheLatestAttemptOfAnActivity(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.Stop)
-	h.stub.add(
-		"entries",
-		cli.Object{
-			"seq":         7,
-			"state":       "pending",
-			"operation":   "create",
-			"object_type": "network",
-			"name":        "blue",
-			"last_error":  "refused 3",
-			"berth:why":   cli.Object{"sentence": "will be sent again after attempt 3: refused 3"},
-		},
-	)
+	h.stub.add("entries", cli.Object{
+		"seq":         7,
+		"state":       "pending",
+		"operation":   "create",
+		"object_type": "network",
+		"name":        "blue",
+		"last_error":  "refused 3",
+		"berth:why":   cli.Object{"sentence": "will be sent again after attempt 3: refused 3"},
+	})
 	h.startWorkflowOf(t, contract.JournalEntry, contract.JournalID("7"), "retries")
 	for failed := false; !failed; time.Sleep(20 * time.Millisecond) { // ends with the test at the latest
 		d, err := h.namespace.Client.DescribeWorkflowExecution(t.Context(), contract.JournalID("7"), "")

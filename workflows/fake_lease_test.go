@@ -105,10 +105,8 @@ func (w *fakeLease) expectLog(t *testing.T, want []string) {
 }
 
 func (w *fakeLease) logf(format string, args ...any) {
-	w.log = append(
-		w.log,
-		fmt.Sprintf("%s: ", w.now().Sub(w.created).Round(time.Second))+fmt.Sprintf(format, args...),
-	)
+	w.log = append(w.log,
+		fmt.Sprintf("%s: ", w.now().Sub(w.created).Round(time.Second))+fmt.Sprintf(format, args...))
 }
 
 func (w *fakeLease) ReadLease(context.Context, string) (lease.Lease, error) {
@@ -134,11 +132,8 @@ func (w *fakeLease) AdvanceLeases(ctx context.Context, at time.Time) (int, error
 		time.Sleep(at.Sub(w.now()))
 	}
 	w.mu.Lock()
-	faulty, due, l := w.releaseFails > 0 || w.conflicts > 0 || w.provisionErr != nil || w.cloudFailures > 0 ||
-		w.hangs, lease.Next(
-		w.lease,
-		w.now(),
-	), w.lease
+	faulty := w.releaseFails > 0 || w.conflicts > 0 || w.provisionErr != nil || w.cloudFailures > 0 || w.hangs
+	due, l := lease.Next(w.lease, w.now()), w.lease
 	w.mu.Unlock()
 	if faulty || due.Step != lease.StepStart && due.Step != lease.StepEnd {
 		return 0, nil

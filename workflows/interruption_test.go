@@ -235,17 +235,14 @@ func TestRealServer_PortIsNeverFullWhileTheDatabaseIsAway(t *testing.T) {
 	w.mu.Unlock()
 	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
 	s.waitForDatabase()
-	update, err := s.client.UpdateWorkflow(
-		t.Context(),
-		client.UpdateWorkflowOptions{
-			WorkflowID: s.id,
-			UpdateName: contract.UpdateProvisioningComplete,
-			Args: []any{
-				contract.Report{Entity: "DHCP", Host: "elsewhere"},
-			},
-			WaitForStage: client.WorkflowUpdateStageAccepted,
+	update, err := s.client.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
+		WorkflowID: s.id,
+		UpdateName: contract.UpdateProvisioningComplete,
+		Args: []any{
+			contract.Report{Entity: "DHCP", Host: "elsewhere"},
 		},
-	)
+		WaitForStage: client.WorkflowUpdateStageAccepted,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,8 +329,6 @@ func TestRealServer_LeaseIsNeverFullWhileItsNeighbourIsAway(t *testing.T) {
 }
 
 func waitsForCloud(why contract.Why) bool {
-	return slices.ContainsFunc(
-		why.Waiting,
-		func(w contract.Waiting) bool { return w.For == "cloud" && w.Deadline != nil },
-	)
+	return slices.ContainsFunc(why.Waiting,
+		func(w contract.Waiting) bool { return w.For == "cloud" && w.Deadline != nil })
 }

@@ -50,10 +50,8 @@ func TestJournalEntry_RetriesDuringControllerOutage(t *testing.T) {
 		t.Errorf("query \"why\" during the outage: got %+v, want the state pending with the error 503", why)
 	}
 	if w.regularAttempts < 8 {
-		t.Errorf(
-			"attempts of an entry during an outage: got %d regular activities, want at least 8",
-			w.regularAttempts,
-		)
+		t.Errorf("attempts of an entry during an outage: got %d regular activities, want at least 8",
+			w.regularAttempts)
 	}
 }
 

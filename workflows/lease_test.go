@@ -234,10 +234,8 @@ func TestLease_FailedEndIsClearedInTheBackground(t *testing.T) {
 		)
 	}
 	if w.lease.Reservations[0].Hosts != nil {
-		t.Errorf(
-			"hosts of the lease after Nova works again: got %v, want none",
-			w.lease.Reservations[0].Hosts,
-		)
+		t.Errorf("hosts of the lease after Nova works again: got %v, want none",
+			w.lease.Reservations[0].Hosts)
 	}
 }
 
@@ -306,15 +304,12 @@ func TestLease_ActiveLeaseUpdatesCloud(t *testing.T) {
 	t.Parallel()
 	w := newSteppedLease(time.Minute, 2*time.Hour)
 	w.lease.Reservations[0].BeforeEnd = "snapshot"
-	w.lease.Events = append(
-		w.lease.Events,
-		lease.Event{
-			ID:     uuid.New(),
-			Type:   lease.BeforeEndLease,
-			At:     w.created.Add(time.Hour),
-			Status: lease.EventUndone,
-		},
-	)
+	w.lease.Events = append(w.lease.Events, lease.Event{
+		ID:     uuid.New(),
+		Type:   lease.BeforeEndLease,
+		At:     w.created.Add(time.Hour),
+		Status: lease.EventUndone,
+	})
 	schedule(w.env, 30*time.Minute, func() {
 		w.mu.Lock()
 		w.lease.Reservations = slices.Clone(w.lease.Reservations)

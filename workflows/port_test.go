@@ -137,16 +137,13 @@ func TestPort_ManyLongReportsAreAppliedInParts(t *testing.T) {
 	env := newEnvironment(w)
 	var sent []contract.Report
 	for i := range 1000 {
-		sent = append(
-			sent,
-			contract.Report{
-				Entity:    "L2",
-				Host:      strings.Repeat("<", 250),
-				Owner:     strings.Repeat("\x01", 250),
-				Signature: strings.Repeat("s", 128),
-				Revision:  int64(i),
-			},
-		)
+		sent = append(sent, contract.Report{
+			Entity:    "L2",
+			Host:      strings.Repeat("<", 250),
+			Owner:     strings.Repeat("\x01", 250),
+			Signature: strings.Repeat("s", 128),
+			Revision:  int64(i),
+		})
 	}
 	schedule(env, time.Second, func() {
 		for _, r := range sent {

@@ -171,15 +171,12 @@ func TestRealServer_Port(t *testing.T) {
 
 	s.signal(contract.SignalProvisioningComplete, "malformed")
 	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
-	u, err := s.client.UpdateWorkflow(
-		t.Context(),
-		client.UpdateWorkflowOptions{
-			WorkflowID:   s.id,
-			UpdateName:   contract.UpdateProvisioningComplete,
-			WaitForStage: client.WorkflowUpdateStageCompleted,
-			Args:         []any{contract.Report{Entity: "DHCP", Host: "cmp-1"}},
-		},
-	)
+	u, err := s.client.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
+		WorkflowID:   s.id,
+		UpdateName:   contract.UpdateProvisioningComplete,
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+		Args:         []any{contract.Report{Entity: "DHCP", Host: "cmp-1"}},
+	})
 	var result contract.ReportResult
 	if err == nil {
 		err = u.Get(t.Context(), &result)
@@ -223,15 +220,12 @@ func TestRealServer_PortRefusesUnsignedReports(t *testing.T) {
 		const refusal = `The last report of "L2" on host "cmp-1" was refused: the report is not signed.`
 		return why.IgnoredReports == 1 && strings.Contains(why.Sentence, refusal)
 	})
-	u, err := s.client.UpdateWorkflow(
-		t.Context(),
-		client.UpdateWorkflowOptions{
-			WorkflowID:   s.id,
-			UpdateName:   contract.UpdateProvisioningComplete,
-			WaitForStage: client.WorkflowUpdateStageCompleted,
-			Args:         []any{unsigned},
-		},
-	)
+	u, err := s.client.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
+		WorkflowID:   s.id,
+		UpdateName:   contract.UpdateProvisioningComplete,
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+		Args:         []any{unsigned},
+	})
 	if err == nil {
 		err = u.Get(t.Context(), nil)
 	}
@@ -241,10 +235,8 @@ func TestRealServer_PortRefusesUnsignedReports(t *testing.T) {
 		t.Errorf("send an unsigned report by update: got error %v, want ReportRefused with the reason", err)
 	}
 	s.signal(contract.SignalChanged, nil)
-	s.waitUntil(
-		"still describes the refused update",
-		func(why contract.Why) bool { return strings.Contains(why.Sentence, "was refused") },
-	)
+	s.waitUntil("still describes the refused update",
+		func(why contract.Why) bool { return strings.Contains(why.Sentence, "was refused") })
 
 	signed := unsigned
 	signed.Signature = "signature"

@@ -254,10 +254,8 @@ func TestCloud_EveryFailedRequestIsRepaired(t *testing.T) {
 				}
 				s.retry(func(ctx context.Context) error { return s.Deprovision(ctx, c) })
 				now := s.nova.ComputeState()
-				now.Aggregates = slices.DeleteFunc(
-					now.Aggregates,
-					func(a notifytest.Aggregate) bool { return a.Name == "freepool" },
-				)
+				now.Aggregates = slices.DeleteFunc(now.Aggregates,
+					func(a notifytest.Aggregate) bool { return a.Name == "freepool" })
 				inNova := len(now.Aggregates) + len(now.Flavors) + len(now.ServerGroups)
 				inNeutron := len(s.neutron.FloatingIPs()) + len(s.neutron.Networks())
 				if inNova+inNeutron > 0 {
@@ -366,17 +364,15 @@ func TestProvision_InstancesGetTheirOwnFlavor(t *testing.T) {
 func TestProvision_FlavorInstancesKeepTheExtraSpecs(t *testing.T) {
 	t.Parallel()
 	s := newCloudTest(t)
-	s.nova.AddFlavor(
-		notifytest.Flavor{
-			ID:        "7",
-			Name:      "m1",
-			VCPUs:     1,
-			RAM:       64,
-			Disk:      3,
-			Ephemeral: 2,
-			Specs:     map[string]string{"hw:cpu_policy": "dedicated"},
-		},
-	)
+	s.nova.AddFlavor(notifytest.Flavor{
+		ID:        "7",
+		Name:      "m1",
+		VCPUs:     1,
+		RAM:       64,
+		Disk:      3,
+		Ephemeral: 2,
+		Specs:     map[string]string{"hw:cpu_policy": "dedicated"},
+	})
 	f, err := s.Flavor(t.Context(), "red", "7")
 	if err != nil {
 		t.Fatal(err)
@@ -415,16 +411,14 @@ func TestProvision_FlavorInstancesKeepTheExtraSpecs(t *testing.T) {
 func TestFlavor_PrivateOneOfAnotherProjectIsUnknown(t *testing.T) {
 	t.Parallel()
 	s := newCloudTest(t)
-	s.nova.AddFlavor(
-		notifytest.Flavor{
-			ID:     "7",
-			Name:   "gpu",
-			VCPUs:  1,
-			RAM:    64,
-			Access: []string{"green", "blue"},
-			Specs:  map[string]string{"pci_passthrough:alias": "a100:1"},
-		},
-	)
+	s.nova.AddFlavor(notifytest.Flavor{
+		ID:     "7",
+		Name:   "gpu",
+		VCPUs:  1,
+		RAM:    64,
+		Access: []string{"green", "blue"},
+		Specs:  map[string]string{"pci_passthrough:alias": "a100:1"},
+	})
 	_, missing := s.Flavor(t.Context(), "red", "8")
 	for project, allowed := range map[string]bool{"blue": true, "red": false, "": true} {
 		f, err := s.Flavor(t.Context(), project, "7")
@@ -476,10 +470,8 @@ func addressesClaim(ips ...string) lease.CloudReservation {
 		},
 	}
 	for _, ip := range ips {
-		c.FloatingIPs = append(
-			c.FloatingIPs,
-			lease.ReservableFloatingIP{Network: net, Subnet: subnet, IP: netip.MustParseAddr(ip)},
-		)
+		c.FloatingIPs = append(c.FloatingIPs,
+			lease.ReservableFloatingIP{Network: net, Subnet: subnet, IP: netip.MustParseAddr(ip)})
 	}
 	return c
 }
@@ -529,17 +521,15 @@ func TestCloud_RefreshesARejectedToken(t *testing.T) {
 	server := httptest.NewServer(stub)
 	defer server.Close()
 	given := []string{"old", "new"}
-	c, err := cloud.New(
-		cloud.Config{
-			Nova:    server.URL,
-			Timeout: time.Hour,
-			RefreshToken: func(context.Context, string) (string, error) {
-				token := given[0]
-				given = given[min(1, len(given)-1):]
-				return token, nil
-			},
+	c, err := cloud.New(cloud.Config{
+		Nova:    server.URL,
+		Timeout: time.Hour,
+		RefreshToken: func(context.Context, string) (string, error) {
+			token := given[0]
+			given = given[min(1, len(given)-1):]
+			return token, nil
 		},
-	)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

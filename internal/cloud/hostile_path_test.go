@@ -84,9 +84,8 @@ func (e *echoServices) RoundTrip(r *http.Request) (*http.Response, error) {
 		members = `"servers":[]` // otherwise the servers of the flavor would never be deleted
 	}
 	value, _ := json.Marshal(e.value)
-	answer := "{" + strings.NewReplacer("VALUE", string(value), "RESERVATION", echoReservation).
-		Replace(members) +
-		"}"
+	values := strings.NewReplacer("VALUE", string(value), "RESERVATION", echoReservation)
+	answer := "{" + values.Replace(members) + "}"
 	status := http.StatusOK
 	switch {
 	case r.Method == http.MethodPost && collection == "floatingips":
@@ -140,9 +139,7 @@ func callAll(ctx context.Context, c *cloud.Cloud, value string) error {
 					Affinity:    lease.AffinitySameHost,
 					NetworkName: value,
 					BeforeEnd:   "snapshot",
-					Flavor: &lease.Flavor{
-						ID: value,
-					},
+					Flavor:      &lease.Flavor{ID: value},
 				}},
 			ComputeHosts: []lease.ReservedHost{{Service: value}, {Service: "cmp"}},
 			FloatingIPs:  []lease.ReservableFloatingIP{{IP: netip.MustParseAddr("172.24.4.10")}},

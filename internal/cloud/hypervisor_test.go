@@ -19,14 +19,12 @@ func TestHypervisors_WithTheirComputeServices(t *testing.T) {
 	s := newCloudTest(t)
 	s.nova.PutHypervisor(notifytest.Hypervisor{Hostname: "a", Zone: "east", State: "disabled"})
 	s.nova.PutHypervisor(notifytest.Hypervisor{Hostname: "b", State: "down"})
-	s.nova.PutHypervisor(
-		notifytest.Hypervisor{
-			Hostname: "c.example.org",
-			Service:  "c",
-			Version:  8002000,
-			CPUInfo:  `{"arch": "x86_64"}`,
-		},
-	)
+	s.nova.PutHypervisor(notifytest.Hypervisor{
+		Hostname: "c.example.org",
+		Service:  "c",
+		Version:  8002000,
+		CPUInfo:  `{"arch": "x86_64"}`,
+	})
 	s.nova.PutHypervisor(notifytest.Hypervisor{Hostname: "node-7", Service: "ironic", Type: "ironic"})
 	want := []lease.Hypervisor{
 		{

@@ -76,10 +76,8 @@ func TestProvision_KilledAfterAnyRequestLeavesOneNetwork(t *testing.T) {
 	s := newCloudTest(t)
 	c := networkClaim()
 	for after := 1; ; after++ {
-		lived := s.killed(
-			after,
-			func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err },
-		)
+		lived := s.killed(after,
+			func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err })
 		s.apply(c)
 		s.expectNetworks("after a killed Provision and another one", networksFor(c))
 		s.remove(c)

@@ -93,10 +93,8 @@ func TestProvision_KilledAnywhereCreatesNothingTwice(t *testing.T) {
 			for after, over := 1, false; !over; after++ {
 				s := newCloudTest(t)
 				s.addToFreepool(s.AddToFreepool, "a", "b")
-				provided := s.killed(
-					after,
-					func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err },
-				)
+				provided := s.killed(after,
+					func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err })
 				if !provided {
 					s.apply(c)
 				}
@@ -130,10 +128,8 @@ func TestDeprovision_RemovesAHalfDoneProvision(t *testing.T) {
 			for after, over := 1, false; !over; after++ {
 				s := newCloudTest(t)
 				s.addToFreepool(s.AddToFreepool, "a", "b")
-				over = s.killed(
-					after,
-					func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err },
-				)
+				over = s.killed(after,
+					func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err })
 				s.remove(c)
 				s.clean(c, after)
 			}
@@ -151,10 +147,8 @@ func TestProvision_ReplacedHostReturnsToTheFreepool(t *testing.T) {
 		s.apply(hostsClaim("a", "b"))
 		s.addToFreepool(s.AddToFreepool, "c")
 		now := hostsClaim("a", "c")
-		over = s.killed(
-			after,
-			func(ctx context.Context) error { _, err := s.Provision(ctx, now); return err },
-		)
+		over = s.killed(after,
+			func(ctx context.Context) error { _, err := s.Provision(ctx, now); return err })
 		s.apply(now)
 		s.want(now, map[string][]string{"own": {"a", "c"}, "freepool": {"b"}})
 	}

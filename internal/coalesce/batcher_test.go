@@ -128,13 +128,11 @@ func TestBatcher_MaxSizeLimitsBatchesAndKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
-		b := coalesce.NewBatcher(
-			coalesce.Config[string, string]{
-				Run:     r.run,
-				Size:    func(item string) int { return len(item) },
-				MaxSize: 4,
-			},
-		)
+		b := coalesce.NewBatcher(coalesce.Config[string, string]{
+			Run:     r.run,
+			Size:    func(item string) int { return len(item) },
+			MaxSize: 4,
+		})
 		var results []<-chan error
 		for _, item := range []string{"first", "aa", "bb", "c", "a very long one", "d"} {
 			results = append(results, do(t.Context(), b, item))
@@ -160,12 +158,10 @@ func TestBatcher_ExclusiveItemsAreInDifferentBatchesAndKeepTheirOrder(t *testing
 			"y1": {"y"},
 			"z1": {"z"},
 		}
-		b := coalesce.NewBatcher(
-			coalesce.Config[string, string]{
-				Run:       r.run,
-				Exclusive: func(item string) []string { return keys[item] },
-			},
-		)
+		b := coalesce.NewBatcher(coalesce.Config[string, string]{
+			Run:       r.run,
+			Exclusive: func(item string) []string { return keys[item] },
+		})
 		var results []<-chan error
 		// y1 must not overtake xy, which waits for x1
 		for _, item := range []string{"first", "x1", "xy", "y1", "z1"} {
@@ -299,17 +295,15 @@ func TestBatcher_CallerGetsTheErrorOfItsOwnDeadline(t *testing.T) {
 func TestBatcher_InlineCallHasItsCallersContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	b := coalesce.NewBatcher(
-		coalesce.Config[string, string]{
-			Inline:  true,
-			Timeout: time.Nanosecond,
-			Run: func(ctx context.Context, batch []*call) {
-				_, limited := ctx.Deadline()
-				cancel()
-				batch[0].Finish(fmt.Sprint(limited), ctx.Err())
-			},
+	b := coalesce.NewBatcher(coalesce.Config[string, string]{
+		Inline:  true,
+		Timeout: time.Nanosecond,
+		Run: func(ctx context.Context, batch []*call) {
+			_, limited := ctx.Deadline()
+			cancel()
+			batch[0].Finish(fmt.Sprint(limited), ctx.Err())
 		},
-	)
+	})
 	if got, err := b.Do(ctx, "a"); got != "false" || !errors.Is(err, context.Canceled) {
 		t.Errorf(
 			"context of an inline call whose caller is cancelled: got deadline %s and error %v, want deadline false and error context.Canceled",
@@ -372,15 +366,13 @@ func TestBatcher_CallWithoutResultFails(t *testing.T) {
 func TestBatcher_TimeoutLimitsABatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := coalesce.NewBatcher(
-			coalesce.Config[string, string]{
-				Timeout: time.Second,
-				Run: func(ctx context.Context, batch []*call) {
-					<-ctx.Done()
-					batch[0].Finish("", ctx.Err())
-				},
+		b := coalesce.NewBatcher(coalesce.Config[string, string]{
+			Timeout: time.Second,
+			Run: func(ctx context.Context, batch []*call) {
+				<-ctx.Done()
+				batch[0].Finish("", ctx.Err())
 			},
-		)
+		})
 		if _, err := b.Do(t.Context(), "a"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf(
 				"call of a batch that runs longer than Timeout: got error %v, want context.DeadlineExceeded",

@@ -130,10 +130,8 @@ func TestLoad_EmptyEnvironmentGivesTheDefaults(t *testing.T) {
 
 func TestLoad_EnvironmentWinsOverFile(t *testing.T) {
 	t.Parallel()
-	path := file(
-		t,
-		"listen: localhost:1\nroles: [api, relay]\ndemo: false\nodl_timeout: 3s\ndev_ui_port: 0\n",
-	)
+	path := file(t,
+		"listen: localhost:1\nroles: [api, relay]\ndemo: false\nodl_timeout: 3s\ndev_ui_port: 0\n")
 
 	got := load(t, "BERTH_CONFIG="+path, "BERTH_LISTEN=[::1]:2")
 

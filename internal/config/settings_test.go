@@ -31,8 +31,8 @@ func TestSections_EverySettingHasUnitAndDescription(t *testing.T) {
 				if s.Unit == "" {
 					t.Error("setting without a unit; want every setting to have a unit")
 				}
-				if !regexp.MustCompile(`^(on: |off: |[A-Z]|berth |noauth |breadth-first |The ).*\.$`).
-					MatchString(s.Description) {
+				sentence := regexp.MustCompile(`^(on: |off: |[A-Z]|berth |noauth |breadth-first |The ).*\.$`)
+				if !sentence.MatchString(s.Description) {
 					t.Errorf("description of the setting: got %q, want a sentence", s.Description)
 				}
 			})

@@ -89,10 +89,8 @@ func newFixture(t *testing.T) *fixture {
 	f.sender = delivery.Sender{Recorded: f.Notifications, Nova: f.services, Agents: f.services}
 	p, owner, device, vnic, host := "p", "compute:nova", "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11", "direct-physical", "h"
 	flat, physical := network.Flat, "physnet"
-	networks, err := f.Network.CreateNetworks(
-		t.Context(),
-		[]network.NetworkChange{{Project: &p, Type: &flat, PhysicalNetwork: &physical}},
-	)
+	networks, err := f.Network.CreateNetworks(t.Context(),
+		[]network.NetworkChange{{Project: &p, Type: &flat, PhysicalNetwork: &physical}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,19 +99,16 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	// No agent has to connect a port of the VNIC type `direct-physical`, so the port is ACTIVE at once.
-	ports, err := f.Network.CreatePorts(
-		t.Context(),
-		[]network.PortChange{
-			{
-				Network:     &networks[0].ID,
-				Project:     &p,
-				Host:        &host,
-				VNIC:        &vnic,
-				DeviceOwner: &owner,
-				DeviceID:    &device,
-			},
+	ports, err := f.Network.CreatePorts(t.Context(), []network.PortChange{
+		{
+			Network:     &networks[0].ID,
+			Project:     &p,
+			Host:        &host,
+			VNIC:        &vnic,
+			DeviceOwner: &owner,
+			DeviceID:    &device,
 		},
-	)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,14 +109,10 @@ func TestTakenPortIsNamed(t *testing.T) {
 	port, _ := strconv.Atoi(text)
 
 	_, portErr := devstack.Port(port)
-	_, postgresErr := devstack.StartPostgres(
-		t.Context(),
-		devstack.PostgresOptions{Dir: folder(t), Port: port},
-	)
-	_, temporalErr := devstack.StartTemporal(
-		t.Context(),
-		devstack.TemporalOptions{Dir: folder(t), Memory: true, Port: port},
-	)
+	_, postgresErr := devstack.StartPostgres(t.Context(),
+		devstack.PostgresOptions{Dir: folder(t), Port: port})
+	_, temporalErr := devstack.StartTemporal(t.Context(),
+		devstack.TemporalOptions{Dir: folder(t), Memory: true, Port: port})
 	_, serveErr := devstack.Serve(port, http.NotFoundHandler())
 
 	for who, err := range map[string]error{
@@ -158,10 +154,8 @@ func TestTwoStacksStandSideBySide(t *testing.T) {
 			t.Parallel()
 			dir := folder(t)
 			p := postgres(t, devstack.PostgresOptions{Dir: filepath.Join(dir, "postgres"), Unsafe: true})
-			s := temporal(
-				t,
-				devstack.TemporalOptions{Dir: filepath.Join(dir, "temporal"), Memory: true, UI: true},
-			)
+			s := temporal(t,
+				devstack.TemporalOptions{Dir: filepath.Join(dir, "temporal"), Memory: true, UI: true})
 
 			if got := query(t, p.URL, `select current_database()`); got != "berth" {
 				t.Errorf("connect to the URL of PostgreSQL: got database %q, want berth", got)
@@ -342,10 +336,8 @@ func TestTemporalThatDoesNotStartSaysWhy(t *testing.T) {
 	t.Parallel()
 	cli := troubled(t, 10)
 
-	_, err := devstack.StartTemporal(
-		t.Context(),
-		devstack.TemporalOptions{CLI: cli, Dir: folder(t), Memory: true},
-	)
+	_, err := devstack.StartTemporal(t.Context(),
+		devstack.TemporalOptions{CLI: cli, Dir: folder(t), Memory: true})
 
 	const end = "ended while starting: exit status 1; last output: Error: listen: address already in use"
 	if err == nil || !strings.HasSuffix(err.Error(), end) {

@@ -62,10 +62,8 @@ func newFixture(t *testing.T, every time.Duration, offered map[string]string) *f
 	}
 	w.odl.SetFeatures(offered)
 	w.odl.SetHostConfigs(odltest.HostConfig{ID: "cmp-1", Type: network.ODLAgent, Config: hostConfig})
-	made, err := w.store.Network.CreateNetworks(
-		t.Context(),
-		[]network.NetworkChange{{Name: new("net"), Project: new("demo")}},
-	)
+	made, err := w.store.Network.CreateNetworks(t.Context(),
+		[]network.NetworkChange{{Name: new("net"), Project: new("demo")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,15 +74,13 @@ func newFixture(t *testing.T, every time.Duration, offered map[string]string) *f
 
 // startListener starts one more listener on the same database, as another process would.
 func (w *fixture) startListener(every time.Duration) *feedback.Listener {
-	l := feedback.New(
-		feedback.Options{
-			Lock:            w.store.DB,
-			Store:           w.store.Network,
-			ODL:             w.client,
-			PollInterval:    every,
-			HostConfigsPath: odl.HostConfigsPath,
-		},
-	)
+	l := feedback.New(feedback.Options{
+		Lock:            w.store.DB,
+		Store:           w.store.Network,
+		ODL:             w.client,
+		PollInterval:    every,
+		HostConfigsPath: odl.HostConfigsPath,
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -149,10 +145,8 @@ func (w *fixture) createPort(host string, more ...func(*network.PortChange)) net
 // sendJournal sends the pending journal entries to the controller, as the JournalEntry workflows do.
 func (w *fixture) sendJournal() {
 	w.Helper()
-	entries, err := w.store.Journal.JournalEntries(
-		w.Context(),
-		journalstore.EntryFilter{State: journal.Pending, Limit: 1000},
-	)
+	entries, err := w.store.Journal.JournalEntries(w.Context(),
+		journalstore.EntryFilter{State: journal.Pending, Limit: 1000})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -293,11 +287,9 @@ func TestPort_StatusOfEarlierBindingIsIgnored(t *testing.T) {
 	if err != nil || moved.Status != network.Down {
 		t.Fatal(moved, err)
 	}
-	w.odl.SendRaw(
-		[]byte(
-			`{"notification":{"data-changed-notification":{"data-change-event":[{"operation":"updated","path":"/neutron:neutron/neutron:ports/neutron:port[neutron:uuid='` + p.ID.String() + `']"}]}}}`,
-		),
-	)
+	w.odl.SendRaw([]byte(
+		`{"notification":{"data-changed-notification":{"data-change-event":[{"operation":"updated","path":"/neutron:neutron/neutron:ports/neutron:port[neutron:uuid='` + p.ID.String() + `']"}]}}}`,
+	))
 	w.odl.SetPortStatus(other.ID.String(), "ACTIVE")
 	w.awaitPortStatus(other.ID, network.Active) // the listener has therefore also handled the invalid message
 	if got, err := w.store.Network.Port(t.Context(), p.ID); err != nil || got.Status != network.Down {
@@ -330,10 +322,8 @@ func TestListener_ComparesAllPortsAfterReconnect(t *testing.T) {
 	w.awaitPortStatus(down.ID, network.Active)
 
 	w.awaitIdle()
-	w.odl.InjectFaults(
-		odltest.Fault{Type: "subscription", Status: 503, Times: 3},
-		odltest.Fault{Type: "stream", Break: odltest.BreakReset},
-	)
+	w.odl.InjectFaults(odltest.Fault{Type: "subscription", Status: 503, Times: 3},
+		odltest.Fault{Type: "stream", Break: odltest.BreakReset})
 	w.odl.CloseStreams(true)
 	w.odl.SetPortStatus(down.ID.String(), "DOWN")
 
@@ -461,10 +451,8 @@ func TestHostConfigs_DecideVIFType(t *testing.T) {
 			p,
 		)
 	}
-	flat, err := w.store.Network.CreateNetworks(
-		t.Context(),
-		[]network.NetworkChange{{Project: new("demo"), Type: new("flat"), PhysicalNetwork: new("p")}},
-	)
+	flat, err := w.store.Network.CreateNetworks(t.Context(),
+		[]network.NetworkChange{{Project: new("demo"), Type: new("flat"), PhysicalNetwork: new("p")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -542,15 +530,13 @@ func TestListener_OneProcessAtATime(t *testing.T) {
 	w.awaitOpenStreams(2)
 	ctx, cancel := context.WithCancel(t.Context())
 	lock := &observedLock{DB: w.store.DB}
-	second := feedback.New(
-		feedback.Options{
-			Lock:            lock,
-			Store:           w.store.Network,
-			ODL:             w.client,
-			PollInterval:    300 * time.Millisecond,
-			HostConfigsPath: odl.HostConfigsPath,
-		},
-	)
+	second := feedback.New(feedback.Options{
+		Lock:            lock,
+		Store:           w.store.Network,
+		ODL:             w.client,
+		PollInterval:    300 * time.Millisecond,
+		HostConfigsPath: odl.HostConfigsPath,
+	})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -572,11 +558,8 @@ func TestListener_OneProcessAtATime(t *testing.T) {
 			w.listener.OpenStreams(),
 		)
 	}
-	storetest.Exec(
-		t,
-		w.url,
-		`select pg_terminate_backend(l.pid) from pg_locks l where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`,
-	)
+	storetest.Exec(t, w.url,
+		`select pg_terminate_backend(l.pid) from pg_locks l where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`)
 	w.awaitCondition("one of the listeners watches the controller again", func() string {
 		if n := w.listener.OpenStreams() + second.OpenStreams(); n != 2 {
 			return strconv.Itoa(n)

@@ -61,10 +61,8 @@ func TestBreaker_TimeoutsOpenIt(t *testing.T) {
 	}
 
 	if !k.BreakerOpen() {
-		t.Errorf(
-			"after %d requests without an answer: the breaker is closed, want it open",
-			identity.FailuresToOpen,
-		)
+		t.Errorf("after %d requests without an answer: the breaker is closed, want it open",
+			identity.FailuresToOpen)
 	}
 }
 

@@ -93,10 +93,8 @@ func TestKeystone_ScopeAndRolesOfAToken(t *testing.T) {
 func TestKeystone_IgnoresIdentityHeaders(t *testing.T) {
 	t.Parallel()
 	s, k := start(t)
-	r := request(
-		t.Context(),
-		s.Issue(keystonetest.Token{User: "u1", Project: "p1", Roles: []string{"member"}}),
-	)
+	r := request(t.Context(),
+		s.Issue(keystonetest.Token{User: "u1", Project: "p1", Roles: []string{"member"}}))
 	for name, value := range map[string]string{
 		"X-Roles":                "admin",
 		"X-Role":                 "admin",
@@ -212,14 +210,12 @@ func TestKeystone_UnreachableIsUnavailable(t *testing.T) {
 	t.Parallel()
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	k, err := identity.NewKeystone(
-		identity.Service{
-			AuthURL:  gone.URL,
-			Username: "u",
-			Password: "p",
-			Project:  "s",
-		},
-	)
+	k, err := identity.NewKeystone(identity.Service{
+		AuthURL:  gone.URL,
+		Username: "u",
+		Password: "p",
+		Project:  "s",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -266,10 +266,8 @@ firewall_driver = openvswitch
 `, 1+rand.N(254), rand.N(256), 1+rand.N(254)))
 	h.writeFile("l3_agent.ini", shared+"[DEFAULT]\n"+drivers)
 	h.writeFile("metadata_agent.ini", shared)
-	h.writeFile(
-		"sriov_nic_agent.ini",
-		shared+"[sriov_nic]\nphysical_device_mappings = physnet1:"+physicalFunction+"\n",
-	)
+	h.writeFile("sriov_nic_agent.ini",
+		shared+"[sriov_nic]\nphysical_device_mappings = physnet1:"+physicalFunction+"\n")
 	h.writeFile(
 		"macvtap_agent.ini",
 		shared+"[macvtap]\nphysical_interface_mappings = physnet1:"+macvtapParent+"\n[securitygroup]\nfirewall_driver = noop\n",

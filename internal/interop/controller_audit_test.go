@@ -42,23 +42,16 @@ func createObjectsOfAllTypes(api *servertest.Worker) {
 		api.CreateSubnet(network)
 		group := api.Must("POST", "/networking/v2.0/security-groups", servertest.Object{"security_group": servertest.Object{"name": fmt.Sprint("group-", i)}})["security_group"].(servertest.Object)["id"]
 		for j := range 3 {
-			api.Create(
-				"port",
-				servertest.Object{
-					"network_id":      network,
-					"name":            fmt.Sprint("port-", j),
-					"security_groups": []any{group},
-				},
-			)
+			api.Create("port", servertest.Object{
+				"network_id":      network,
+				"name":            fmt.Sprint("port-", j),
+				"security_groups": []any{group},
+			})
 		}
 	}
-	api.Must(
-		"POST",
-		"/journal/v1/entries",
-		servertest.Object{
-			"entries": recordedEntries("create", func(c collection) string { return c.attributes }),
-		},
-	)
+	api.Must("POST", "/journal/v1/entries", servertest.Object{
+		"entries": recordedEntries("create", func(c collection) string { return c.attributes }),
+	})
 }
 
 // plantDifferences changes the controller's data so that n objects differ from berth's rows, and returns the

@@ -100,8 +100,8 @@ func TestDocs_CommandsRun(t *testing.T) {
 
 	worker.Stop(t, os.Interrupt)
 	_, addresses = start()
-	if out := newShell(t, bin, data, addresses).run("starter port list"); !regexp.MustCompile(`web .*ACTIVE`).
-		MatchString(out) {
+	active := regexp.MustCompile(`web .*ACTIVE`)
+	if out := newShell(t, bin, data, addresses).run("starter port list"); !active.MatchString(out) {
 		t.Errorf(
 			"stop `worker --dev` and start it again: want the port web of the first run still ACTIVE, but starter port list prints\n%s",
 			out,

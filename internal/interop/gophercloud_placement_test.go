@@ -103,22 +103,18 @@ func TestGophercloud_Placement(t *testing.T) {
 
 func (g *goClient) providers() {
 	c := g.client("1.39")
-	rack, err := resourceproviders.Create(g.ctx, c, resourceproviders.CreateOpts{Name: "rack", UUID: g.rack}).
-		Extract()
+	root := resourceproviders.CreateOpts{Name: "rack", UUID: g.rack}
+	rack, err := resourceproviders.Create(g.ctx, c, root).Extract()
 	g.mustSucceed("create a provider", err)
-	host, err := resourceproviders.Create(g.ctx, c, resourceproviders.CreateOpts{Name: "host", UUID: g.host, ParentProviderUUID: g.rack}).
-		Extract()
+	child := resourceproviders.CreateOpts{Name: "host", UUID: g.host, ParentProviderUUID: g.rack}
+	host, err := resourceproviders.Create(g.ctx, c, child).Extract()
 	g.mustSucceed("create a child provider", err)
-	g.expectEqual(
-		"parent and root of both providers",
-		[]string{"", g.rack, g.rack, g.rack},
-		[]string{
-			rack.ParentProviderUUID,
-			rack.RootProviderUUID,
-			host.ParentProviderUUID,
-			host.RootProviderUUID,
-		},
-	)
+	g.expectEqual("parent and root of both providers", []string{"", g.rack, g.rack, g.rack}, []string{
+		rack.ParentProviderUUID,
+		rack.RootProviderUUID,
+		host.ParentProviderUUID,
+		host.RootProviderUUID,
+	})
 	_, err = resourceproviders.Create(g.ctx, c, resourceproviders.CreateOpts{Name: "rack"}).Extract()
 	g.expectStatus("create a second provider with the same name", err, http.StatusConflict)
 
@@ -141,14 +137,14 @@ func (g *goClient) providers() {
 		}
 	}
 	name := "host-1"
-	renamed, err := resourceproviders.Update(g.ctx, c, g.host, resourceproviders.UpdateOpts{Name: &name}).
-		Extract()
+	update := resourceproviders.UpdateOpts{Name: &name}
+	renamed, err := resourceproviders.Update(g.ctx, c, g.host, update).Extract()
 	g.mustSucceed("rename the provider", err)
 	g.expectEqual("name and parent of the renamed provider", [2]string{"host-1", g.rack},
 		[2]string{renamed.Name, renamed.ParentProviderUUID})
 	alone := ""
-	moved, err := resourceproviders.Update(g.ctx, c, g.host, resourceproviders.UpdateOpts{Name: &name, ParentProviderUUID: &alone}).
-		Extract()
+	update.ParentProviderUUID = &alone
+	moved, err := resourceproviders.Update(g.ctx, c, g.host, update).Extract()
 	g.mustSucceed("take the provider out of its tree", err)
 	g.expectEqual("parent and root of the provider that was taken out of its tree",
 		[2]string{"", g.host}, [2]string{moved.ParentProviderUUID, moved.RootProviderUUID})
@@ -196,12 +192,12 @@ func (g *goClient) inventories() {
 	g.mustSucceed("set inventories", err)
 	want.ResourceProviderGeneration = 1
 	g.expectEqual("answer to setting inventories", want, *got)
-	_, err = resourceproviders.UpdateInventories(g.ctx, c, g.host, resourceproviders.UpdateInventoriesOpts{Inventories: want.Inventories}).
-		Extract()
+	outdated := resourceproviders.UpdateInventoriesOpts{Inventories: want.Inventories}
+	_, err = resourceproviders.UpdateInventories(g.ctx, c, g.host, outdated).Extract()
 	g.expectStatus("write with an outdated provider generation", err, http.StatusConflict)
 	vcpu.AllocationRatio = 1
-	_, err = resourceproviders.UpdateInventory(g.ctx, c, g.host, "VCPU", resourceproviders.UpdateInventoryOpts{ResourceProviderGeneration: 1, Inventory: vcpu}).
-		Extract()
+	changed := resourceproviders.UpdateInventoryOpts{ResourceProviderGeneration: 1, Inventory: vcpu}
+	_, err = resourceproviders.UpdateInventory(g.ctx, c, g.host, "VCPU", changed).Extract()
 	g.mustSucceed("set one inventory", err)
 	one, err := resourceproviders.GetInventory(g.ctx, c, g.host, "VCPU").Extract()
 	g.mustSucceed("show one inventory", err)
@@ -223,19 +219,15 @@ func (g *goClient) inventories() {
 }
 
 func (g *goClient) aggregates() {
-	_, err := resourceproviders.UpdateAggregates(g.ctx, g.client("1.18"), g.host, resourceproviders.UpdateAggregatesOpts{Aggregates: []string{}}).
-		Extract()
+	none := resourceproviders.UpdateAggregatesOpts{Aggregates: []string{}}
+	_, err := resourceproviders.UpdateAggregates(g.ctx, g.client("1.18"), g.host, none).Extract()
 	g.mustSucceed("set no aggregates in the format before microversion 1.19", err)
 	generation := 2
-	got, err := resourceproviders.UpdateAggregates(
-		g.ctx,
-		g.client("1.19"),
-		g.host,
-		resourceproviders.UpdateAggregatesOpts{
-			ResourceProviderGeneration: &generation,
-			Aggregates:                 []string{g.agg},
-		},
-	).Extract()
+	one := resourceproviders.UpdateAggregatesOpts{
+		ResourceProviderGeneration: &generation,
+		Aggregates:                 []string{g.agg},
+	}
+	got, err := resourceproviders.UpdateAggregates(g.ctx, g.client("1.19"), g.host, one).Extract()
 	g.mustSucceed("set an aggregate", err)
 	generation = 3
 	want := resourceproviders.ResourceProviderAggregates{
@@ -247,19 +239,12 @@ func (g *goClient) aggregates() {
 	g.mustSucceed("show aggregates", err)
 	g.expectEqual("aggregates of the provider", want, *got)
 	stale := 2
-	_, err = resourceproviders.UpdateAggregates(g.ctx, g.client("1.39"), g.host, resourceproviders.UpdateAggregatesOpts{ResourceProviderGeneration: &stale}).
-		Extract()
+	outdated := resourceproviders.UpdateAggregatesOpts{ResourceProviderGeneration: &stale}
+	_, err = resourceproviders.UpdateAggregates(g.ctx, g.client("1.39"), g.host, outdated).Extract()
 	// gophercloud sends null instead of an empty list of aggregates
 	g.expectStatus("set aggregates with an old generation", err, http.StatusBadRequest)
-	_, err = resourceproviders.UpdateAggregates(
-		g.ctx,
-		g.client("1.39"),
-		g.host,
-		resourceproviders.UpdateAggregatesOpts{
-			ResourceProviderGeneration: &stale,
-			Aggregates:                 []string{},
-		},
-	).Extract()
+	outdated.Aggregates = []string{}
+	_, err = resourceproviders.UpdateAggregates(g.ctx, g.client("1.39"), g.host, outdated).Extract()
 	g.expectStatus("write with an outdated provider generation", err, http.StatusConflict)
 	g.expectEqual("list providers by aggregate", []string{g.host},
 		g.list("1.3", resourceproviders.ListOpts{MemberOf: "in:" + g.agg + "," + g.rack}))
@@ -274,8 +259,10 @@ func (g *goClient) traits() {
 	g.mustSucceed("check that a trait exists", traits.Get(g.ctx, c, "CUSTOM_GOLD").ExtractErr())
 	g.expectStatus("check a trait that does not exist",
 		traits.Get(g.ctx, c, "CUSTOM_NONE").ExtractErr(), http.StatusNotFound)
-	got, err := resourceproviders.UpdateTraits(g.ctx, c, g.host, resourceproviders.UpdateTraitsOpts{ResourceProviderGeneration: 3, Traits: []string{"CUSTOM_GOLD", "HW_CPU_X86_AVX"}}).
-		Extract()
+	got, err := resourceproviders.UpdateTraits(g.ctx, c, g.host, resourceproviders.UpdateTraitsOpts{
+		ResourceProviderGeneration: 3,
+		Traits:                     []string{"CUSTOM_GOLD", "HW_CPU_X86_AVX"},
+	}).Extract()
 	g.mustSucceed("set the traits of a provider", err)
 	slices.Sort(got.Traits)
 	g.expectEqual(
@@ -305,28 +292,22 @@ func (g *goClient) traits() {
 		g.list("1.39", resourceproviders.ListOpts139{Name: "host-1", MemberOf: []string{g.agg, "!" + g.rack},
 			Required: []string{"in:CUSTOM_GOLD,HW_CPU_X86_SSE", "!HW_CPU_X86_SSE"}}),
 	)
-	g.mustSucceed(
-		"remove all traits from a provider",
-		resourceproviders.DeleteTraits(g.ctx, c, g.host).ExtractErr(),
-	)
+	g.mustSucceed("remove all traits from a provider",
+		resourceproviders.DeleteTraits(g.ctx, c, g.host).ExtractErr())
 	g.mustSucceed("delete the trait", traits.Delete(g.ctx, c, "CUSTOM_GOLD").ExtractErr())
 }
 
 func (g *goClient) classes() {
 	c := g.client("1.39")
-	g.mustSucceed(
-		"create a resource class",
-		resourceclasses.Create(g.ctx, c, resourceclasses.CreateOpts{Name: "CUSTOM_SLOT"}).ExtractErr(),
-	)
+	g.mustSucceed("create a resource class",
+		resourceclasses.Create(g.ctx, c, resourceclasses.CreateOpts{Name: "CUSTOM_SLOT"}).ExtractErr())
 	g.expectStatus(
 		"create a resource class again",
 		resourceclasses.Create(g.ctx, c, resourceclasses.CreateOpts{Name: "CUSTOM_SLOT"}).ExtractErr(),
 		http.StatusConflict,
 	)
-	g.mustSucceed(
-		"create a resource class that exists with PUT",
-		resourceclasses.Update(g.ctx, c, "CUSTOM_SLOT").ExtractErr(),
-	)
+	g.mustSucceed("create a resource class that exists with PUT",
+		resourceclasses.Update(g.ctx, c, "CUSTOM_SLOT").ExtractErr())
 	found, err := resourceclasses.Get(g.ctx, c, "CUSTOM_SLOT").Extract()
 	g.mustSucceed("show a resource class", err)
 	g.expectEqual(
@@ -369,11 +350,9 @@ func (g *goClient) allocations() {
 		allocations.Update(g.ctx, c, one, take(2, nil)).ExtractErr(), http.StatusConflict)
 	g.expectStatus("allocate more than the provider has",
 		allocations.Update(g.ctx, c, one, take(15, &first)).ExtractErr(), http.StatusConflict)
-	g.mustSucceed(
-		"allocate for two consumers in one request",
-		allocations.Manage(g.ctx, c, allocations.ManageOpts{one: take(3, &first), other: take(4, nil)}).
-			ExtractErr(),
-	)
+	both := allocations.ManageOpts{one: take(3, &first), other: take(4, nil)}
+	g.mustSucceed("allocate for two consumers in one request",
+		allocations.Manage(g.ctx, c, both).ExtractErr())
 	got, err := allocations.Get(g.ctx, c, one).Extract()
 	g.mustSucceed("show allocations", err)
 	p, u, kind := "p", "u", "INSTANCE"
@@ -410,8 +389,8 @@ func (g *goClient) allocations() {
 		},
 		*used,
 	)
-	before, err := usages.Get(g.ctx, g.client("1.37"), usages.GetOpts{ProjectID: "p", UserID: "u"}).
-		ExtractPre138()
+	ofUser := usages.GetOpts{ProjectID: "p", UserID: "u"}
+	before, err := usages.Get(g.ctx, g.client("1.37"), ofUser).ExtractPre138()
 	g.mustSucceed("show usages of the project before microversion 1.38", err)
 	g.expectEqual("usages of the project before microversion 1.38", map[string]int{"VCPU": 7}, before.Usages)
 	after, err := usages.Get(g.ctx, c, usages.GetOpts{ProjectID: "p", ConsumerType: "INSTANCE"}).Extract()
@@ -420,10 +399,8 @@ func (g *goClient) allocations() {
 		map[string]usages.ConsumerTypeUsage{"INSTANCE": {"VCPU": 7, "consumer_count": 2}}, after.Usages)
 	g.expectStatus("delete a provider with allocations",
 		resourceproviders.Delete(g.ctx, c, g.host).ExtractErr(), http.StatusConflict)
-	g.mustSucceed(
-		"remove all allocations of a consumer with PUT",
-		allocations.Update(g.ctx, c, one, take(0, &second)).ExtractErr(),
-	)
+	g.mustSucceed("remove all allocations of a consumer with PUT",
+		allocations.Update(g.ctx, c, one, take(0, &second)).ExtractErr())
 	g.mustSucceed("delete allocations", allocations.Delete(g.ctx, c, other).ExtractErr())
 	g.expectStatus("delete allocations again",
 		allocations.Delete(g.ctx, c, other).ExtractErr(), http.StatusNotFound)
@@ -434,20 +411,17 @@ func (g *goClient) allocations() {
 }
 
 func (g *goClient) candidates() {
-	old := listAll(
-		g,
-		allocationcandidates.List(g.client("1.11"), allocationcandidates.ListOpts{Resources: "VCPU:2"}),
-		allocationcandidates.ExtractAllocationCandidates110,
-	)
+	listed := allocationcandidates.List(g.client("1.11"), allocationcandidates.ListOpts{Resources: "VCPU:2"})
+	old := listAll(g, listed, allocationcandidates.ExtractAllocationCandidates110)
 	cpus := map[string]allocationcandidates.ProviderSummaryResource{"VCPU": {Capacity: 14}}
 	g.expectEqual(
 		"allocation candidates before microversion 1.12",
 		allocationcandidates.AllocationCandidates110{
 			AllocationRequests: []allocationcandidates.AllocationRequest110{
 				{Allocations: []allocationcandidates.AllocationRequest110Resource{{
-					ResourceProvider: allocationcandidates.AllocationRequest110ResourceProvider{
-						UUID: g.host,
-					}, Resources: map[string]int{"VCPU": 2}}}},
+					ResourceProvider: allocationcandidates.AllocationRequest110ResourceProvider{UUID: g.host},
+					Resources:        map[string]int{"VCPU": 2},
+				}}},
 			},
 			ProviderSummaries: map[string]allocationcandidates.ProviderSummary110{g.host: {Resources: cpus}},
 		},
@@ -486,13 +460,9 @@ func (g *goClient) candidates() {
 
 func (g *goClient) end() {
 	c := g.client("1.39")
-	g.mustSucceed(
-		"delete one inventory",
-		resourceproviders.DeleteInventory(g.ctx, c, g.host, "VCPU").ExtractErr(),
-	)
-	g.mustSucceed(
-		"delete all inventories",
-		resourceproviders.DeleteInventories(g.ctx, c, g.host).ExtractErr(),
-	)
+	g.mustSucceed("delete one inventory",
+		resourceproviders.DeleteInventory(g.ctx, c, g.host, "VCPU").ExtractErr())
+	g.mustSucceed("delete all inventories",
+		resourceproviders.DeleteInventories(g.ctx, c, g.host).ExtractErr())
 	g.mustSucceed("delete the provider host", resourceproviders.Delete(g.ctx, c, g.host).ExtractErr())
 }

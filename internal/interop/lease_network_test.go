@@ -64,16 +64,12 @@ func TestLease_NetworkAtBerthsOwnNetworkingAPI(t *testing.T) {
 	}, got); d != "" {
 		t.Errorf("the network of the lease differs (-want +got):\n%s", d)
 	}
-	other := api.Must(
-		"POST",
-		"/networking/v2.0/networks",
-		servertest.Object{
-			"network": servertest.Object{
-				"provider:network_type":     "vlan",
-				"provider:physical_network": "physnet1",
-			},
+	other := api.Must("POST", "/networking/v2.0/networks", servertest.Object{
+		"network": servertest.Object{
+			"provider:network_type":     "vlan",
+			"provider:physical_network": "physnet1",
 		},
-	)
+	})
 	if vlan := other["network"].(servertest.Object)["provider:segmentation_id"]; vlan != 200.0 {
 		t.Errorf(
 			"create a network without a VLAN ID: got the VLAN ID %v, want the VLAN ID 200 from BERTH_NETWORK_VLAN_RANGES",
@@ -92,19 +88,14 @@ func TestLease_NetworkAtBerthsOwnNetworkingAPI(t *testing.T) {
 		return ""
 	})
 
-	subnet := user.Create(
-		"subnet",
-		servertest.Object{"network_id": network["id"], "ip_version": 4, "cidr": "10.30.0.0/24"},
-	)
+	subnet := user.Create("subnet",
+		servertest.Object{"network_id": network["id"], "ip_version": 4, "cidr": "10.30.0.0/24"})
 	user.Create("port", servertest.Object{"network_id": network["id"]})
-	server := api.Create(
-		"port",
-		servertest.Object{
-			"network_id":   network["id"],
-			"device_owner": "compute:nova",
-			"device_id":    "server-1",
-		},
-	)
+	server := api.Create("port", servertest.Object{
+		"network_id":   network["id"],
+		"device_owner": "compute:nova",
+		"device_id":    "server-1",
+	})
 	if code, _, _ := user.Do("DELETE", path, nil); code != http.StatusNoContent &&
 		code != http.StatusAccepted {
 		t.Errorf("delete the lease: got %d, want 204 or 202", code)

@@ -267,10 +267,8 @@ func (c *agentScenario) deleteAll() {
 		c.api.Must("DELETE", "/networking/v2.0/ports/"+p.id, nil)
 	}
 	for _, p := range c.servers {
-		c.await(
-			"the device of a deleted port is disconnected",
-			func() string { return c.vlanDiffers(p, deadVLAN) },
-		)
+		c.await("the device of a deleted port is disconnected",
+			func() string { return c.vlanDiffers(p, deadVLAN) })
 	}
 	c.api.Must("DELETE", "/networking/v2.0/networks/"+c.network, nil)
 	c.await("the DHCP agent does not serve the network", func() string {
@@ -279,10 +277,8 @@ func (c *agentScenario) deleteAll() {
 		}
 		return ""
 	})
-	c.AwaitNone(
-		"all notifications to agents are published",
-		`select kind || ' ' || event from agent_notification where sent_at is null`,
-	)
+	c.AwaitNone("all notifications to agents are published",
+		`select kind || ' ' || event from agent_notification where sent_at is null`)
 	c.AwaitNone("all notes are delivered", `select workflow_id from note`)
 }
 

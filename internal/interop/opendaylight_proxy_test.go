@@ -116,10 +116,8 @@ func (o *openDaylight) keepExchange(r *http.Response) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	repeated := o.received[requestKey(r.Request, body)] > 1
-	o.exchanges = append(
-		o.exchanges,
-		controllerExchange{r.Request.Method, path, body, r.StatusCode, string(answer), repeated},
-	)
+	o.exchanges = append(o.exchanges,
+		controllerExchange{r.Request.Method, path, body, r.StatusCode, string(answer), repeated})
 	return nil
 }
 

@@ -53,27 +53,19 @@ func TestOpenDaylight_MirrorsNetworkStory(t *testing.T) {
 	)
 	subnet := s.create("subnets", "subnet", servertest.SubnetBody(network))
 	group := s.create("security-groups", "security_group", servertest.Object{"name": "web"})
-	rule := s.create(
-		"security-group-rules",
-		"security_group_rule",
-		servertest.Object{
-			"security_group_id": group,
-			"direction":         "ingress",
-			"protocol":          "tcp",
-			"port_range_min":    80,
-			"port_range_max":    81,
-		},
-	)
-	s.create(
-		"security-group-rules",
-		"security_group_rule",
-		servertest.Object{
-			"security_group_id": group,
-			"direction":         "ingress",
-			"protocol":          "sctp",
-			"remote_group_id":   group,
-		},
-	)
+	rule := s.create("security-group-rules", "security_group_rule", servertest.Object{
+		"security_group_id": group,
+		"direction":         "ingress",
+		"protocol":          "tcp",
+		"port_range_min":    80,
+		"port_range_max":    81,
+	})
+	s.create("security-group-rules", "security_group_rule", servertest.Object{
+		"security_group_id": group,
+		"direction":         "ingress",
+		"protocol":          "sctp",
+		"remote_group_id":   group,
+	})
 	child := s.create("ports", "port",
 		servertest.Object{"network_id": network, "security_groups": []string{group}})
 	port := s.create(
@@ -147,12 +139,10 @@ func recordedEntries(operation string, body func(c collection) string) (entries 
 		}
 		entries = append(
 			entries,
-			json.RawMessage(
-				fmt.Sprintf(
-					`{"operation":%q,"object_type":%q,"object_id":%q,"data":{"id":%q,"project_id":"demo",%s}}`,
-					operation, c.envelope, id, id, body(c),
-				),
-			),
+			json.RawMessage(fmt.Sprintf(
+				`{"operation":%q,"object_type":%q,"object_id":%q,"data":{"id":%q,"project_id":"demo",%s}}`,
+				operation, c.envelope, id, id, body(c),
+			)),
 		)
 	}
 	return entries

@@ -47,21 +47,17 @@ func TestOpenStackClient_Leases(t *testing.T) {
 		servertest.Object{"network_type": "vlan", "physical_network": "physnet1", "segment_id": 100})
 	api.Must("POST", "/reservation/v1/devices",
 		servertest.Object{"name": "iot-1", "device_type": "container", "device_driver": "zun"})
-	api.Must(
-		"POST",
-		"/reservation/v1/leases",
-		servertest.Object{
-			"name":       "lab",
-			"start_date": "2040-01-01 10:00",
-			"end_date":   "2040-01-01 12:00",
-			"reservations": []servertest.Object{
-				{
-					"resource_type":      "network",
-					"network_name":       "lab",
-					"network_properties": `["=","$physical_network","physnet1"]`,
-				}, {"resource_type": "device", "min": 1, "max": 1}},
-		},
-	)
+	api.Must("POST", "/reservation/v1/leases", servertest.Object{
+		"name":       "lab",
+		"start_date": "2040-01-01 10:00",
+		"end_date":   "2040-01-01 12:00",
+		"reservations": []servertest.Object{
+			{
+				"resource_type":      "network",
+				"network_name":       "lab",
+				"network_properties": `["=","$physical_network","physnet1"]`,
+			}, {"resource_type": "device", "min": 1, "max": 1}},
+	})
 	n := leaseClient{Deployment: s, sea: sea}
 	c := newStockClient(t, api.URL+"/reservation/v1")
 
@@ -94,10 +90,8 @@ func TestOpenStackClient_Leases(t *testing.T) {
 		)
 	}
 	left := s.Nova.ComputeState()
-	left.Aggregates = slices.DeleteFunc(
-		left.Aggregates,
-		func(a notifytest.Aggregate) bool { return a.Name == "freepool" },
-	)
+	left.Aggregates = slices.DeleteFunc(left.Aggregates,
+		func(a notifytest.Aggregate) bool { return a.Name == "freepool" })
 	if len(left.Aggregates)+len(left.ServerGroups) > 0 || len(left.Flavors) > 1 {
 		t.Errorf(
 			"run leaseCommands, which delete the objects that they create: got the remaining objects %+v in Nova, want only the freepool and the flavor gold",

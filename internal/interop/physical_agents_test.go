@@ -58,10 +58,8 @@ func (c *agentScenario) physicalNetworkLifecycle() {
 	c.awaitStatus("its virtual function is assigned to a server", direct, "ACTIVE")
 	c.setAttribute("port", direct.id, "admin_state_up", false)
 	c.awaitStatus("it is administratively down", direct, "DOWN")
-	c.await(
-		"the agent disables the link of the virtual function",
-		func() string { return h.linkStateDiffers(2) },
-	)
+	c.await("the agent disables the link of the virtual function",
+		func() string { return h.linkStateDiffers(2) })
 	c.setAttribute("port", direct.id, "admin_state_up", true)
 	c.awaitStatus("it is administratively up again", direct, "ACTIVE")
 	h.releaseVirtualFunction()

@@ -55,10 +55,8 @@ func TestCheckCapacity_CountsAllWritesTogether(t *testing.T) {
 	writesOf := func(amounts ...int64) []inventory.ConsumerWrite {
 		var writes []inventory.ConsumerWrite
 		for _, n := range amounts {
-			writes = append(
-				writes,
-				inventory.ConsumerWrite{Allocations: inventory.Allocations{"p": {"VCPU": n}}},
-			)
+			writes = append(writes,
+				inventory.ConsumerWrite{Allocations: inventory.Allocations{"p": {"VCPU": n}}})
 		}
 		return writes
 	}
@@ -88,10 +86,8 @@ func TestCheckCapacity_CountsAllWritesTogether(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := inventory.CheckCapacity(
-				tc.writes,
-				map[inventory.InventoryKey]inventory.Capacity{key: tc.capacity},
-			)
+			err := inventory.CheckCapacity(tc.writes,
+				map[inventory.InventoryKey]inventory.Capacity{key: tc.capacity})
 			var p *inventory.Fault
 			if (err == nil) != tc.ok || err != nil && (!errors.As(err, &p) || p.Kind != inventory.Conflict) {
 				t.Errorf(

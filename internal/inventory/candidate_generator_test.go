@@ -130,10 +130,8 @@ func (d deployment) clone() (c deployment) {
 				Aggregates: n.Aggregates,
 			}
 			for _, r := range n.Inventories {
-				twins[n].Inventories = append(
-					twins[n].Inventories,
-					&inventory.NodeInventory{Class: r.Class, Inventory: r.Inventory, Used: r.Used},
-				)
+				twins[n].Inventories = append(twins[n].Inventories,
+					&inventory.NodeInventory{Class: r.Class, Inventory: r.Inventory, Used: r.Used})
 			}
 			nodes = append(nodes, twins[n])
 		}

@@ -32,10 +32,8 @@ func wideTree(cards int, functions int64) *inventory.Tree {
 // class.
 func groupsOf(groups int, class string) (q inventory.CandidateQuery) {
 	for i := range groups {
-		q.Groups = append(
-			q.Groups,
-			inventory.Group{Suffix: fmt.Sprint(i), Resources: map[string]int64{class: 1}},
-		)
+		q.Groups = append(q.Groups,
+			inventory.Group{Suffix: fmt.Sprint(i), Resources: map[string]int64{class: 1}})
 	}
 	return q
 }

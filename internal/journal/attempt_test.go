@@ -139,15 +139,12 @@ func TestRequest_OfAPoolHasNoMembers(t *testing.T) {
 			r.Method, r.Path, r.Body, err,
 		)
 	}
-	r, err = nestedRequest(
-		e,
-		[]Change{
-			{
-				Object: Ref{Type: "member", ID: "m"},
-				Data:   json.RawMessage(`{"id":"m","pool_id":"id1","weight":3}`),
-			},
+	r, err = nestedRequest(e, []Change{
+		{
+			Object: Ref{Type: "member", ID: "m"},
+			Data:   json.RawMessage(`{"id":"m","pool_id":"id1","weight":3}`),
 		},
-	)
+	})
 	want := Request{
 		Method: "POST",
 		Path:   "/lbaas/pools/id1/members",

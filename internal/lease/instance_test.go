@@ -28,18 +28,15 @@ func TestPeakUsage_IsTheMaximumOfAllTimesOfTheWindow(t *testing.T) {
 		var uses []ResourceUsage
 		for range rand.IntN(8) {
 			begin := rand.IntN(hours) - 2
-			uses = append(
-				uses,
-				ResourceUsage{
-					From:  hour(begin),
-					To:    hour(begin + 1 + rand.IntN(6)),
-					Slots: 1 + rand.IntN(3),
-					Resources: map[string]int64{
-						[]string{"VCPU", "MEMORY_MB"}[rand.IntN(2)]: int64(1 + rand.IntN(4)),
-						"DISK_GB": 1,
-					},
+			uses = append(uses, ResourceUsage{
+				From:  hour(begin),
+				To:    hour(begin + 1 + rand.IntN(6)),
+				Slots: 1 + rand.IntN(3),
+				Resources: map[string]int64{
+					[]string{"VCPU", "MEMORY_MB"}[rand.IntN(2)]: int64(1 + rand.IntN(4)),
+					"DISK_GB": 1,
 				},
-			)
+			})
 		}
 		want := map[string]int64{}
 		for n := range hours - 4 {

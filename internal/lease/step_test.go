@@ -23,15 +23,12 @@ func sample(reservations int) Lease {
 		CreatedAt: noon.Add(-time.Hour),
 	}
 	for i := range reservations {
-		l.Reservations = append(
-			l.Reservations,
-			Reservation{
-				ReservationDraft: ReservationDraft{Type: PhysicalHost, Min: 1, Max: 1},
-				ID:               uuid.UUID{2, byte(i)},
-				Status:           ReservationPending,
-				Hosts:            []int64{int64(i + 1)},
-			},
-		)
+		l.Reservations = append(l.Reservations, Reservation{
+			ReservationDraft: ReservationDraft{Type: PhysicalHost, Min: 1, Max: 1},
+			ID:               uuid.UUID{2, byte(i)},
+			Status:           ReservationPending,
+			Hosts:            []int64{int64(i + 1)},
+		})
 	}
 	l.Events = []Event{
 		{

@@ -17,10 +17,8 @@ func TestDHCPOptions_LimitCountsThoseOfEarlierRequests(t *testing.T) {
 	add := func(from, count int) (err error) {
 		value, options := "v", []network.DHCPOption{}
 		for i := range count {
-			options = append(
-				options,
-				network.DHCPOption{Name: fmt.Sprint(from + i), Value: &value, IPVersion: 4},
-			)
+			options = append(options,
+				network.DHCPOption{Name: fmt.Sprint(from + i), Value: &value, IPVersion: 4})
 		}
 		after, err := p.WithExtensions(network.PortChange{DHCPOptions: &options})
 		if err == nil {

@@ -154,10 +154,8 @@ func setAdminUp(up bool) input {
 }
 
 var inputs = []input{
-	l2Report(
-		"1",
-		ReportComplete,
-	), l2Report("2", ReportComplete), l2Report("1", ReportLost), l2Report("1", ReportBegun), l2Report("2", ReportBegun),
+	l2Report("1", ReportComplete), l2Report("2", ReportComplete),
+	l2Report("1", ReportLost), l2Report("1", ReportBegun), l2Report("2", ReportBegun),
 	staleL2Report("1", ReportComplete), staleL2Report("1", ReportLost),
 	bindTo("1"), bindTo("2"), bindTo(""), setAdminUp(false), setAdminUp(true),
 	{"L2@1 future revision", func(s portUnderTest) portUnderTest {

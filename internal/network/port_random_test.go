@@ -180,8 +180,14 @@ func TestPort_StatusAndReasonAlwaysAgree(t *testing.T) {
 		a.Port = p.UpdateBlocks(a.pc, BlockTrigger{BindingChanged: true, AddressesChanged: true, Revision: 1}, a.clock).
 			UpdateStatus(a.clock)
 		for range rapid.IntRange(5, 30).Draw(t, "steps") {
-			step := rapid.SampledFrom([]func() string{a.applyRandomReport, a.applyRandomReport, a.changeContext, a.changeByClient, a.moveServer}).
-				Draw(t, "step")
+			steps := []func() string{
+				a.applyRandomReport,
+				a.applyRandomReport,
+				a.changeContext,
+				a.changeByClient,
+				a.moveServer,
+			}
+			step := rapid.SampledFrom(steps).Draw(t, "step")
 			a.steps = append(a.steps, step())
 			a.Revision++
 			if wrong := a.violation(); wrong != "" {

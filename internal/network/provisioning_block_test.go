@@ -7,10 +7,8 @@ import (
 
 func TestPort_ActiveWithoutBlocksIfNoAgentHasToWireIt(t *testing.T) {
 	t.Parallel()
-	p := NewPort(
-		[16]byte{1},
-		PortChange{Host: ptr("1"), DeviceOwner: ptr("compute:x"), VNIC: ptr("direct-physical")},
-	)
+	p := NewPort([16]byte{1},
+		PortChange{Host: ptr("1"), DeviceOwner: ptr("compute:x"), VNIC: ptr("direct-physical")})
 	p.NetworkType = Flat
 	pc := PortContext{DHCPHosts: []string{"n"}}
 	p.VIF = p.VIFTypeWith(nil)

@@ -49,16 +49,14 @@ func TestEnforcement_CheckFollowsTheServicesDecision(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			for open, want := range map[bool]string{false: tt.closed, true: tt.open} {
-				e, err := notify.NewEnforcement(
-					notify.EnforcementConfig{
-						URL:      server.URL + "/v1/",
-						Token:    "secret",
-						AuthURL:  "http://k",
-						Region:   "r",
-						FailOpen: open,
-						Timeout:  time.Hour,
-					},
-				)
+				e, err := notify.NewEnforcement(notify.EnforcementConfig{
+					URL:      server.URL + "/v1/",
+					Token:    "secret",
+					AuthURL:  "http://k",
+					Region:   "r",
+					FailOpen: open,
+					Timeout:  time.Hour,
+				})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -43,15 +43,12 @@ func TestRequests_HostileValuesDoNotChangeThePath(t *testing.T) {
 			Status: value,
 			Tag:    value,
 		}})
-		_ = webhook.Send(
-			t.Context(),
-			notify.Notification{
-				ID:        value,
-				Publisher: value,
-				Type:      value,
-				Payload:   value,
-			},
-		)
+		_ = webhook.Send(t.Context(), notify.Notification{
+			ID:        value,
+			Publisher: value,
+			Type:      value,
+			Payload:   value,
+		})
 		enforcement.Check(t.Context(), "check-create",
 			notify.EnforcementRequest{User: value, Project: value, Lease: value})
 		enforcement.Notify(t.Context(), "on-end",

@@ -55,10 +55,8 @@ func TestNovaSend_RequestForm(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	codes, err := client.Send(
-		t.Context(),
-		[]notify.Event{plugged, {Server: "s", Name: "network-vif-deleted", Tag: "p"}},
-	)
+	codes, err := client.Send(t.Context(),
+		[]notify.Event{plugged, {Server: "s", Name: "network-vif-deleted", Tag: "p"}})
 
 	if d := cmp.Diff([]int{200, 422}, codes); d != "" || err != nil {
 		t.Error(d, err)
@@ -267,19 +265,17 @@ func TestNovaSend_RenewsRejectedTokenOnce(t *testing.T) {
 	t.Cleanup(server.Close)
 	var asked []string
 	next := map[string]string{"": "first", "first": "second"}
-	client, err := notify.NewNova(
-		notify.Config{
-			URL:     server.URL,
-			Timeout: time.Hour,
-			TokenSource: func(_ context.Context, rejected string) (string, error) {
-				asked = append(asked, rejected)
-				if token := next[rejected]; token != "" {
-					return token, nil
-				}
-				return "", errors.New("Keystone is not available")
-			},
+	client, err := notify.NewNova(notify.Config{
+		URL:     server.URL,
+		Timeout: time.Hour,
+		TokenSource: func(_ context.Context, rejected string) (string, error) {
+			asked = append(asked, rejected)
+			if token := next[rejected]; token != "" {
+				return token, nil
+			}
+			return "", errors.New("Keystone is not available")
 		},
-	)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

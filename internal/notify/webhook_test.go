@@ -32,16 +32,13 @@ func TestWebhookSend_RequestForm(t *testing.T) {
 	stub, client := newWebhook(t, "secret")
 	at := time.Date(2030, 1, 31, 10, 0, 0, 5000, time.FixedZone("", 3600))
 
-	err := client.Send(
-		t.Context(),
-		notify.Notification{
-			ID:        "m",
-			Publisher: "p",
-			Type:      "lease.create",
-			At:        at,
-			Payload:   map[string]any{"lease_id": "l"},
-		},
-	)
+	err := client.Send(t.Context(), notify.Notification{
+		ID:        "m",
+		Publisher: "p",
+		Type:      "lease.create",
+		At:        at,
+		Payload:   map[string]any{"lease_id": "l"},
+	})
 
 	want := []notifytest.ReceivedNotification{
 		{

@@ -334,11 +334,9 @@ func TestSend_BreakerOpensAfterFailures(t *testing.T) {
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"))
 	f.Add([]byte("HTTP/1.1 204 No Content\r\n\r\n"))
-	f.Add(
-		[]byte(
-			"HTTP/1.1 503 x\r\nRetry-After: 99999999999999999999\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n",
-		),
-	)
+	f.Add([]byte(
+		"HTTP/1.1 503 x\r\nRetry-After: 99999999999999999999\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n",
+	))
 	f.Add([]byte("HTTP/1.1 302 x\r\nLocation: http://[::1\r\nSet-Cookie: a=b; Max-Age=-1\r\n\r\n"))
 	f.Add([]byte("HTTP/1.1 000\r\n\r\n"))
 	f.Add([]byte("\x16\x03\x01"))

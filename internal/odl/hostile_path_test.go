@@ -36,13 +36,10 @@ func TestRequests_HostileIDsStayBelowTheirCollection(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"harmless", "..", ".", "../../../restconf/config", "a?b=c", "a#b", "a/../../b", "%2e%2e", "a b"} {
 		transport := &recordedRequests{value: value}
-		c := newClient(
-			t,
-			odl.Config{
-				URL:  "http://odl.test/controller/nb/v2/neutron",
-				Wrap: func(http.RoundTripper) http.RoundTripper { return transport },
-			},
-		)
+		c := newClient(t, odl.Config{
+			URL:  "http://odl.test/controller/nb/v2/neutron",
+			Wrap: func(http.RoundTripper) http.RoundTripper { return transport },
+		})
 		sent := send(t, c, "PUT", "/networks/"+url.PathEscape(value), create)
 		_, _ = c.PortStatus(t.Context(), value)
 		_ = c.Watch(t.Context(), odl.TopicPorts, func() {}, func(odl.ChangeEvent) {})

@@ -49,10 +49,8 @@ func TestOperationalData_FeaturesHostsAndPortStatuses(t *testing.T) {
 		)
 	}
 	c.SetFeatures(map[string]string{odl.FeaturePortStatus: "", "qos-rules": `{"a":1}`})
-	c.SetHostConfigs(
-		odltest.HostConfig{ID: "h", Type: "ODL L2", Config: `{}`},
-		odltest.HostConfig{Config: `{}`},
-	)
+	c.SetHostConfigs(odltest.HostConfig{ID: "h", Type: "ODL L2", Config: `{}`},
+		odltest.HostConfig{Config: `{}`})
 	c.SetPortStatus(network, "ACTIVE")
 
 	features, err = client.Features(ctx)
@@ -132,10 +130,8 @@ func TestWatch_UsesTLSIfTheControllerDoes(t *testing.T) {
 	}
 	heard := make(chan odl.ChangeEvent, 10)
 	ctx, cancel := context.WithCancel(t.Context())
-	err := newClient(
-		t,
-		config,
-	).Watch(ctx, odl.TopicPorts, func() { c.SetPortStatus(network, "ACTIVE") }, func(n odl.ChangeEvent) {
+	begin := func() { c.SetPortStatus(network, "ACTIVE") }
+	err := newClient(t, config).Watch(ctx, odl.TopicPorts, begin, func(n odl.ChangeEvent) {
 		heard <- n
 		cancel()
 	})

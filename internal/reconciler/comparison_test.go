@@ -47,10 +47,8 @@ func newFixture(t *testing.T) fixture {
 	t.Helper()
 	f := fixture{store: storetest.New(t), namespace: temporaltest.New(t)}
 	project, name := "p", "blue"
-	networks, err := f.store.Network.CreateNetworks(
-		t.Context(),
-		[]network.NetworkChange{{Project: &project, Name: &name}},
-	)
+	networks, err := f.store.Network.CreateNetworks(t.Context(),
+		[]network.NetworkChange{{Project: &project, Name: &name}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,15 +87,13 @@ func (f fixture) start(t *testing.T, workflow, id string) {
 // compare performs one comparison and returns its result.
 func (f fixture) compare(t *testing.T, c client.Client) outbox.Projection {
 	t.Helper()
-	r := New(
-		Options{
-			DB:        f.store.DB,
-			Store:     f.store.Outbox,
-			Client:    c,
-			Namespace: f.namespace.Name,
-			Metrics:   prometheus.NewRegistry(),
-		},
-	)
+	r := New(Options{
+		DB:        f.store.DB,
+		Store:     f.store.Outbox,
+		Client:    c,
+		Namespace: f.namespace.Name,
+		Metrics:   prometheus.NewRegistry(),
+	})
 	if _, err := newComparison(r).run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -174,10 +170,8 @@ func TestComparison_ExecutionOnlyInVisibilityIsStartedAgain(t *testing.T) {
 	outdated := outdatedVisibility{Client: f.namespace.Client}
 	for id := range rows {
 		f.start(t, contract.JournalEntry, id) // for the blocked entries; other workflows are open already
-		outdated.open = append(
-			outdated.open,
-			&workflow.WorkflowExecutionInfo{Execution: &common.WorkflowExecution{WorkflowId: id}},
-		)
+		outdated.open = append(outdated.open,
+			&workflow.WorkflowExecutionInfo{Execution: &common.WorkflowExecution{WorkflowId: id}})
 	}
 	if _, err := f.namespace.Client.WorkflowService().DeleteWorkflowExecution(t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
 		Namespace: f.namespace.Name, WorkflowExecution: &common.WorkflowExecution{WorkflowId: f.ids[0]}}); err != nil {

@@ -11,15 +11,13 @@ import (
 func TestComparison_CountsPortsByStatusUntilAnotherProcessCompares(t *testing.T) {
 	t.Parallel()
 	f, registry := newFixture(t), prometheus.NewRegistry()
-	r := New(
-		Options{
-			DB:        f.store.DB,
-			Store:     f.store.Outbox,
-			Client:    f.namespace.Client,
-			Namespace: f.namespace.Name,
-			Metrics:   registry,
-		},
-	)
+	r := New(Options{
+		DB:        f.store.DB,
+		Store:     f.store.Outbox,
+		Client:    f.namespace.Client,
+		Namespace: f.namespace.Name,
+		Metrics:   registry,
+	})
 	c := newComparison(r)
 	for range 2 { // the second comparison counts anew
 		if _, err := c.run(t.Context()); err != nil {

@@ -19,16 +19,14 @@ func TestRepairUsage_SavesWhatItCorrected(t *testing.T) {
 	s := storetest.New(t)
 	var corrected []string
 	var failure error
-	r := New(
-		Options{
-			DB:      s.DB,
-			Store:   s.Outbox,
-			Metrics: prometheus.NewRegistry(),
-			RepairUsage: func(context.Context) (int64, []string, error) {
-				return 9, corrected, failure
-			},
+	r := New(Options{
+		DB:      s.DB,
+		Store:   s.Outbox,
+		Metrics: prometheus.NewRegistry(),
+		RepairUsage: func(context.Context) (int64, []string, error) {
+			return 9, corrected, failure
 		},
-	)
+	})
 	check := func(pause time.Duration, different int64, examples ...string) {
 		t.Helper()
 		got, err := r.repairUsage(t.Context())

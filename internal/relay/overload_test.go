@@ -163,10 +163,8 @@ func TestRun_ThrottledTemporalGetsFewerCalls(t *testing.T) {
 	addJournalNotes(t, url, notes)
 	f := &faultyTemporal{answer: func(_ context.Context, _ string, inFlight int) error {
 		if inFlight > 3 {
-			return serviceerror.NewResourceExhausted(
-				enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT,
-				"namespace rate limit exceeded",
-			)
+			return serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT,
+				"namespace rate limit exceeded")
 		}
 		time.Sleep(20 * time.Millisecond)
 		return nil

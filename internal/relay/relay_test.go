@@ -32,16 +32,14 @@ const waitTimeout = 10 * time.Minute
 
 // newRelay returns a relay whose deadlines cannot be reached in a test, even on a slow machine.
 func newRelay(s *store.Store, c client.Client, namespace string) *relay.Relay {
-	return relay.New(
-		relay.Options{
-			Store:       s.Outbox,
-			Client:      c,
-			Namespace:   namespace,
-			Metrics:     prometheus.NewRegistry(),
-			MinDeadline: time.Hour,
-			MaxDeadline: time.Hour,
-		},
-	)
+	return relay.New(relay.Options{
+		Store:       s.Outbox,
+		Client:      c,
+		Namespace:   namespace,
+		Metrics:     prometheus.NewRegistry(),
+		MinDeadline: time.Hour,
+		MaxDeadline: time.Hour,
+	})
 }
 
 // createNetwork creates a network. The creation of the network adds a journal entry, and adds a note for the

@@ -51,15 +51,12 @@ func TestController_TLSAndPortStatus(t *testing.T) {
 		return ""
 	})
 	network := api.CreateNetwork("blue")
-	port := api.Create(
-		"port",
-		servertest.Object{
-			"network_id":      network,
-			"binding:host_id": "cmp-odl",
-			"device_owner":    "compute:nova",
-			"device_id":       "d",
-		},
-	)
+	port := api.Create("port", servertest.Object{
+		"network_id":      network,
+		"binding:host_id": "cmp-odl",
+		"device_owner":    "compute:nova",
+		"device_id":       "d",
+	})
 
 	s.AwaitActive(api, []string{port})
 

@@ -15,10 +15,8 @@ func TestOperatorListen_OnlyOperatorsReachTheirRoutes(t *testing.T) {
 	t.Parallel()
 	a := servertest.StartApp(t, config.API, "BERTH_OPERATOR_LISTEN=127.0.0.1:0")
 	if a.URL() == a.OperatorURL() {
-		t.Fatalf(
-			"addresses of a process with BERTH_OPERATOR_LISTEN: got %s twice, want two addresses",
-			a.URL(),
-		)
+		t.Fatalf("addresses of a process with BERTH_OPERATOR_LISTEN: got %s twice, want two addresses",
+			a.URL())
 	}
 	for path, want := range map[string][2]int{ // on BERTH_LISTEN, and on BERTH_OPERATOR_LISTEN
 		"/healthz":                            {200, 200},

@@ -98,14 +98,12 @@ func (c *http2Client) request() error {
 			return err
 		}
 	}
-	err := c.WriteHeaders(
-		http2.HeadersFrameParam{
-			StreamID:      c.stream,
-			BlockFragment: c.headers.Bytes(),
-			EndStream:     true,
-			EndHeaders:    true,
-		},
-	)
+	err := c.WriteHeaders(http2.HeadersFrameParam{
+		StreamID:      c.stream,
+		BlockFragment: c.headers.Bytes(),
+		EndStream:     true,
+		EndHeaders:    true,
+	})
 	c.stream += 2
 	return err
 }
@@ -172,14 +170,8 @@ func TestHTTP2_StreamsAndConnectionsAreBounded(t *testing.T) {
 		most.Load() > perAddress*streams {
 		t.Errorf(
 			"%d connections with %d requests each and window 0: got %d connections, %d refused requests and %d running requests; want %d, %d and at most %d",
-			attempts,
-			requests,
-			accepted,
-			refused,
-			most.Load(),
-			perAddress,
-			perAddress*(requests-streams),
-			perAddress*streams,
+			attempts, requests, accepted, refused, most.Load(), perAddress,
+			perAddress*(requests-streams), perAddress*streams,
 		)
 	}
 	if n := testutil.ToFloat64(a.refusedConns.WithLabelValues("client")); n != attempts-perAddress {
@@ -285,8 +277,7 @@ func TestHTTP2_TableSizeChangesWhileAnswersAreWritten(t *testing.T) {
 		config.Connections{Streams: 250},
 		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			for i := range 20 {
-				w.Header().
-					Set(fmt.Sprintf("X-Header-%d", i), fmt.Sprint(value.Add(1)))
+				w.Header().Set(fmt.Sprintf("X-Header-%d", i), fmt.Sprint(value.Add(1)))
 				// new entries of the table
 			}
 		}),

@@ -166,10 +166,8 @@ func TestCachedCollector_ReadsOnceWithinTheCacheTime(t *testing.T) {
 func TestServiceMetrics_CountRequestsByServiceAndStatus(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	url := servertest.Serve(
-		t,
-		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }),
-	)
+	url := servertest.Serve(t,
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }))
 	c := http.Client{Transport: server.MeasureService(registry, "nova")(http.DefaultTransport)}
 	for _, to := range []string{url, url, "http://127.0.0.1:1"} {
 		if r, err := c.Post(to, "", nil); err == nil {

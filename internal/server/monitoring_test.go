@@ -96,10 +96,8 @@ func TestMonitoring_NamedMetricsExistInAScrape(t *testing.T) {
 	servertest.Await(t, "the processes export every named metric", func() bool {
 		_, other := get(t, ca.client(), secured.URL()+"/metrics")
 		text := scrape(t, a) + other
-		named = slices.DeleteFunc(
-			named,
-			func(name string) bool { return strings.Contains(text, "\n# TYPE "+name+" ") },
-		)
+		named = slices.DeleteFunc(named,
+			func(name string) bool { return strings.Contains(text, "\n# TYPE "+name+" ") })
 		return len(named) == 0
 	})
 }

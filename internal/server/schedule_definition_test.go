@@ -77,9 +77,12 @@ func TestSchedule_WithoutRecordedDefinitionIsUpdated(t *testing.T) {
 	c := temporaltest.New(t).Client
 	action := sweepSchedule.action()
 	action.Memo = nil
-	_, err := c.ScheduleClient().
-		Create(t.Context(), client.ScheduleOptions{ID: contract.MaintenanceID(contract.KeySweep), Action: action,
-			Spec: client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: time.Hour}}}})
+	id := contract.MaintenanceID(contract.KeySweep)
+	_, err := c.ScheduleClient().Create(t.Context(), client.ScheduleOptions{
+		ID:     id,
+		Action: action,
+		Spec:   client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: time.Hour}}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,9 +91,7 @@ func TestSchedule_WithoutRecordedDefinitionIsUpdated(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	got, err := c.ScheduleClient().
-		GetHandle(t.Context(), contract.MaintenanceID(contract.KeySweep)).
-		Describe(t.Context())
+	got, err := c.ScheduleClient().GetHandle(t.Context(), id).Describe(t.Context())
 	if err != nil || got.Schedule.Spec.Intervals[0].Every != sweepSchedule.interval {
 		t.Errorf("schedule after the update: got %+v, error %v; want the interval %s",
 			got, err, sweepSchedule.interval)

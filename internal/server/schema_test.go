@@ -16,11 +16,8 @@ func TestCheckSchema_RejectsMissingMigration(t *testing.T) {
 	if err := checkSchema(t.Context(), url); err != nil {
 		t.Errorf("checkSchema with all migrations: got error %v, want none", err)
 	}
-	storetest.Exec(
-		t,
-		url,
-		`delete from goose_db_version where version_id = (select max(version_id) from goose_db_version)`,
-	)
+	storetest.Exec(t, url,
+		`delete from goose_db_version where version_id = (select max(version_id) from goose_db_version)`)
 
 	err := checkSchema(t.Context(), url)
 

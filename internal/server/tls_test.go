@@ -51,11 +51,10 @@ func sign(t *testing.T, name string, isCA bool, by authority) (*x509.Certificate
 		t.Fatal(err)
 	}
 	c := &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: name},
-		NotBefore:    time.Now().Add(-time.Hour),
-		NotAfter: time.Now().
-			Add(24 * time.Hour),
+		SerialNumber:          serial,
+		Subject:               pkix.Name{CommonName: name},
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(24 * time.Hour),
 		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA:                  isCA,
 		BasicConstraintsValid: true,
@@ -84,9 +83,9 @@ func (a authority) issue(t *testing.T, name string) (cert, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(
-		&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw},
-	), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	cert = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
+	key = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	return cert, key
 }
 
 func (a authority) pem() []byte {

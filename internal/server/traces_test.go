@@ -119,10 +119,8 @@ func create(t *testing.T, a *server.App, kind, body string, header http.Header) 
 // hasObject reports whether the controller has an object.
 func hasObject(c *odltest.Controller, id string) func() bool {
 	return func() bool {
-		return slices.ContainsFunc(
-			c.Records(),
-			func(r odltest.Record) bool { return r.ID == id && r.Object != nil },
-		)
+		return slices.ContainsFunc(c.Records(),
+			func(r odltest.Record) bool { return r.ID == id && r.Object != nil })
 	}
 }
 
@@ -140,16 +138,10 @@ func TestTraces_OneTraceFromRequestOverNoteAndWorkflowToController(t *testing.T)
 
 	const trace, client = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 	const global = "req-11111111-1111-4111-8111-111111111111"
-	port, answer := create(
-		t,
-		a,
-		"port",
-		`{"network_id":"`+network+`"}`,
-		http.Header{
-			"Traceparent":            {"00-" + trace + "-" + client + "-01"},
-			"X-Openstack-Request-Id": {global},
-		},
-	)
+	port, answer := create(t, a, "port", `{"network_id":"`+network+`"}`, http.Header{
+		"Traceparent":            {"00-" + trace + "-" + client + "-01"},
+		"X-Openstack-Request-Id": {global},
+	})
 	servertest.Await(t, "the controller has the port", hasObject(controller, port))
 
 	chains := []string{
@@ -166,15 +158,10 @@ func TestTraces_OneTraceFromRequestOverNoteAndWorkflowToController(t *testing.T)
 	}
 	servertest.Await(t, "the receiver has the spans of the request",
 		func() bool { return len(missingChains(receiver.of(trace), chains, client)) == 0 })
-	checkMemo(
-		t,
-		a,
-		contract.PortID(port),
-		map[string]string{
-			contract.MemoRequestID:       answer.Get("X-Openstack-Request-Id"),
-			contract.MemoGlobalRequestID: global,
-		},
-	)
+	checkMemo(t, a, contract.PortID(port), map[string]string{
+		contract.MemoRequestID:       answer.Get("X-Openstack-Request-Id"),
+		contract.MemoGlobalRequestID: global,
+	})
 	sent, _ := traceparents.Load("POST " + odltest.BasePath + "/ports")
 	if !strings.Contains(fmt.Sprint(sent), trace) {
 		t.Errorf("traceparent of the request to the controller: got %v, want trace %s", sent, trace)

@@ -161,10 +161,8 @@ func TestOwnership_EveryTableHasOneOwner(t *testing.T) {
 		t.Errorf("owned tables: got a table twice in %v, want one owner for each table", owned)
 	}
 	// the table of goose, the migration tool
-	existing = slices.DeleteFunc(
-		existing,
-		func(table string) bool { return table == "goose_db_version" },
-	)
+	existing = slices.DeleteFunc(existing,
+		func(table string) bool { return table == "goose_db_version" })
 	if !slices.Equal(existing, owned) {
 		t.Errorf("tables of the schema:\n%v\ntables with an owner:\n%v\nwant both lists to be equal",
 			existing, owned)

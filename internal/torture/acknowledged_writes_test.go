@@ -118,8 +118,7 @@ func checkStickyTakeover(s *servertest.Deployment, temporal client.Client, c *se
 		if err != nil {
 			s.Fatal(err)
 		}
-		if e.GetWorkflowTaskTimedOutEventAttributes().
-			GetTimeoutType() ==
+		if e.GetWorkflowTaskTimedOutEventAttributes().GetTimeoutType() ==
 			enums.TIMEOUT_TYPE_SCHEDULE_TO_START {
 			s.Errorf(
 				"signal a workflow after its process was killed: a workflow task timed out on the sticky task queue of the killed process, want no timeout: %v",
@@ -377,11 +376,9 @@ func (l *clientLoad) runRound() bool {
 		return false
 	}
 	port, ok := l.create("port", servertest.PortBody(network))
+	reported := func(servertest.Object) { l.reported[port] = true }
 	return ok && l.renameNetwork(network) && l.allocate() &&
-		l.send(
-			"POST", "/agent/v1/reports", servertest.ReportsBody(port),
-			func(servertest.Object) { l.reported[port] = true },
-		) &&
+		l.send("POST", "/agent/v1/reports", servertest.ReportsBody(port), reported) &&
 		(l.rounds.Load()%2 == 0 || l.deletePort(port))
 }
 

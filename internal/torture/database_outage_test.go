@@ -133,14 +133,11 @@ func checkOutage(t *testing.T, h *hostileClient, outage storetest.Outage) {
 	outage.Begin()
 	others := expectUnavailable(h, outage.Reads, "")
 	servertest.Await(t, "a write names the reason", func() bool {
-		status, body, header, err := h.send(
-			t.Context(),
-			attack{
-				method: http.MethodPost,
-				path:   "/networking/v2.0/networks",
-				body:   `{"network":{"name":"green"}}`,
-			},
-		)
+		status, body, header, err := h.send(t.Context(), attack{
+			method: http.MethodPost,
+			path:   "/networking/v2.0/networks",
+			body:   `{"network":{"name":"green"}}`,
+		})
 		if err != nil || status != http.StatusServiceUnavailable {
 			t.Fatalf("create a network: got status %d, body %s, error %v; want 503", status, body, err)
 		}
@@ -155,10 +152,8 @@ func checkOutage(t *testing.T, h *hostileClient, outage storetest.Outage) {
 		t.Errorf("routes that answer something else than 503 during the outage (-want +got):\n%s", d)
 	}
 	servertest.Await(t, "the APIs answer after the outage", func() bool {
-		status, _, _, err := h.send(
-			t.Context(),
-			attack{method: http.MethodGet, path: "/networking/v2.0/ports"},
-		)
+		status, _, _, err := h.send(t.Context(),
+			attack{method: http.MethodGet, path: "/networking/v2.0/ports"})
 		return err == nil && status == http.StatusOK
 	})
 }
@@ -319,10 +314,8 @@ func TestHungDatabase_EveryRouteAnswers503AtOnce(t *testing.T) {
 	}
 	end()
 	servertest.Await(t, "the APIs answer after the hang", func() bool {
-		status, _, _, err := h.send(
-			t.Context(),
-			attack{method: http.MethodGet, path: "/networking/v2.0/ports"},
-		)
+		status, _, _, err := h.send(t.Context(),
+			attack{method: http.MethodGet, path: "/networking/v2.0/ports"})
 		return err == nil && status == http.StatusOK
 	})
 }

@@ -83,10 +83,8 @@ func TestReportsToATerminatedWorkflow_AreNotLost(t *testing.T) {
 	c.RegisterAgents()
 	port := createWaitingPort(c)
 	id := contract.PortID(port)
-	s.Await(
-		"the port has a workflow that has completed a task",
-		func() string { return notOpen(s, temporal, id) },
-	)
+	s.Await("the port has a workflow that has completed a task",
+		func() string { return notOpen(s, temporal, id) })
 	firstTask(s, temporal, id)
 	c.Kill()
 	for _, r := range []contract.Report{{Entity: "L2", Host: "cmp-1"}, {Entity: "DHCP", Host: "net-1"}} {
@@ -202,10 +200,8 @@ func TestPostgreSQLRestoredFromBackup_ExecutionsWithoutRowsEnd(t *testing.T) {
 	s.AwaitNone("all entries are completed", servertest.UnfinishedEntries)
 	logTime(t, begin, "sending entries whose numbers are assigned again")
 	for _, port := range []string{kept, fresh} {
-		s.Await(
-			"the port has a workflow",
-			func() string { return notOpen(s, temporal, contract.PortID(port)) },
-		)
+		s.Await("the port has a workflow",
+			func() string { return notOpen(s, temporal, contract.PortID(port)) })
 	}
 	s.Await("the gauges are zero", func() string { return strings.Join(projectionDifferences(c), ", ") })
 }
@@ -281,10 +277,8 @@ func copyDatabase(s *servertest.Deployment, from, to string) {
 		s.Cleanup(func() {
 			c, err := pgx.Connect(context.Background(), admin.String())
 			if err == nil {
-				_, err = c.Exec(
-					context.Background(),
-					`drop database if exists `+pgx.Identifier{to}.Sanitize()+` with (force)`,
-				)
+				_, err = c.Exec(context.Background(),
+					`drop database if exists `+pgx.Identifier{to}.Sanitize()+` with (force)`)
 				_ = c.Close(context.Background())
 			}
 			if err != nil {

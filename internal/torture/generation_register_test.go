@@ -238,9 +238,8 @@ func (c *registerClients) request(a access) (method, path string, body any) {
 		return http.MethodGet, path, nil
 	}
 	if a.register == c.provider {
-		name, value := [slotCount]string{"aggregates", "traits", "inventories"}[a.slot], any(
-			[]string{a.value},
-		)
+		name := [slotCount]string{"aggregates", "traits", "inventories"}[a.slot]
+		var value any = []string{a.value}
 		if a.slot == inventorySlot {
 			total, _ := strconv.Atoi(a.value)
 			value = servertest.Object{"VCPU": servertest.Object{"total": total}}

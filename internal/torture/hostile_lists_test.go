@@ -164,13 +164,10 @@ func TestHostileLists_RefusedBecauseOfTheirLengthBeforeAnyWork(t *testing.T) {
 			api.Prefix == "/networking" &&
 			r.Method == http.MethodPost &&
 			!strings.Contains(r.Path, "{id}") {
-			bodies = append(
-				bodies,
-				longListBody{
-					singular + "s",
-					`{"` + singular + `s":[` + strings.Repeat("{},", longList) + `{}]}`,
-				},
-			)
+			bodies = append(bodies, longListBody{
+				singular + "s",
+				`{"` + singular + `s":[` + strings.Repeat("{},", longList) + `{}]}`,
+			})
 		}
 		for _, b := range bodies {
 			lists[api.Prefix]++
@@ -200,10 +197,8 @@ func TestHostileLists_QueriesDoNotGrowWithTheList(t *testing.T) {
 	var ids, subports []string
 	for i := range 4000 {
 		ids = append(ids, fmt.Sprintf(`"5a000000-0000-4000-8000-%012d"`, i))
-		subports = append(
-			subports,
-			fmt.Sprintf(`{"port_id":%s,"segmentation_type":"vlan","segmentation_id":%d}`, ids[i], i+1),
-		)
+		subports = append(subports,
+			fmt.Sprintf(`{"port_id":%s,"segmentation_type":"vlan","segmentation_id":%d}`, ids[i], i+1))
 	}
 	groups := strings.Join(ids[:100], ",")
 	for name, tc := range map[string]struct {

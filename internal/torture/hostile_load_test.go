@@ -57,9 +57,9 @@ func (h *hostileClient) measure(database string, f func()) (cpu time.Duration, h
 			runtime.ReadMemStats(&m)
 			heap = max(heap, m.HeapInuse)
 			var n int
-			if conn.QueryRow(h.t.Context(), `select count(*) from pg_stat_activity where datname = current_database() and application_name = 'berth'`).
-				Scan(&n) ==
-				nil {
+			row := conn.QueryRow(h.t.Context(), `select count(*) from pg_stat_activity
+				where datname = current_database() and application_name = 'berth'`)
+			if row.Scan(&n) == nil {
 				connections = max(connections, n)
 			}
 			select {
@@ -109,10 +109,8 @@ func TestHostileLoad_MemoryAndConnectionsBounded(t *testing.T) {
 	}
 	// The CPU time limit of each case is a multiple of the CPU time that a list of 10,000 networks takes on
 	// the same machine.
-	unit, _, _ := h.measure(
-		h.database,
-		func() { h.must(attack{method: "GET", path: "/networking/v2.0/networks"}) },
-	)
+	unit, _, _ := h.measure(h.database,
+		func() { h.must(attack{method: "GET", path: "/networking/v2.0/networks"}) })
 	maxCPU := 50 * max(unit, 100*time.Millisecond)
 	for name, c := range map[string]struct {
 		a      attack
@@ -176,10 +174,8 @@ func TestHostileLoad_MemoryAndConnectionsBounded(t *testing.T) {
 	)
 	wrong.Range(func(k, _ any) bool { t.Error(k); return true })
 	if heap > 512<<20 {
-		t.Errorf(
-			"send 12 requests with bodies of 1 MiB: got a heap of %d MiB, want at most 512 MiB",
-			heap>>20,
-		)
+		t.Errorf("send 12 requests with bodies of 1 MiB: got a heap of %d MiB, want at most 512 MiB",
+			heap>>20)
 	}
 
 	_, _, connections = h.measure(h.database, func() {

@@ -214,13 +214,11 @@ func TestHostilePath_Rejected(t *testing.T) {
 		}
 		if first, _, two := strings.Cut(after, "{"); two {
 			for w := range half {
-				h.attack(
-					attack{
-						method: r.Method,
-						path:   h.concretePath(before+"{"+rest[:len(rest)-len(after)]+first) + w,
-						body:   body,
-					},
-				)
+				h.attack(attack{
+					method: r.Method,
+					path:   h.concretePath(before+"{"+rest[:len(rest)-len(after)]+first) + w,
+					body:   body,
+				})
 			}
 		}
 		if r.Method != http.MethodGet || parameter {
@@ -229,12 +227,10 @@ func TestHostilePath_Rejected(t *testing.T) {
 		for _, k := range append(queryKeys[""], queryKeys[api.Prefix]...) {
 			for range 6 { // the list of each route gets other words
 				turn++
-				h.attack(
-					attack{
-						method: r.Method,
-						path:   api.Prefix + r.Path + "?" + k + "=" + hostileWords[turn%len(hostileWords)],
-					},
-				)
+				h.attack(attack{
+					method: r.Method,
+					path:   api.Prefix + r.Path + "?" + k + "=" + hostileWords[turn%len(hostileWords)],
+				})
 			}
 		}
 		for _, q := range []string{"%27;drop=1", "limit=1&limit=x", "sort_key=name&sort_key=id&sort_dir=asc", "a;b", "&&&", "=", "==", "?", "fields", strings.Repeat("a=1&", 5000)} {
@@ -292,23 +288,19 @@ func TestHostileHeaderAndMethod_Rejected(t *testing.T) {
 		for i, name := range []string{"Content-Type", "Openstack-Api-Version", "If-Match", "X-Auth-Token", "X-Roles", "X-Project-Id", "Content-Encoding"} {
 			for j := range 3 { // each route gets different values
 				turn += 3
-				h.attack(
-					attack{
-						method: r.Method,
-						path:   path,
-						body:   body,
-						header: http.Header{name: {odd[(turn+i+j)%len(odd)]}},
-					},
-				)
+				h.attack(attack{
+					method: r.Method,
+					path:   path,
+					body:   body,
+					header: http.Header{name: {odd[(turn+i+j)%len(odd)]}},
+				})
 			}
 		}
-		h.attack(
-			attack{
-				method: r.Method,
-				path:   path,
-				body:   body,
-				header: http.Header{"Accept": {"application/json;q=0.1, */*;q=x"}},
-			},
-		)
+		h.attack(attack{
+			method: r.Method,
+			path:   path,
+			body:   body,
+			header: http.Header{"Accept": {"application/json;q=0.1, */*;q=x"}},
+		})
 	})
 }

@@ -82,13 +82,11 @@ func (h *hostileClient) checkHistories(maxEvents int) {
 
 func createPort(t *testing.T, h *hostileClient, body string) string {
 	t.Helper()
-	return contract.PortID(
-		h.must(
-			attack{method: http.MethodPost, path: "/networking/v2.0/ports", body: h.fill(body)},
-			"port",
-			"id",
-		),
-	)
+	return contract.PortID(h.must(
+		attack{method: http.MethodPost, path: "/networking/v2.0/ports", body: h.fill(body)},
+		"port",
+		"id",
+	))
 }
 
 func waitsForAgents(w contract.Why) bool { return w.State == "DOWN" && len(w.Waiting) > 0 }
@@ -131,24 +129,16 @@ func hostileReports() []any {
 			Host:   strings.Repeat("h", 256),
 		}, contract.Report{Entity: "\x00", Host: "\x00"}, []byte("x"),
 		contract.Report{Entity: "DHCP", Host: "cmp-1", Owner: strings.Repeat("o", 256)}, // owner too long
-		contract.Report{
-			Entity: "\x00",
-			Event:  "block",
-		}, contract.Report{Entity: "fw", Host: "\x00", Event: "block"}, contract.Report{Entity: "fw", Event: "block", Owner: "\x00"},
-		contract.Report{
-			Entity:         "fw",
-			Event:          "block",
-			TimeoutSeconds: 1 << 62,
-		}, contract.Report{Entity: "L2", Host: "cmp-1", Event: "block"}, contract.Report{Entity: "fw", Event: "unblock"},
-		raw(
-			"json/plain",
-			"{",
-		), raw("json/plain", "\xff"), raw("", ""), raw("unheard of", "x"), raw("json/protobuf", "{}"), raw("binary/protobuf", "x"), raw("binary/encrypted", "x"),
-		map[string]any{
-			"entity": "DHCP",
-			"host":   "elsewhere",
-			"more":   strings.Repeat("x", 1<<20),
-		}, strings.Repeat("x", 1<<20),
+		contract.Report{Entity: "\x00", Event: "block"},
+		contract.Report{Entity: "fw", Host: "\x00", Event: "block"},
+		contract.Report{Entity: "fw", Event: "block", Owner: "\x00"},
+		contract.Report{Entity: "fw", Event: "block", TimeoutSeconds: 1 << 62},
+		contract.Report{Entity: "L2", Host: "cmp-1", Event: "block"},
+		contract.Report{Entity: "fw", Event: "unblock"},
+		raw("json/plain", "{"), raw("json/plain", "\xff"), raw("", ""), raw("unheard of", "x"),
+		raw("json/protobuf", "{}"), raw("binary/protobuf", "x"), raw("binary/encrypted", "x"),
+		map[string]any{"entity": "DHCP", "host": "elsewhere", "more": strings.Repeat("x", 1<<20)},
+		strings.Repeat("x", 1<<20),
 	}
 }
 
@@ -236,15 +226,12 @@ func sendUpdate(ctx context.Context, t *testing.T, c client.Client, id, name str
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	u, err := c.UpdateWorkflow(
-		ctx,
-		client.UpdateWorkflowOptions{
-			WorkflowID:   id,
-			UpdateName:   name,
-			Args:         []any{p},
-			WaitForStage: client.WorkflowUpdateStageCompleted,
-		},
-	)
+	u, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID:   id,
+		UpdateName:   name,
+		Args:         []any{p},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
 	if err != nil {
 		if ctx.Err() != nil {
 			t.Errorf(
@@ -311,13 +298,11 @@ func TestWorkflowsStartedManually_ChangeNothing(t *testing.T) {
 		runs = append(
 			runs,
 			run,
-			mustRun(
-				c.ExecuteWorkflow(
-					ctx,
-					client.StartWorkflowOptions{ID: "hand/twice/" + typ, TaskQueue: contract.TaskQueue(typ)},
-					typ, 1, 2, 3,
-				),
-			),
+			mustRun(c.ExecuteWorkflow(
+				ctx,
+				client.StartWorkflowOptions{ID: "hand/twice/" + typ, TaskQueue: contract.TaskQueue(typ)},
+				typ, 1, 2, 3,
+			)),
 		)
 	}
 	for _, run := range runs {

@@ -303,18 +303,14 @@ func (h *hostileClient) seed() {
 		"network",
 		"id",
 	)
-	h.must(
-		post(
-			"/networking/v2.0/subnets",
-			`{"subnet":{"network_id":"{outside}","ip_version":4,"cidr":"172.24.4.0/24","allocation_pools":[{"start":"172.24.4.100","end":"172.24.4.200"}]}}`,
-		),
-	)
-	h.must(
-		post(
-			"/reservation/v1/floatingips",
-			`{"floating_network_id":"{outside}","floating_ip_address":"172.24.4.10"}`,
-		),
-	)
+	h.must(post(
+		"/networking/v2.0/subnets",
+		`{"subnet":{"network_id":"{outside}","ip_version":4,"cidr":"172.24.4.0/24","allocation_pools":[{"start":"172.24.4.100","end":"172.24.4.200"}]}}`,
+	))
+	h.must(post(
+		"/reservation/v1/floatingips",
+		`{"floating_network_id":"{outside}","floating_ip_address":"172.24.4.10"}`,
+	))
 	h.ids["address"] = h.must(
 		post(
 			"/reservation/v1/floatingips",
@@ -346,19 +342,15 @@ func (h *hostileClient) seed() {
 	)})
 	h.must(attack{method: http.MethodPut, path: "/placement/traits/CUSTOM_GOLD"})
 	h.must(post("/placement/resource_classes", `{"name":"CUSTOM_SLOT"}`))
-	h.must(
-		post(
-			"/placement/resource_providers",
-			`{"name":"cmp-2","uuid":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0003"}`,
-		),
-	)
-	h.must(
-		attack{
-			method: http.MethodPut,
-			path:   "/placement/resource_providers/7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0003/inventories",
-			body:   `{"resource_provider_generation":0,"inventories":{"VCPU":{"total":8}}}`,
-		},
-	)
+	h.must(post(
+		"/placement/resource_providers",
+		`{"name":"cmp-2","uuid":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0003"}`,
+	))
+	h.must(attack{
+		method: http.MethodPut,
+		path:   "/placement/resource_providers/7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0003/inventories",
+		body:   `{"resource_provider_generation":0,"inventories":{"VCPU":{"total":8}}}`,
+	})
 	h.ids["host"] = h.must(post("/reservation/v1/os-hosts", `{"name":"cmp-2","rack":"r1"}`), "host", "id")
 	h.ids["segment"] = h.must(
 		post(
@@ -379,10 +371,8 @@ func (h *hostileClient) seed() {
 	for _, name := range []string{"cmp-8", "cmp-9"} { // for hosts that tests register
 		h.must(post("/placement/resource_providers", `{"name":"`+name+`"}`))
 	}
-	lease := post(
-		"/reservation/v1/leases",
-		strings.ReplaceAll(validBodies["POST /reservation/v1/leases"], "2038", "2037"),
-	)
+	lease := post("/reservation/v1/leases",
+		strings.ReplaceAll(validBodies["POST /reservation/v1/leases"], "2038", "2037"))
 	lease.token = "ann:demo"
 	h.ids["lease"] = h.must(lease, "lease", "id")
 	h.ids["reservation"] = h.must(

@@ -43,14 +43,12 @@ func TestJournal_EveryEntryHasOneExecution(t *testing.T) {
 	s.Controller.ClearFaults()
 	s.AwaitNone("all gathered entries are mirrored", servertest.UnfinishedEntries)
 
-	s.Controller.InjectFaults(
-		odltest.Fault{
-			Method: http.MethodPost,
-			Type:   "network",
-			Status: 400,
-			Times:  100,
-		},
-	)
+	s.Controller.InjectFaults(odltest.Fault{
+		Method: http.MethodPost,
+		Type:   "network",
+		Status: 400,
+		Times:  100,
+	})
 	failed := api.CreateNetwork("refused")
 	s.Await("the refused entry has failed", func() string {
 		return strings.Join(

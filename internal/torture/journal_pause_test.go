@@ -34,10 +34,8 @@ func TestJournal_PauseHoldsEntriesUntilResume(t *testing.T) {
 	s.StartWorker("relay,temporal")
 	more, _ := recordWhilePaused(s, api, before)
 	awaitPauseShown(s, temporal, more, blocked)
-	got := slices.DeleteFunc(
-		s.Controller.Requests()[sent:],
-		func(r controllerRequest) bool { return !strings.HasPrefix(r.Path, odltest.BasePath) },
-	)
+	got := slices.DeleteFunc(s.Controller.Requests()[sent:],
+		func(r controllerRequest) bool { return !strings.HasPrefix(r.Path, odltest.BasePath) })
 	if len(got) > 0 {
 		t.Errorf(
 			"while the journal is paused: the controller got %d requests about objects, want none; the first is %+v",

@@ -51,17 +51,13 @@ func TestLease_HostsInAggregatesByComputeService(t *testing.T) {
 	// hostname as its compute service. The lease starts when berth has learnt the right compute service.
 	storetest.Exec(t, d.Database,
 		`update host set service_name = hostname where hostname = 'cmp-3.example.org'`)
-	l = g.createLease(
-		time.Hour,
-		2*time.Hour,
-		servertest.Object{
-			"resource_type":         "physical:host",
-			"min":                   1,
-			"max":                   1,
-			"hypervisor_properties": `["=","$hypervisor_hostname","cmp-3.example.org"]`,
-			"resource_properties":   "",
-		},
-	)
+	l = g.createLease(time.Hour, 2*time.Hour, servertest.Object{
+		"resource_type":         "physical:host",
+		"min":                   1,
+		"max":                   1,
+		"hypervisor_properties": `["=","$hypervisor_hostname","cmp-3.example.org"]`,
+		"resource_properties":   "",
+	})
 	l.startNow()
 	d.Await("the lease waits for Nova", func() string {
 		if reason := fmt.Sprint(l.get()["berth:why"].(servertest.Object)["failed_calls"]); reason == "[]" {

@@ -96,10 +96,8 @@ func (i *faultInjector) injectFault(method, text string, status int) (hits func(
 		}, func() {
 			i.mu.Lock()
 			defer i.mu.Unlock()
-			i.faults = slices.DeleteFunc(
-				i.faults,
-				func(other *injectedFault) bool { return other == injected },
-			)
+			i.faults = slices.DeleteFunc(i.faults,
+				func(other *injectedFault) bool { return other == injected })
 		}
 }
 

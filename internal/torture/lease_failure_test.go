@@ -30,19 +30,12 @@ func oneReservationFailsToStart(g *hostGroup) {
 	}
 	g.expectStatus(http.StatusConflict, "PUT", l.path, servertest.Object{"end_date": timeIn(3 * time.Hour)})
 	// the failed lease keeps its hosts until its end
-	g.expectStatus(
-		http.StatusConflict,
-		"POST",
-		"/reservation/v1/leases",
-		servertest.Object{
-			"name":       "next",
-			"start_date": timeIn(time.Hour),
-			"end_date":   timeIn(90 * time.Minute),
-			"reservations": []servertest.Object{
-				g.hostReservation(3, 3),
-			},
-		},
-	)
+	g.expectStatus(http.StatusConflict, "POST", "/reservation/v1/leases", servertest.Object{
+		"name":         "next",
+		"start_date":   timeIn(time.Hour),
+		"end_date":     timeIn(90 * time.Minute),
+		"reservations": []servertest.Object{g.hostReservation(3, 3)},
+	})
 	g.api.Must("DELETE", l.path, nil)
 	l.awaitDeleted()
 	g.createLease(time.Hour, 2*time.Hour, g.hostReservation(3, 3))
@@ -95,17 +88,12 @@ func serversCannotBeDeleted(g *hostGroup) {
 	if got := l.statuses(); got != "ERROR DONE ERROR error" {
 		g.Error(got)
 	}
-	g.expectStatus(
-		http.StatusConflict,
-		"POST",
-		"/reservation/v1/leases",
-		servertest.Object{
-			"name":         "next",
-			"start_date":   timeIn(time.Hour),
-			"end_date":     timeIn(2 * time.Hour),
-			"reservations": []servertest.Object{g.hostReservation(1, 1)},
-		},
-	)
+	g.expectStatus(http.StatusConflict, "POST", "/reservation/v1/leases", servertest.Object{
+		"name":         "next",
+		"start_date":   timeIn(time.Hour),
+		"end_date":     timeIn(2 * time.Hour),
+		"reservations": []servertest.Object{g.hostReservation(1, 1)},
+	})
 	l.awaitAggregates("a:1")
 	removeFault()
 	g.api.Must("DELETE", l.path, nil)
@@ -127,10 +115,8 @@ func nextLeaseWaitsForSlowEnd(g *hostGroup) {
 	}
 	next := g.createLease(2*time.Hour, 3*time.Hour, g.reservationOnHost(1))
 	a.endNow()
-	a.await(
-		"the lease is no longer ACTIVE",
-		func() string { return waitingFor("ACTIVE", a.get()["status"] != "ACTIVE") },
-	)
+	a.await("the lease is no longer ACTIVE",
+		func() string { return waitingFor("ACTIVE", a.get()["status"] != "ACTIVE") })
 	for _, l := range others {
 		l.startNow()
 		l.awaitStatus("ACTIVE")
@@ -158,13 +144,9 @@ func failedEndBlocksOnlyItsHosts(g *hostGroup) {
 	both := g.createLease(2*time.Hour, 3*time.Hour, hostsUpTo(2))
 	last := g.createLease(3*time.Hour, 4*time.Hour, g.reservationOnHost(2))
 	movable := g.createLease(4*time.Hour, 5*time.Hour, g.reservationOnHost(1))
-	g.api.Must(
-		"PUT",
-		movable.path,
-		servertest.Object{
-			"reservations": []servertest.Object{{"id": movable.reservations[0], "hypervisor_properties": ""}},
-		},
-	)
+	g.api.Must("PUT", movable.path, servertest.Object{
+		"reservations": []servertest.Object{{"id": movable.reservations[0], "hypervisor_properties": ""}},
+	})
 	a.startNow()
 	a.awaitStatus("ACTIVE")
 	// list of the servers on the host
@@ -234,18 +216,14 @@ func failedEndBlocksOnlyItsHosts(g *hostGroup) {
 // snapshotFails makes the snapshots before the end of a lease fail. The status of the lease's
 // before_end_lease event must become ERROR; the lease must stay ACTIVE and end normally.
 func snapshotFails(g *hostGroup) {
-	l := g.createLease(
-		time.Hour,
-		3*time.Hour,
-		servertest.Object{
-			"resource_type":         "physical:host",
-			"min":                   1,
-			"max":                   1,
-			"hypervisor_properties": "",
-			"resource_properties":   g.hostFilter(),
-			"before_end":            "snapshot",
-		},
-	)
+	l := g.createLease(time.Hour, 3*time.Hour, servertest.Object{
+		"resource_type":         "physical:host",
+		"min":                   1,
+		"max":                   1,
+		"hypervisor_properties": "",
+		"resource_properties":   g.hostFilter(),
+		"before_end":            "snapshot",
+	})
 	l.startNow()
 	l.awaitStatus("ACTIVE")
 	server := g.Nova.AddServer(notifytest.Server{Host: g.hosts[0], Name: g.name})

@@ -148,13 +148,9 @@ func TestHealing_MovesReservationsInNovaAggregates(t *testing.T) {
 	g := d.newHostGroup(t, 3)
 	whole := g.createLease(time.Hour, 2*time.Hour, g.reservationOnHost(1))
 	some := g.createLease(time.Hour, 2*time.Hour, g.instanceReservation(2, nil))
-	g.api.Must(
-		"PUT",
-		whole.path,
-		servertest.Object{
-			"reservations": []servertest.Object{{"id": whole.reservations[0], "hypervisor_properties": ""}},
-		},
-	)
+	g.api.Must("PUT", whole.path, servertest.Object{
+		"reservations": []servertest.Object{{"id": whole.reservations[0], "hypervisor_properties": ""}},
+	})
 	later := g.createLease(20*time.Hour, 21*time.Hour, g.hostReservation(3, 3))
 	for _, l := range []*testLease{whole, some} {
 		l.startNow()
@@ -177,10 +173,8 @@ func TestHealing_MovesReservationsInNovaAggregates(t *testing.T) {
 		{3, "up", "a:2 b:1 freepool:1,3", "degraded resources_changed", "degraded resources_changed"},
 	} {
 		if i == 1 || i == 4 {
-			listener.InjectFaults(
-				notifytest.Fault{Status: 503},
-				notifytest.Fault{DropConnection: true, Applied: true},
-			)
+			listener.InjectFaults(notifytest.Fault{Status: 503},
+				notifytest.Fault{DropConnection: true, Applied: true})
 		}
 		g.Nova.SetHypervisor(g.hosts[step.host-1], step.state)
 		d.runSweep()
@@ -209,15 +203,9 @@ func TestHealing_MovesReservationsInNovaAggregates(t *testing.T) {
 	whole.awaitStatuses("TERMINATED DONE DONE deleted")
 	some.awaitStatuses("TERMINATED DONE DONE deleted")
 	whole.awaitAggregates("freepool:1,2,3")
-	g.awaitNotifications(
-		listener,
-		whole,
-		"create update update start_lease.begin start_lease health health update before_end_lease end_lease.begin end_lease",
-	)
-	g.awaitNotifications(
-		listener,
-		some,
-		"create update start_lease.begin start_lease health health update before_end_lease end_lease.begin end_lease",
-	)
+	g.awaitNotifications(listener, whole,
+		"create update update start_lease.begin start_lease health health update before_end_lease end_lease.begin end_lease")
+	g.awaitNotifications(listener, some,
+		"create update start_lease.begin start_lease health health update before_end_lease end_lease.begin end_lease")
 	g.awaitNotifications(listener, later, "create")
 }

@@ -37,10 +37,9 @@ func TestLeases_ManyAtOneInstantOnSlowTemporalAreAllFinal(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	instant := time.Now().
-		Add(creation + 5*time.Second)
-		// all changes are done before this instant, because a change of a lease takes less time than its
-		// creation
+	instant := time.Now().Add(creation + 5*time.Second)
+	// all changes are done before this instant, because a change of a lease takes less time than its
+	// creation
 	eachOf(t, leases, func(i int) error {
 		return accepted(api, http.MethodPut, leases[i],
 			func() any { return servertest.Object{"start_date": instant.UTC().Format(time.RFC3339)} })

@@ -104,18 +104,14 @@ func runScenarios(t *testing.T, d *leaseDeployment, all map[string]leaseScenario
 // of another project from the hosts. Before the end, berth must take snapshots of the lease's own servers,
 // and at the end, it must delete these servers.
 func hostLeaseLifecycle(g *hostGroup) {
-	l := g.createLease(
-		time.Hour,
-		3*time.Hour,
-		servertest.Object{
-			"resource_type":         "physical:host",
-			"min":                   2,
-			"max":                   2,
-			"hypervisor_properties": "",
-			"resource_properties":   g.hostFilter(),
-			"before_end":            "snapshot",
-		},
-	)
+	l := g.createLease(time.Hour, 3*time.Hour, servertest.Object{
+		"resource_type":         "physical:host",
+		"min":                   2,
+		"max":                   2,
+		"hypervisor_properties": "",
+		"resource_properties":   g.hostFilter(),
+		"before_end":            "snapshot",
+	})
 	l.awaitAggregates("freepool:1,2")
 	g.Nova.AddServer(notifytest.Server{Host: g.hosts[0], Name: "foreign server"})
 	l.startNow()
@@ -208,10 +204,8 @@ func instanceLeaseLifecycle(g *hostGroup) {
 	g.api.Must("PUT", "/placement/allocations/"+server.ID, allocations(0, 1))
 	g.expectStatus(http.StatusConflict, "PUT", "/placement/allocations/"+uuid.NewString(), allocations(0, 1))
 	l.endNow()
-	g.await(
-		"the server is deleted",
-		func() string { return waitingFor("the server exists", g.serverCount() == 0) },
-	)
+	g.await("the server is deleted",
+		func() string { return waitingFor("the server exists", g.serverCount() == 0) })
 	g.api.Must("PUT", "/placement/allocations/"+server.ID, allocations(1, 0))
 	l.awaitStatus("TERMINATED")
 	if f, groups := g.flavorAndGroups(id); f != nil || groups != 0 || len(inventory()) != 0 {
@@ -232,29 +226,20 @@ func instanceLeaseLifecycle(g *hostGroup) {
 // of the two floating IPs.
 func floatingIPLeaseLifecycle(g *hostGroup) {
 	network := g.registerFloatingIPs("172.24.4.10", "172.24.4.11", "172.24.4.12")
-	l := g.createLease(
-		time.Hour,
-		2*time.Hour,
-		servertest.Object{
-			"resource_type":        "virtual:floatingip",
-			"network_id":           network,
-			"amount":               2,
-			"required_floatingips": []string{"172.24.4.12"},
-		},
-	)
+	l := g.createLease(time.Hour, 2*time.Hour, servertest.Object{
+		"resource_type":        "virtual:floatingip",
+		"network_id":           network,
+		"amount":               2,
+		"required_floatingips": []string{"172.24.4.12"},
+	})
 	l.startNow()
 	l.awaitStatus("ACTIVE")
 	if got := g.floatingIPs(network); got != "172.24.4.10 172.24.4.12" {
 		g.Errorf("start a lease of floating IPs: got %s at Neutron, want 172.24.4.10 172.24.4.12", got)
 	}
-	g.expectStatus(
-		http.StatusBadRequest,
-		"PUT",
-		l.path,
-		servertest.Object{
-			"reservations": []servertest.Object{{"id": l.reservations[0], "network_id": uuid.NewString()}},
-		},
-	)
+	g.expectStatus(http.StatusBadRequest, "PUT", l.path, servertest.Object{
+		"reservations": []servertest.Object{{"id": l.reservations[0], "network_id": uuid.NewString()}},
+	})
 	port := "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e00aa"
 	g.neutron.PutFloatingIP(notifytest.FloatingIP{Network: network, IP: "172.24.4.12", Port: &port})
 	l.endNow()
@@ -287,17 +272,12 @@ func segmentLeaseLifecycle(g *hostGroup) {
 	}
 	hits, repair := g.injectFault("POST", rack, http.StatusInternalServerError)
 	l := g.createLease(time.Hour, 2*time.Hour, segment, device)
-	g.expectStatus(
-		http.StatusConflict,
-		"POST",
-		"/reservation/v1/leases",
-		servertest.Object{
-			"name":         "other",
-			"start_date":   timeIn(time.Hour),
-			"end_date":     timeIn(2 * time.Hour),
-			"reservations": []servertest.Object{segment},
-		},
-	)
+	g.expectStatus(http.StatusConflict, "POST", "/reservation/v1/leases", servertest.Object{
+		"name":         "other",
+		"start_date":   timeIn(time.Hour),
+		"end_date":     timeIn(2 * time.Hour),
+		"reservations": []servertest.Object{segment},
+	})
 	l.startNow()
 	g.awaitHits(hits, 2)
 	repair()
@@ -315,10 +295,8 @@ func segmentLeaseLifecycle(g *hostGroup) {
 	l.endNow()
 	g.await("the lease waits for the server on its network", func() string {
 		why, _ := l.get()["berth:why"].(servertest.Object)
-		return waitingFor(
-			fmt.Sprint(why["sentence"]),
-			strings.Contains(fmt.Sprint(why["sentence"]), "server server has port"),
-		)
+		return waitingFor(fmt.Sprint(why["sentence"]),
+			strings.Contains(fmt.Sprint(why["sentence"]), "server server has port"))
 	})
 	g.neutron.DeletePort(port)
 	g.awaitHits(hits, 1)

@@ -17,22 +17,13 @@ func activeLeaseGrows(g *hostGroup) {
 	whole := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 	whole.startNow()
 	whole.awaitStatus("ACTIVE")
-	g.api.Must(
-		"PUT",
-		whole.path,
-		servertest.Object{
-			"reservations": []servertest.Object{{"id": whole.reservations[0], "min": 1, "max": 2}},
-		},
-	)
+	g.api.Must("PUT", whole.path, servertest.Object{
+		"reservations": []servertest.Object{{"id": whole.reservations[0], "min": 1, "max": 2}},
+	})
 	whole.awaitAggregates("a:1,2 freepool:3")
-	g.expectStatus(
-		http.StatusConflict,
-		"PUT",
-		whole.path,
-		servertest.Object{
-			"reservations": []servertest.Object{{"id": whole.reservations[0], "min": 1, "max": 1}},
-		},
-	)
+	g.expectStatus(http.StatusConflict, "PUT", whole.path, servertest.Object{
+		"reservations": []servertest.Object{{"id": whole.reservations[0], "min": 1, "max": 1}},
+	})
 
 	some := g.createLease(time.Hour, 2*time.Hour, g.instanceReservation(1, nil))
 	some.startNow()
@@ -88,10 +79,8 @@ func floatingIPReservationGrows(g *hostGroup) {
 	g.awaitHits(hits, 2)
 	removeFault()
 	g.await("Neutron has three floating IPs", func() string {
-		return waitingFor(
-			"Neutron has "+g.floatingIPs(network),
-			len(strings.Fields(g.floatingIPs(network))) >= 3,
-		)
+		return waitingFor("Neutron has "+g.floatingIPs(network),
+			len(strings.Fields(g.floatingIPs(network))) >= 3)
 	})
 	if got := l.statuses(); got != "ACTIVE DONE UNDONE active" {
 		g.Error(got)
@@ -118,10 +107,12 @@ func invalidUpdates(g *hostGroup) {
 		}
 		return servertest.Object{"name": "changed", "reservations": []servertest.Object{o}}
 	}
+	const rowsOf = `select l::text
+		|| (select string_agg(e::text, ' ' order by e.id) from event e where e.lease_id = l.id)
+		|| (select string_agg(r::text, ' ') from reservation r where r.lease_id = l.id)
+		from lease l where id = $1`
 	for _, l := range []*testLease{pending, active} {
-		before := g.deployment().
-			Rows(`select l::text || (select string_agg(e::text, ' ' order by e.id) from event e where e.lease_id = l.id)
-			|| (select string_agg(r::text, ' ') from reservation r where r.lease_id = l.id) from lease l where id = $1`, l.id)
+		before := g.deployment().Rows(rowsOf, l.id)
 		for _, c := range []struct {
 			code int
 			body servertest.Object
@@ -139,9 +130,7 @@ func invalidUpdates(g *hostGroup) {
 		} {
 			g.expectStatus(c.code, "PUT", l.path, c.body)
 		}
-		after := g.deployment().
-			Rows(`select l::text || (select string_agg(e::text, ' ' order by e.id) from event e where e.lease_id = l.id)
-			|| (select string_agg(r::text, ' ') from reservation r where r.lease_id = l.id) from lease l where id = $1`, l.id)
+		after := g.deployment().Rows(rowsOf, l.id)
 		if !slices.Equal(before, after) {
 			g.Errorf(
 				"send invalid updates of a lease: want its rows unchanged; before:\n%v\nafter:\n%v",

@@ -14,10 +14,8 @@ func TestLeaseWebhook_SentInOrderThroughOutages(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
 	listener := &notifytest.Webhook{Token: "secret"}
-	listener.InjectFaults(
-		notifytest.Fault{Status: 503, Times: 3},
-		notifytest.Fault{DropConnection: true, Applied: true},
-	)
+	listener.InjectFaults(notifytest.Fault{Status: 503, Times: 3},
+		notifytest.Fault{DropConnection: true, Applied: true})
 	s.Settings = append(s.Settings,
 		"BERTH_LEASE_WEBHOOK_URL="+servertest.Serve(t, listener), "BERTH_LEASE_WEBHOOK_TOKEN=secret")
 	api, victim := s.StartWorker("api"), s.StartWorker("relay,temporal")

@@ -67,20 +67,16 @@ func TestNovaOutage_PortsActiveAndEventsSentLater(t *testing.T) {
 	state.Store(novaDown)
 	plain, unplugged, changed, deleted := plug(), plug(), plug(), plug()
 	s.AwaitActive(api, []string{plain, unplugged, changed, deleted})
-	api.Must(
-		"POST",
-		"/agent/v1/reports",
-		servertest.Object{
-			"reports": []servertest.Object{
-				{
-					"port":   unplugged,
-					"entity": "L2",
-					"host":   "cmp-1",
-					"event":  "lost",
-				},
+	api.Must("POST", "/agent/v1/reports", servertest.Object{
+		"reports": []servertest.Object{
+			{
+				"port":   unplugged,
+				"entity": "L2",
+				"host":   "cmp-1",
+				"event":  "lost",
 			},
 		},
-	)
+	})
 	for _, name := range []string{"a", "b", "c"} {
 		api.Must("PUT", "/networking/v2.0/ports/"+changed,
 			servertest.Object{"port": servertest.Object{"name": name}})
@@ -100,10 +96,8 @@ func TestNovaOutage_PortsActiveAndEventsSentLater(t *testing.T) {
 	s.AwaitActive(api, []string{early})
 	awaitRefusals(before + 2)
 	state.Store(novaUp)
-	s.AwaitNone(
-		"the events are sent after Nova knows the server",
-		`select name || ' ' || port_id from nova_event`,
-	)
+	s.AwaitNone("the events are sent after Nova knows the server",
+		`select name || ' ' || port_id from nova_event`)
 
 	received := map[string][]string{}
 	for _, e := range s.Nova.Events() {

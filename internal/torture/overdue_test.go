@@ -128,10 +128,8 @@ func TestOverdue_EachKindIsReportedUntilItMakesProgress(t *testing.T) {
 	port := s.worker.Create("port", servertest.PortBody(network))
 	lease := createLeaseOf(s.worker, "node-1", 30*time.Minute, 24*time.Hour)
 	s.worker.Must("POST", "/journal/v1/runs", servertest.Object{"kind": "audit"})
-	s.AwaitNone(
-		"a relay has tried to deliver each note",
-		`select workflow_id from note where first_due_at is null and due_at <= now()`,
-	)
+	s.AwaitNone("a relay has tried to deliver each note",
+		`select workflow_id from note where first_due_at is null and due_at <= now()`)
 	storetest.ExecScript(t, s.Database, hourPasses)
 	worst := map[string]string{
 		"port":  "port/" + port,

@@ -17,10 +17,8 @@ func TestProvisioningWebhook_SentInOrderThroughOutages(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
 	listener := &notifytest.Webhook{Token: "secret"}
-	listener.InjectFaults(
-		notifytest.Fault{Status: 503, Times: 3},
-		notifytest.Fault{DropConnection: true, Applied: true},
-	)
+	listener.InjectFaults(notifytest.Fault{Status: 503, Times: 3},
+		notifytest.Fault{DropConnection: true, Applied: true})
 	s.Settings = append(
 		s.Settings,
 		"BERTH_PROVISIONING_WEBHOOK_URL="+servertest.Serve(t, listener),

@@ -57,17 +57,13 @@ func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 			return "no such metric"
 		})
 	}
-	c.Must(
-		"POST",
-		"/agent/v1/state",
-		servertest.Object{
-			"agent_type":     "Open vSwitch agent",
-			"host":           "cmp-1",
-			"binary":         "x",
-			"topic":          "N/A",
-			"configurations": servertest.Object{},
-		},
-	)
+	c.Must("POST", "/agent/v1/state", servertest.Object{
+		"agent_type":     "Open vSwitch agent",
+		"host":           "cmp-1",
+		"binary":         "x",
+		"topic":          "N/A",
+		"configurations": servertest.Object{},
+	})
 	awaitReadiness("both processes are connected", "ok")
 	awaitConnectedMetric("the publisher is connected", "1")
 	checkMissingVirtualHost(s, c, broker.URL(0), append(rpcWorkers, c))
@@ -95,10 +91,8 @@ func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 
 	awaitReadiness("both processes are connected again", "ok")
 	awaitConnectedMetric("the publisher is connected again", "1")
-	s.AwaitNone(
-		"all notifications are published",
-		`select kind from agent_notification where sent_at is null`,
-	)
+	s.AwaitNone("all notifications are published",
+		`select kind from agent_notification where sent_at is null`)
 	rpcWorkers[0].Kill()
 	if code, _, err := rpcWorkers[1].Do("GET", "/readyz", nil); err != nil || code != http.StatusOK {
 		t.Errorf(

@@ -55,23 +55,19 @@ func reportByHTTP(ctx context.Context, c *randomClient, port string, r contract.
 func reportBySignal(ctx context.Context, c *randomClient, port string, r contract.Report) bool {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return c.deployment.client.SignalWorkflow(
-		ctx, contract.PortID(port), "", contract.SignalProvisioningComplete, r,
-	) == nil
+	signal := contract.SignalProvisioningComplete
+	return c.deployment.client.SignalWorkflow(ctx, contract.PortID(port), "", signal, r) == nil
 }
 
 func reportByUpdate(ctx context.Context, c *randomClient, port string, r contract.Report) bool {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	h, err := c.deployment.client.UpdateWorkflow(
-		ctx,
-		client.UpdateWorkflowOptions{
-			WorkflowID:   contract.PortID(port),
-			UpdateName:   contract.UpdateProvisioningComplete,
-			Args:         []any{r},
-			WaitForStage: client.WorkflowUpdateStageCompleted,
-		},
-	)
+	h, err := c.deployment.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID:   contract.PortID(port),
+		UpdateName:   contract.UpdateProvisioningComplete,
+		Args:         []any{r},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
 	var result contract.ReportResult
 	return err == nil && h.Get(ctx, &result) == nil
 }
@@ -80,10 +76,8 @@ func reportByUpdate(ctx context.Context, c *randomClient, port string, r contrac
 func sendHeartbeats(ctx context.Context, c *randomClient) {
 	agents := []servertest.Object{{"agent_type": "DHCP agent", "host": "net-1"}}
 	for n := range computeHosts {
-		agents = append(
-			agents,
-			servertest.Object{"agent_type": "Open vSwitch agent", "host": fmt.Sprintf("cmp-%d", n+1)},
-		)
+		agents = append(agents,
+			servertest.Object{"agent_type": "Open vSwitch agent", "host": fmt.Sprintf("cmp-%d", n+1)})
 	}
 	for ctx.Err() == nil {
 		for _, a := range agents {

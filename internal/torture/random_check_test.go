@@ -31,33 +31,25 @@ func checkPromises(l *ledger, w *observation) (findings []finding) {
 		at := p.at.Format("15:04:05.000")
 		switch {
 		case !exists && p.deletion == notDeleted:
-			findings = append(
-				findings,
-				finding{lost, key, "acknowledged at " + at + ", but its row does not exist"},
-			)
+			findings = append(findings,
+				finding{lost, key, "acknowledged at " + at + ", but its row does not exist"})
 		case exists && p.deletion == deleted:
-			findings = append(
-				findings,
-				finding{
-					lost,
-					key,
-					"its deletion was acknowledged at " + at + ", but its row exists with the status " + r.status,
-				},
-			)
+			findings = append(findings, finding{
+				lost,
+				key,
+				"its deletion was acknowledged at " + at + ", but its row exists with the status " + r.status,
+			})
 		case exists:
 			for attribute, now := range map[string]string{"name": r.name, "host": r.host} {
 				if v, ok := p.values[attribute]; ok && !v.allows(now) {
-					findings = append(
-						findings,
-						finding{
-							lost,
-							key,
-							fmt.Sprintf(
-								"%s was acknowledged as %q at %s (possible are also %q), but the row has %q",
-								attribute, v.acknowledged, at, v.possible, now,
-							),
-						},
-					)
+					findings = append(findings, finding{
+						lost,
+						key,
+						fmt.Sprintf(
+							"%s was acknowledged as %q at %s (possible are also %q), but the row has %q",
+							attribute, v.acknowledged, at, v.possible, now,
+						),
+					})
 				}
 			}
 		}
@@ -75,14 +67,11 @@ func checkNames(_ *ledger, w *observation) (findings []finding) {
 			continue
 		}
 		if other, ok := first[name]; ok {
-			findings = append(
-				findings,
-				finding{
-					doubled,
-					key,
-					"it has the same name as " + other + ", so one request has created two objects",
-				},
-			)
+			findings = append(findings, finding{
+				doubled,
+				key,
+				"it has the same name as " + other + ", so one request has created two objects",
+			})
 		}
 		first[name] = key
 	}
@@ -100,22 +89,17 @@ func checkReports(l *ledger, w *observation) (findings []finding) {
 		}
 		switch {
 		case r.status != "ACTIVE" || len(r.blocks) > 0:
-			findings = append(
-				findings,
-				finding{
-					lost,
-					key,
-					fmt.Sprintf(
-						"reports of both agents for host %s were acknowledged until %s, but its status is %s and it waits for %v",
-						r.host, p.at.Format("15:04:05.000"), r.status, r.blocks,
-					),
-				},
-			)
+			findings = append(findings, finding{
+				lost,
+				key,
+				fmt.Sprintf(
+					"reports of both agents for host %s were acknowledged until %s, but its status is %s and it waits for %v",
+					r.host, p.at.Format("15:04:05.000"), r.status, r.blocks,
+				),
+			})
 		case w.plugged[p.id] == 0:
-			findings = append(
-				findings,
-				finding{lost, key, "it is ACTIVE, but Nova never received network-vif-plugged"},
-			)
+			findings = append(findings,
+				finding{lost, key, "it is ACTIVE, but Nova never received network-vif-plugged"})
 		}
 	}
 	return findings
@@ -135,29 +119,21 @@ func checkControllerLog(_ *ledger, w *observation) (findings []finding) {
 		case r.Method == "DELETE":
 			delete(newest, key)
 		case r.Revision != 0 && r.Revision < newest[key]:
-			findings = append(
-				findings,
-				finding{
-					outOfOrder,
-					key,
-					fmt.Sprintf(
-						"the controller received revision %d after revision %d",
-						r.Revision,
-						newest[key],
-					),
-				},
-			)
+			findings = append(findings, finding{
+				outOfOrder,
+				key,
+				fmt.Sprintf(
+					"the controller received revision %d after revision %d", r.Revision, newest[key],
+				),
+			})
 		case r.Revision != 0 && r.Revision == newest[key]:
-			findings = append(
-				findings,
-				finding{
-					doubled,
-					key,
-					fmt.Sprintf(
-						"the controller applied revision %d twice (request %d)", r.Revision, r.Number,
-					),
-				},
-			)
+			findings = append(findings, finding{
+				doubled,
+				key,
+				fmt.Sprintf(
+					"the controller applied revision %d twice (request %d)", r.Revision, r.Number,
+				),
+			})
 		default:
 			newest[key] = r.Revision
 		}
@@ -180,10 +156,8 @@ func checkController(_ *ledger, w *observation) (findings []finding) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.mirrored)) {
 		if _, ok := w.rows[key]; !ok {
-			findings = append(
-				findings,
-				finding{drifted, key, "the controller has the object, but the object has no row"},
-			)
+			findings = append(findings,
+				finding{drifted, key, "the controller has the object, but the object has no row"})
 		}
 	}
 	return findings
@@ -197,10 +171,8 @@ func checkUnfinished(_ *ledger, w *observation) (findings []finding) {
 	}
 	for name, value := range w.gauges {
 		if value != 0 {
-			findings = append(
-				findings,
-				finding{drifted, name, fmt.Sprintf("the metric is %g, expected 0", value)},
-			)
+			findings = append(findings,
+				finding{drifted, name, fmt.Sprintf("the metric is %g, expected 0", value)})
 		}
 	}
 	return findings
@@ -226,31 +198,25 @@ func checkOpenExecutions(_ *ledger, w *observation) (findings []finding) {
 		case !ok:
 			findings = append(findings, finding{drifted, id, "its row exists, but it has no open execution"})
 		case e.kind == contract.Port && e.status != r.status:
-			findings = append(
-				findings,
-				finding{
-					drifted,
-					id,
-					fmt.Sprintf(
-						"the search attribute BerthStatus is %q, but the row has the status %q",
-						e.status,
-						r.status,
-					),
-				},
-			)
+			findings = append(findings, finding{
+				drifted,
+				id,
+				fmt.Sprintf(
+					"the search attribute BerthStatus is %q, but the row has the status %q",
+					e.status,
+					r.status,
+				),
+			})
 		case e.kind == contract.Port && e.host != r.host:
-			findings = append(
-				findings,
-				finding{
-					drifted,
-					id,
-					fmt.Sprintf(
-						"the search attribute BerthHost is %q, but the row has the host %q",
-						e.host,
-						r.host,
-					),
-				},
-			)
+			findings = append(findings, finding{
+				drifted,
+				id,
+				fmt.Sprintf(
+					"the search attribute BerthHost is %q, but the row has the host %q",
+					e.host,
+					r.host,
+				),
+			})
 		}
 	}
 	kinds := []string{
@@ -284,27 +250,21 @@ func checkAggregates(_ *ledger, w *observation) (findings []finding) {
 		slices.Sort(a.Hosts)
 		switch {
 		case a.Name != "freepool":
-			findings = append(
-				findings,
-				finding{
-					drifted,
-					"aggregate " + a.Name,
-					fmt.Sprintf("no lease runs, but Nova has the aggregate with the hosts %v", a.Hosts),
-				},
-			)
+			findings = append(findings, finding{
+				drifted,
+				"aggregate " + a.Name,
+				fmt.Sprintf("no lease runs, but Nova has the aggregate with the hosts %v", a.Hosts),
+			})
 		case !slices.Equal(a.Hosts, w.servers):
-			findings = append(
-				findings,
-				finding{
-					drifted,
-					"aggregate freepool",
-					fmt.Sprintf(
-						"no lease runs, but the aggregate has the hosts %v, expected %v",
-						a.Hosts,
-						w.servers,
-					),
-				},
-			)
+			findings = append(findings, finding{
+				drifted,
+				"aggregate freepool",
+				fmt.Sprintf(
+					"no lease runs, but the aggregate has the hosts %v, expected %v",
+					a.Hosts,
+					w.servers,
+				),
+			})
 		}
 	}
 	return findings

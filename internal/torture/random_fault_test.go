@@ -196,10 +196,8 @@ func drawServerFault(r *rand.Rand) serverFault {
 
 // setReadOnly makes all transactions of berth read-only, or writable again.
 func (d *randomDeployment) setReadOnly(value string) error {
-	return d.execWritable(
-		`alter system set default_transaction_read_only = `+value,
-		`select pg_reload_conf()`,
-	)
+	return d.execWritable(`alter system set default_transaction_read_only = `+value,
+		`select pg_reload_conf()`)
 }
 
 // execWritable runs statements in a separate session, in which the fault "PostgreSQL read-only" has no
@@ -231,10 +229,8 @@ func (d *randomDeployment) lockTable(table string) (unlock func() error, err err
 		return nil, err
 	}
 	unlock = sync.OnceValue(func() error { _ = c.Close(context.Background()); return nil })
-	_, err = c.Exec(
-		d.Context(),
-		`begin; set lock_timeout = '3s'; lock table `+pgx.Identifier{table}.Sanitize(),
-	)
+	_, err = c.Exec(d.Context(),
+		`begin; set lock_timeout = '3s'; lock table `+pgx.Identifier{table}.Sanitize())
 	if err != nil {
 		_ = unlock()
 	}

@@ -49,10 +49,8 @@ func (l link) stall() error { return l.add("timeout", "") }
 // slow delays every packet of the answers by a random time between the given number of milliseconds and twice
 // that number.
 func (l link) slow(milliseconds int) error {
-	return l.add(
-		"latency",
-		fmt.Sprintf(`"latency":%d,"jitter":%d`, milliseconds+milliseconds/2, milliseconds/2),
-	)
+	return l.add("latency",
+		fmt.Sprintf(`"latency":%d,"jitter":%d`, milliseconds+milliseconds/2, milliseconds/2))
 }
 
 // throttle limits the rate of the answers to the given number of kilobytes per second.

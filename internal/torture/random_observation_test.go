@@ -160,10 +160,8 @@ func (d *randomDeployment) listExecutions(ctx context.Context, query string, w *
 		for _, info := range a.GetExecutions() {
 			id, kind := info.GetExecution().GetWorkflowId(), info.GetType().GetName()
 			if status := info.GetStatus().String(); status != "Running" {
-				w.failed = append(
-					w.failed,
-					fmt.Sprintf("%s (%s) %s", id, info.GetExecution().GetRunId(), status),
-				)
+				w.failed = append(w.failed,
+					fmt.Sprintf("%s (%s) %s", id, info.GetExecution().GetRunId(), status))
 				continue
 			}
 			e := execution{kind: kind}

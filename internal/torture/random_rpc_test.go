@@ -130,20 +130,18 @@ func (a *rpcAgents) call(
 		return nil, err
 	}
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
-	inner, err := json.Marshal(
-		servertest.Object{
-			"method":              method,
-			"args":                args,
-			"version":             version,
-			"_msg_id":             id,
-			"_reply_q":            a.queue,
-			"_timeout":            nil,
-			"_unique_id":          id,
-			"_context_is_admin":   true,
-			"_context_roles":      []string{},
-			"_context_request_id": "req-" + id,
-		},
-	)
+	inner, err := json.Marshal(servertest.Object{
+		"method":              method,
+		"args":                args,
+		"version":             version,
+		"_msg_id":             id,
+		"_reply_q":            a.queue,
+		"_timeout":            nil,
+		"_unique_id":          id,
+		"_context_is_admin":   true,
+		"_context_roles":      []string{},
+		"_context_request_id": "req-" + id,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -31,12 +31,9 @@ func TestSearchAttributes_HostFollowsThePort(t *testing.T) {
 		s.Await(what, func() string {
 			found := map[string]string{}
 			for _, host := range []string{"cmp-1", "cmp-2"} {
-				list, err := c.ListWorkflow(
-					t.Context(),
-					&workflowservice.ListWorkflowExecutionsRequest{
-						Query: fmt.Sprintf(`BerthResource = 'port' AND BerthHost = '%s'`, host),
-					},
-				)
+				list, err := c.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
+					Query: fmt.Sprintf(`BerthResource = 'port' AND BerthHost = '%s'`, host),
+				})
 				if err != nil {
 					return err.Error()
 				}
@@ -136,10 +133,8 @@ func TestSearchAttributes_OutdatedHostIsFoundAndRepaired(t *testing.T) {
 
 	storetest.Exec(t, s.Database, `update port set host = 'cmp-9' where id = $1`, port)
 
-	awaitMetrics(
-		"the reconciler has told the workflow of the port",
-		`berth_rows_nudged_total{reason="attributes"} 1`,
-	)
+	awaitMetrics("the reconciler has told the workflow of the port",
+		`berth_rows_nudged_total{reason="attributes"} 1`)
 	awaitHost("Temporal finds the port on its new host only", "cmp-9", "cmp-1")
 	awaitMetrics("no search attribute differs", "berth_search_attribute_drift 0")
 }

@@ -211,9 +211,7 @@ func TestSignalStorm_NotificationsArriveAfterRabbitMQOutage(t *testing.T) {
 	if err := broker.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.AwaitNone(
-		"all notifications are published",
-		`select kind from agent_notification where sent_at is null`,
-	)
+	s.AwaitNone("all notifications are published",
+		`select kind from agent_notification where sent_at is null`)
 	checkHistories(t, c, id, first)
 }

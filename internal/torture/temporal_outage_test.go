@@ -51,10 +51,8 @@ func TestWrites_SurviveTemporalOutage(t *testing.T) {
 		}
 		return fmt.Sprint(code, o, err)
 	})
-	s.AwaitNone(
-		"a delivery has failed",
-		`select workflow_id from note where not exists (select from note where last_error <> '')`,
-	)
+	s.AwaitNone("a delivery has failed",
+		`select workflow_id from note where not exists (select from note where last_error <> '')`)
 	s.Await("Nova receives the events of all ports although Temporal is down", func() string {
 		if n := len(countNovaEvents(s, "network-vif-plugged")); n < len(ports) {
 			return fmt.Sprintf("the events of %d of %d ports", n, len(ports))

@@ -47,13 +47,10 @@ func startOwnTemporal(t *testing.T) (*devstack.TestTemporal, client.Client) {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	c, err := client.DialContext(
-		t.Context(),
-		client.Options{
-			HostPort: server.Address,
-			Logger:   log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-		},
-	)
+	c, err := client.DialContext(t.Context(), client.Options{
+		HostPort: server.Address,
+		Logger:   log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

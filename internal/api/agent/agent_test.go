@@ -211,10 +211,8 @@ func TestReports_BlockOfAnotherService(t *testing.T) {
 	if d := cmp.Diff([]verdict{{p, "waiting", "DOWN", firewall}, {p, "ignored", "DOWN", firewall}}, got); d != "" {
 		t.Error(d)
 	}
-	blocks, err := g.store.Network.Blocks(
-		t.Context(),
-		networkstore.Object{Type: "port", ID: uuid.MustParse(p)},
-	)
+	blocks, err := g.store.Network.Blocks(t.Context(),
+		networkstore.Object{Type: "port", ID: uuid.MustParse(p)})
 	if err != nil || len(blocks) != 1 || blocks[0].Owner != "security team" || blocks[0].Host != "fw-1" ||
 		!blocks[0].Fatal ||
 		blocks[0].Deadline.Sub(blocks[0].Since) != time.Minute {

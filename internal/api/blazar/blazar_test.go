@@ -57,20 +57,16 @@ func newService(t *testing.T, hosts ...string) *service {
 
 // serve starts a new API server on the same database, with the given deletionWait.
 func (s *service) serve(deletionWait time.Duration) {
-	server := httptest.NewServer(
-		newAPI(
-			&handler{
-				Options: Options{
-					Store:       s.store.Lease,
-					Identity:    identity.Noauth{},
-					Policy:      s.policy,
-					Flavor:      s.flavor,
-					Hypervisors: s.hypervisors,
-				},
-				deletionWait: deletionWait,
-			},
-		),
-	)
+	server := httptest.NewServer(newAPI(&handler{
+		Options: Options{
+			Store:       s.store.Lease,
+			Identity:    identity.Noauth{},
+			Policy:      s.policy,
+			Flavor:      s.flavor,
+			Hypervisors: s.hypervisors,
+		},
+		deletionWait: deletionWait,
+	}))
 	s.Cleanup(server.Close)
 	s.url = server.URL + prefix
 }
@@ -258,10 +254,8 @@ func TestResponse_Headers(t *testing.T) {
 	}
 	a := s.expect(404, "GET", "/v1/leases/x", "")
 	if a.header.Get("OpenStack-API-Version") != "reservation 1.0" {
-		t.Errorf(
-			"error of a known path: got headers %v, want OpenStack-API-Version: reservation 1.0",
-			a.header,
-		)
+		t.Errorf("error of a known path: got headers %v, want OpenStack-API-Version: reservation 1.0",
+			a.header)
 	}
 	if a := s.expect(404, "GET", "/v1/x", ""); a.header.Get("OpenStack-API-Version") != "" {
 		t.Errorf("error of an unknown path: got headers %v, want no OpenStack-API-Version", a.header)

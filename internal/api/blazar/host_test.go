@@ -117,10 +117,8 @@ func TestHost_CreateShowUpdateDelete(t *testing.T) {
 			}
 		})
 	}
-	s.expectError(
-		`{"name":"cmp-1","`+strings.Repeat("k", 65)+`":"x"}`,
-		errorBody{400, "Extra capability key too long: it must have at most 64 characters.", 400.0},
-	)
+	s.expectError(`{"name":"cmp-1","`+strings.Repeat("k", 65)+`":"x"}`,
+		errorBody{400, "Extra capability key too long: it must have at most 64 characters.", 400.0})
 	properties := s.expect(200, "GET", "/v1/os-hosts/properties?detail=True&all=True", "").body["resource_properties"].([]any)
 	if d := cmp.Diff(map[string]any{"property": "gpu", "private": true, "values": []any{"False"}}, properties[0]); d != "" ||
 		len(properties) != 3 {
@@ -211,10 +209,8 @@ func TestHost_RegisteredByNovasNames(t *testing.T) {
 		s.expectError(body, want)
 	}
 	down = errors.New("Nova is down")
-	s.expectError(
-		`{"name":"cmp-4"}`,
-		errorBody{503, "Nova cannot be asked about host cmp-4 now. Try again later.", 503.0},
-	)
+	s.expectError(`{"name":"cmp-4"}`,
+		errorBody{503, "Nova cannot be asked about host cmp-4 now. Try again later.", 503.0})
 }
 
 // uuids returns the UUIDs of the resource providers by name.

@@ -98,64 +98,49 @@ func TestReservation_JSONOfEveryType(t *testing.T) {
 		return v
 	}
 	want := []any{
-		of(
-			"virtual:instance",
-			map[string]any{
-				"vcpus":               1.0,
-				"memory_mb":           512.0,
-				"disk_gb":             10.0,
-				"amount":              2.0,
-				"affinity":            nil,
-				"resource_properties": "",
-				"aggregate_id":        nil,
-				"server_group_id":     nil,
-			},
-		),
-		of(
-			"virtual:instance",
-			map[string]any{
-				"vcpus":               1.0,
-				"memory_mb":           512.0,
-				"disk_gb":             0.0,
-				"amount":              2.0,
-				"affinity":            true,
-				"resource_properties": `[">=","$vcpus","2"]`,
-				"aggregate_id":        nil,
-				"server_group_id":     nil,
-			},
-		),
-		of(
-			"flavor:instance",
-			map[string]any{
-				"vcpus":               2.0,
-				"memory_mb":           512.0,
-				"disk_gb":             10.0,
-				"amount":              1.0,
-				"affinity":            nil,
-				"resource_properties": `{"id":"7","name":"m1","vcpus":2,"ram":512,"disk":5,"ephemeral":5,"extra_specs":{"a":"b"}}`,
-				"aggregate_id":        nil,
-				"server_group_id":     nil,
-			},
-		),
-		of(
-			"virtual:floatingip",
-			map[string]any{
-				"network_id":           network,
-				"amount":               2.0,
-				"required_floatingips": []any{"172.24.4.11"},
-			},
-		),
-		of(
-			"network",
-			map[string]any{
-				"network_name":        "lab",
-				"network_description": "",
-				"network_properties":  "",
-				"network_id":          nil,
-				"resource_properties": `["=","$physical_network","physnet1"]`,
-				"before_end":          "default",
-			},
-		),
+		of("virtual:instance", map[string]any{
+			"vcpus":               1.0,
+			"memory_mb":           512.0,
+			"disk_gb":             10.0,
+			"amount":              2.0,
+			"affinity":            nil,
+			"resource_properties": "",
+			"aggregate_id":        nil,
+			"server_group_id":     nil,
+		}),
+		of("virtual:instance", map[string]any{
+			"vcpus":               1.0,
+			"memory_mb":           512.0,
+			"disk_gb":             0.0,
+			"amount":              2.0,
+			"affinity":            true,
+			"resource_properties": `[">=","$vcpus","2"]`,
+			"aggregate_id":        nil,
+			"server_group_id":     nil,
+		}),
+		of("flavor:instance", map[string]any{
+			"vcpus":               2.0,
+			"memory_mb":           512.0,
+			"disk_gb":             10.0,
+			"amount":              1.0,
+			"affinity":            nil,
+			"resource_properties": `{"id":"7","name":"m1","vcpus":2,"ram":512,"disk":5,"ephemeral":5,"extra_specs":{"a":"b"}}`,
+			"aggregate_id":        nil,
+			"server_group_id":     nil,
+		}),
+		of("virtual:floatingip", map[string]any{
+			"network_id":           network,
+			"amount":               2.0,
+			"required_floatingips": []any{"172.24.4.11"},
+		}),
+		of("network", map[string]any{
+			"network_name":        "lab",
+			"network_description": "",
+			"network_properties":  "",
+			"network_id":          nil,
+			"resource_properties": `["=","$physical_network","physnet1"]`,
+			"before_end":          "default",
+		}),
 		of("device", map[string]any{
 			"min":                 1.0,
 			"max":                 1.0,
@@ -423,10 +408,8 @@ func TestFloatingIP_CreateListDelete(t *testing.T) {
 	created := a.body["floatingip"].(map[string]any)
 	path := "/v1/floatingips/" + created["id"].(string)
 	if at, _ := created["created_at"].(string); len(at) != len(dateOut) || at[10] != 'T' {
-		t.Errorf(
-			"created_at of a floating IP: got %v, want a date in the format of dateOut",
-			created["created_at"],
-		)
+		t.Errorf("created_at of a floating IP: got %v, want a date in the format of dateOut",
+			created["created_at"])
 	}
 	leaseResponse := s.expect(200, "GET", path, "").body["floatingip"].(map[string]any)
 	if d := cmp.Diff([]any{leaseResponse}, s.expect(200, "GET", "/v1/floatingips.json", "").body["floatingips"]); d != "" {

@@ -153,10 +153,8 @@ func (b *tab) await(what, js string) {
 	b.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		var reached bool
-		err := chromedp.Run(
-			b.ctx,
-			chromedp.Evaluate(`document.readyState === "complete" && (`+js+`)`, &reached),
-		)
+		err := chromedp.Run(b.ctx,
+			chromedp.Evaluate(`document.readyState === "complete" && (`+js+`)`, &reached))
 		if err == nil && reached {
 			return
 		}
@@ -191,13 +189,11 @@ func (b *tab) checkAccessibility(name string) {
 			ID, Impact, Help string
 			Nodes            []struct{ HTML, FailureSummary string }
 		}
-		b.run(
-			chromedp.Evaluate(
-				`axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(r => r.violations)`,
-				&found,
-				func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) },
-			),
-		)
+		b.run(chromedp.Evaluate(
+			`axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(r => r.violations)`,
+			&found,
+			func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) },
+		))
 		for _, v := range found {
 			for _, n := range v.Nodes {
 				b.t.Errorf("page %s in the %s colours: %s (%s): %s: %.300s\n%s",
@@ -266,10 +262,8 @@ func TestBrowser_ChangesArriveWithoutReload(t *testing.T) {
 	b.open("/console/ports/" + seen.ID.String())
 	b.await("live", `document.querySelector("#live-state").textContent === "Live"`)
 	e.check(e.Network.DeletePort(t.Context(), seen.ID, nil))
-	b.await(
-		"the failure is shown",
-		`document.querySelector("#live-state").textContent.startsWith("berth cannot read this page")`,
-	)
+	b.await("the failure is shown",
+		`document.querySelector("#live-state").textContent.startsWith("berth cannot read this page")`)
 	b.checkProblems("live pages")
 }
 

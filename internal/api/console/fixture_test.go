@@ -53,24 +53,17 @@ func newEstate(t testing.TB) *estate {
 	e.Store = storetest.Open(t, e.url)
 	t.Cleanup(e.live.Stop)
 	for host, agent := range map[string]string{"cmp-1": network.OVSAgent, "cmp-2": network.OVSAgent, "net-1": network.DHCPAgent} {
-		_, err := e.Network.ReportState(
-			t.Context(),
-			network.AgentState{Type: agent, Host: host, Configurations: json.RawMessage(`{}`)},
-		)
+		_, err := e.Network.ReportState(t.Context(),
+			network.AgentState{Type: agent, Host: host, Configurations: json.RawMessage(`{}`)})
 		e.check(err)
 	}
-	networks, err := e.Network.CreateNetworks(
-		t.Context(),
-		[]network.NetworkChange{{Project: ptr("demo"), Name: ptr("blue")}},
-	)
+	networks, err := e.Network.CreateNetworks(t.Context(),
+		[]network.NetworkChange{{Project: ptr("demo"), Name: ptr("blue")}})
 	e.check(err)
 	e.network = networks[0].ID
-	_, err = e.Network.CreateSubnets(
-		t.Context(),
-		[]network.SubnetChange{
-			{Network: &e.network, Project: ptr("demo"), CIDR: ptr(netip.MustParsePrefix("10.1.0.0/24"))},
-		},
-	)
+	_, err = e.Network.CreateSubnets(t.Context(), []network.SubnetChange{
+		{Network: &e.network, Project: ptr("demo"), CIDR: ptr(netip.MustParsePrefix("10.1.0.0/24"))},
+	})
 	e.check(err)
 	e.web = e.createPort("web", "cmp-1")
 	e.createPort("db", "cmp-2")
@@ -78,16 +71,11 @@ func newEstate(t testing.TB) *estate {
 	e.createPort("lonely", "cmp-9")
 	for i := range 4 {
 		name := fmt.Sprintf("node-%d", i+1)
-		p := storetest.AddHost(
-			t,
-			e.Store,
-			name,
-			map[string]inventory.Inventory{
-				"VCPU":      inventory.NewInventory(16),
-				"MEMORY_MB": inventory.NewInventory(65536),
-				"DISK_GB":   inventory.NewInventory(500),
-			},
-		)
+		p := storetest.AddHost(t, e.Store, name, map[string]inventory.Inventory{
+			"VCPU":      inventory.NewInventory(16),
+			"MEMORY_MB": inventory.NewInventory(65536),
+			"DISK_GB":   inventory.NewInventory(500),
+		})
 		h, err := e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: name}, nil)
 		e.check(err)
 		if i == 0 {
@@ -107,16 +95,10 @@ func newEstate(t testing.TB) *estate {
 	if _, err := e.Inventory.SetAggregates(t.Context(), e.provider, nil, ptr(int64(99))); err == nil {
 		t.Fatal("a write with another generation: got no conflict")
 	}
-	storetest.Exec(
-		t,
-		e.url,
-		`update journal_entry set state = 'completed', finished_at = created_at + seq * interval '40 milliseconds' where seq = 1`,
-	)
-	storetest.Exec(
-		t,
-		e.url,
-		`update journal_entry set state = 'failed', attempt = 3, failures = 3, taken_at = now(), last_error = 'the controller answered 400' where seq = 5`,
-	)
+	storetest.Exec(t, e.url,
+		`update journal_entry set state = 'completed', finished_at = created_at + seq * interval '40 milliseconds' where seq = 1`)
+	storetest.Exec(t, e.url,
+		`update journal_entry set state = 'failed', attempt = 3, failures = 3, taken_at = now(), last_error = 'the controller answered 400' where seq = 5`)
 	storetest.Exec(t, e.url, `delete from journal_dep where waits_for = 1 or entry = 5`)
 	e.check(e.Outbox.SaveComparison(t.Context(), outbox.Projection{Name: outbox.Executions, Compared: 19}))
 	return e
@@ -148,19 +130,14 @@ func (e *estate) createPort(name, host string) network.Port {
 
 func (e *estate) createLease(name string, from, to time.Time, hosts int) lease.Lease {
 	e.t.Helper()
-	l, err := e.Lease.CreateLease(
-		e.t.Context(),
-		lease.Draft{
-			Name:    name,
-			User:    "ann",
-			Project: "demo",
-			Start:   lease.RequestedDate{At: from.Truncate(time.Second)},
-			End: lease.RequestedDate{
-				At: to.Truncate(time.Second),
-			},
-			Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: hosts, Max: hosts}},
-		},
-	)
+	l, err := e.Lease.CreateLease(e.t.Context(), lease.Draft{
+		Name:         name,
+		User:         "ann",
+		Project:      "demo",
+		Start:        lease.RequestedDate{At: from.Truncate(time.Second)},
+		End:          lease.RequestedDate{At: to.Truncate(time.Second)},
+		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: hosts, Max: hosts}},
+	})
 	e.check(err)
 	return l
 }

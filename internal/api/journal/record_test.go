@@ -116,10 +116,7 @@ func TestRecord_AssociationOfABGPVPN(t *testing.T) {
 			got,
 			fmt.Sprintf(
 				"%v %v %v of %v, routers %v",
-				o["operation"],
-				o["object_type"],
-				o["object_id"] == vpn,
-				o["project_id"],
+				o["operation"], o["object_type"], o["object_id"] == vpn, o["project_id"],
 				data["routers"],
 			),
 		)

@@ -67,14 +67,11 @@ func TestControlCharacters_RefusedInLines(t *testing.T) {
 					{"POST", path, fmt.Sprintf(`{%q:[%s]}`, plural, object)},
 				}
 				if a.onUpdate != "" {
-					requests = append(
-						requests,
-						[3]string{
-							"PUT",
-							path + "/" + existing[a.collection],
-							fmt.Sprintf(`{%q:{%s}}`, a.singular, attribute),
-						},
-					)
+					requests = append(requests, [3]string{
+						"PUT",
+						path + "/" + existing[a.collection],
+						fmt.Sprintf(`{%q:{%s}}`, a.singular, attribute),
+					})
 				}
 				for _, r := range requests {
 					if got := c.fault(r[0], r[1], r[2]); !strings.HasPrefix(got, "400 ") {

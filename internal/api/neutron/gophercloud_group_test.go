@@ -37,8 +37,8 @@ func (l library) groups() {
 	created, err := groups.Create(l.ctx, l.client, groups.CreateOpts{Name: "web", Description: "w"}).Extract()
 	l.check("create group", err)
 	l.same("its first rules", 2, len(created.Rules))
-	changed, err := groups.Update(l.ctx, l.client, created.ID, groups.UpdateOpts{Name: name, Description: &words}).
-		Extract()
+	described := groups.UpdateOpts{Name: name, Description: &words}
+	changed, err := groups.Update(l.ctx, l.client, created.ID, described).Extract()
 	l.check("update group", err)
 	l.same("group", []string{"doors", "d"}, []string{changed.Name, changed.Description})
 	l.same("groups", 1, len(all(l, groups.List(l.client, groups.ListOpts{Name: name}), groups.ExtractGroups)))
@@ -51,8 +51,7 @@ func (l library) groups() {
 		PortRangeMin:   443,
 		PortRangeMax:   443,
 		RemoteIPPrefix: "10.0.0.0/8",
-	}).
-		Extract()
+	}).Extract()
 	l.check("create rule", err)
 	more, err := rules.CreateBulk(l.ctx, l.client, []rules.CreateOpts{
 		{
@@ -83,8 +82,8 @@ func (l library) groups() {
 func (l library) quotas() {
 	l.Helper()
 	ten := 10
-	changed, err := quotas.Update(l.ctx, l.client, "demo", quotas.UpdateOpts{Network: &ten, SecurityGroupRule: &ten}).
-		Extract()
+	update := quotas.UpdateOpts{Network: &ten, SecurityGroupRule: &ten}
+	changed, err := quotas.Update(l.ctx, l.client, "demo", update).Extract()
 	l.check("update quota", err)
 	shown, err := quotas.Get(l.ctx, l.client, "demo").Extract()
 	l.check("show quota", err)
@@ -104,8 +103,9 @@ func (l library) carried() {
 	l.check("create parent", err)
 	sub, err := ports.Create(l.ctx, l.client, ports.CreateOpts{NetworkID: n.ID}).Extract()
 	l.check("create subport", err)
-	t, err := trunks.Create(l.ctx, l.client, trunks.CreateOpts{PortID: parent.ID, Subports: []trunks.Subport{{PortID: sub.ID, SegmentationType: "vlan", SegmentationID: 7}}}).
-		Extract()
+	subport := trunks.Subport{PortID: sub.ID, SegmentationType: "vlan", SegmentationID: 7}
+	trunk := trunks.CreateOpts{PortID: parent.ID, Subports: []trunks.Subport{subport}}
+	t, err := trunks.Create(l.ctx, l.client, trunk).Extract()
 	l.check("create trunk", err)
 	var p struct {
 		ports.Port

@@ -37,8 +37,7 @@ func TestGophercloud_NetworkSubnetPort(t *testing.T) {
 		CIDR:       "10.0.0.0/24",
 		IPVersion:  gophercloud.IPv4,
 		EnableDHCP: &up,
-	}).
-		Extract()
+	}).Extract()
 	check("create subnet", err)
 	if subnet.GatewayIP != "10.0.0.1" || subnet.AllocationPools[0].Start != "10.0.0.2" ||
 		subnet.AllocationPools[0].End != "10.0.0.254" {
@@ -65,8 +64,8 @@ func TestGophercloud_NetworkSubnetPort(t *testing.T) {
 
 	revision := created.RevisionNumber
 	name := "web-2"
-	renamed, err := ports.Update(ctx, client, created.ID, ports.UpdateOpts{Name: &name, RevisionNumber: &revision}).
-		Extract()
+	update := ports.UpdateOpts{Name: &name, RevisionNumber: &revision}
+	renamed, err := ports.Update(ctx, client, created.ID, update).Extract()
 	check("update port with the revision of its creation", err)
 	if renamed.Name != name || renamed.RevisionNumber != revision+1 {
 		t.Errorf("renamed port %+v: want the new name and the next revision", renamed)

@@ -185,8 +185,7 @@ func (l library) subnet(net string) string {
 		},
 		DNSNameservers: []string{"9.9.9.9"},
 		HostRoutes:     []subnets.HostRoute{{DestinationCIDR: "10.9.0.0/24", NextHop: "10.0.0.9"}},
-	}).
-		Extract()
+	}).Extract()
 	l.check("create subnet", err)
 	changed, err := subnets.Update(l.ctx, l.client, created.ID, subnets.UpdateOpts{
 		Name:           &name,
@@ -195,8 +194,7 @@ func (l library) subnet(net string) string {
 		DNSNameservers: &[]string{},
 		HostRoutes:     &[]subnets.HostRoute{},
 		RevisionNumber: &created.RevisionNumber,
-	}).
-		Extract()
+	}).Extract()
 	l.check("update subnet", err)
 	shown, err := subnets.Get(l.ctx, l.client, created.ID).Extract()
 	l.check("show subnet", err)
@@ -219,24 +217,20 @@ func (l library) subnet(net string) string {
 func (l library) ports(net, subnet string) (parent, sub string) {
 	l.Helper()
 	yes, no := true, false
-	created := ports.Create(
-		l.ctx,
-		l.client,
-		extradhcpopts.CreateOptsExt{
-			ExtraDHCPOpts: []extradhcpopts.CreateExtraDHCPOpt{{OptName: "mtu", OptValue: "1400"}},
-			CreateOptsBuilder: portsecurity.PortCreateOptsExt{
-				PortSecurityEnabled: &yes,
-				CreateOptsBuilder: ports.CreateOpts{
-					NetworkID: net,
-					Name:      "parent",
-					FixedIPs: []ports.IP{
-						{SubnetID: subnet, IPAddress: "10.0.0.12"},
-					},
-					AllowedAddressPairs: []ports.AddressPair{{IPAddress: "10.0.0.99"}},
+	created := ports.Create(l.ctx, l.client, extradhcpopts.CreateOptsExt{
+		ExtraDHCPOpts: []extradhcpopts.CreateExtraDHCPOpt{{OptName: "mtu", OptValue: "1400"}},
+		CreateOptsBuilder: portsecurity.PortCreateOptsExt{
+			PortSecurityEnabled: &yes,
+			CreateOptsBuilder: ports.CreateOpts{
+				NetworkID: net,
+				Name:      "parent",
+				FixedIPs: []ports.IP{
+					{SubnetID: subnet, IPAddress: "10.0.0.12"},
 				},
+				AllowedAddressPairs: []ports.AddressPair{{IPAddress: "10.0.0.99"}},
 			},
 		},
-	)
+	})
 	var p struct {
 		ports.Port
 		extradhcpopts.ExtraDHCPOptsExt
@@ -245,22 +239,17 @@ func (l library) ports(net, subnet string) (parent, sub string) {
 	}
 	l.check("create port", created.ExtractInto(&p))
 	value, host := "1300", "cmp-1"
-	changed := ports.Update(
-		l.ctx,
-		l.client,
-		p.ID,
-		extradhcpopts.UpdateOptsExt{
-			ExtraDHCPOpts: []extradhcpopts.UpdateExtraDHCPOpt{{OptName: "mtu", OptValue: &value}},
-			UpdateOptsBuilder: portsecurity.PortUpdateOptsExt{
-				PortSecurityEnabled: &no,
-				UpdateOptsBuilder: portsbinding.UpdateOptsExt{VNICType: "normal",
-					UpdateOptsBuilder: ports.UpdateOpts{
-						AllowedAddressPairs: &[]ports.AddressPair{},
-						SecurityGroups:      &[]string{},
-					}},
-			},
+	changed := ports.Update(l.ctx, l.client, p.ID, extradhcpopts.UpdateOptsExt{
+		ExtraDHCPOpts: []extradhcpopts.UpdateExtraDHCPOpt{{OptName: "mtu", OptValue: &value}},
+		UpdateOptsBuilder: portsecurity.PortUpdateOptsExt{
+			PortSecurityEnabled: &no,
+			UpdateOptsBuilder: portsbinding.UpdateOptsExt{VNICType: "normal",
+				UpdateOptsBuilder: ports.UpdateOpts{
+					AllowedAddressPairs: &[]ports.AddressPair{},
+					SecurityGroups:      &[]string{},
+				}},
 		},
-	)
+	})
 	l.check("update port", changed.ExtractInto(&p))
 	l.same(
 		"port",
@@ -271,23 +260,20 @@ func (l library) ports(net, subnet string) (parent, sub string) {
 		},
 		[]any{p.ExtraDHCPOpts, p.PortSecurityEnabled, p.AllowedAddressPairs},
 	)
-	other, err := ports.Create(l.ctx, l.client, portsbinding.CreateOptsExt{HostID: host, CreateOptsBuilder: ports.CreateOpts{NetworkID: net, FixedIPs: []ports.IP{}}}).
-		Extract()
+	other, err := ports.Create(l.ctx, l.client, portsbinding.CreateOptsExt{
+		HostID:            host,
+		CreateOptsBuilder: ports.CreateOpts{NetworkID: net, FixedIPs: []ports.IP{}},
+	}).Extract()
 	l.check("create port", err)
-	other, err = ports.Update(l.ctx, l.client, other.ID, portsbinding.UpdateOptsExt{HostID: new(string), UpdateOptsBuilder: ports.UpdateOpts{}}).
-		Extract()
+	unbound := portsbinding.UpdateOptsExt{HostID: new(string), UpdateOptsBuilder: ports.UpdateOpts{}}
+	other, err = ports.Update(l.ctx, l.client, other.ID, unbound).Extract()
 	l.check("unbind port", err)
 	shown, err := ports.Get(l.ctx, l.client, other.ID).Extract()
 	l.check("show port", err)
 	l.same("port", other, shown)
-	found := all(
-		l,
-		ports.List(
-			l.client,
-			ports.ListOpts{FixedIPs: []ports.FixedIPOpts{{IPAddress: "10.0.0.12", SubnetID: subnet}}},
-		),
-		ports.ExtractPorts,
-	)
+	address := ports.FixedIPOpts{IPAddress: "10.0.0.12", SubnetID: subnet}
+	withAddress := ports.ListOpts{FixedIPs: []ports.FixedIPOpts{address}}
+	found := all(l, ports.List(l.client, withAddress), ports.ExtractPorts)
 	l.same("ports by address", []string{p.ID}, []string{found[0].ID})
 	return p.ID, other.ID
 }
@@ -298,8 +284,8 @@ func (l library) trunk(parent, sub string) {
 	created, err := trunks.Create(l.ctx, l.client, trunks.CreateOpts{PortID: parent, Name: "t"}).Extract()
 	l.check("create trunk", err)
 	seven := trunks.Subport{PortID: sub, SegmentationType: "vlan", SegmentationID: 7}
-	grown, err := trunks.AddSubports(l.ctx, l.client, created.ID, trunks.AddSubportsOpts{Subports: []trunks.Subport{seven}}).
-		Extract()
+	added := trunks.AddSubportsOpts{Subports: []trunks.Subport{seven}}
+	grown, err := trunks.AddSubports(l.ctx, l.client, created.ID, added).Extract()
 	l.check("add subport", err)
 	shown, err := trunks.Get(l.ctx, l.client, created.ID).Extract()
 	l.check("show trunk", err)
@@ -309,18 +295,17 @@ func (l library) trunk(parent, sub string) {
 	l.same("subports", []trunks.Subport{seven}, list)
 	l.same("trunks", []trunks.Trunk{*shown},
 		all(l, trunks.List(l.client, trunks.ListOpts{PortID: parent}), trunks.ExtractTrunks))
-	less, err := trunks.RemoveSubports(l.ctx, l.client, created.ID, trunks.RemoveSubportsOpts{Subports: []trunks.RemoveSubport{{PortID: sub}}}).
-		Extract()
+	removed := trunks.RemoveSubportsOpts{Subports: []trunks.RemoveSubport{{PortID: sub}}}
+	less, err := trunks.RemoveSubports(l.ctx, l.client, created.ID, removed).Extract()
 	l.check("remove subport", err)
 	l.same("subports", []trunks.Subport{}, less.Subports)
-	changed, err := trunks.Update(l.ctx, l.client, created.ID, trunks.UpdateOpts{Name: &name, AdminStateUp: &no, RevisionNumber: &less.RevisionNumber}).
-		Extract()
+	disabled := trunks.UpdateOpts{Name: &name, AdminStateUp: &no, RevisionNumber: &less.RevisionNumber}
+	changed, err := trunks.Update(l.ctx, l.client, created.ID, disabled).Extract()
 	l.check("update trunk", err)
 	l.same("changed trunk", []any{"trunk", false, "DOWN"},
 		[]any{changed.Name, changed.AdminStateUp, changed.Status})
-	_, err = trunks.Update(l.ctx, l.client, created.ID, trunks.UpdateOpts{AdminStateUp: &yes}).
-		Extract()
-		// a disabled trunk cannot be deleted
+	_, err = trunks.Update(l.ctx, l.client, created.ID, trunks.UpdateOpts{AdminStateUp: &yes}).Extract()
+	// a disabled trunk cannot be deleted
 	l.check("enable trunk", err)
 	l.check("delete trunk", trunks.Delete(l.ctx, l.client, created.ID).ExtractErr())
 }
@@ -332,17 +317,13 @@ func (l library) agent(net string) {
 	hosted, err := agents.ListDHCPNetworks(l.ctx, l.client, agent.ID).Extract()
 	l.check("list the agent's networks", err)
 	l.same("its networks", []string{net}, []string{hosted[0].ID})
-	l.check(
-		"remove the network from the agent",
-		agents.RemoveDHCPNetwork(l.ctx, l.client, agent.ID, net).ExtractErr(),
-	)
-	l.check(
-		"schedule the network to the agent",
-		agents.ScheduleDHCPNetwork(l.ctx, l.client, agent.ID, agents.ScheduleDHCPNetworkOpts{NetworkID: net}).
-			ExtractErr(),
-	)
-	_, err = agents.Update(l.ctx, l.client, agent.ID, agents.UpdateOpts{Description: &words, AdminStateUp: &up}).
-		Extract()
+	l.check("remove the network from the agent",
+		agents.RemoveDHCPNetwork(l.ctx, l.client, agent.ID, net).ExtractErr())
+	scheduled := agents.ScheduleDHCPNetworkOpts{NetworkID: net}
+	l.check("schedule the network to the agent",
+		agents.ScheduleDHCPNetwork(l.ctx, l.client, agent.ID, scheduled).ExtractErr())
+	update := agents.UpdateOpts{Description: &words, AdminStateUp: &up}
+	_, err = agents.Update(l.ctx, l.client, agent.ID, update).Extract()
 	l.check("update agent", err)
 	shown, err := agents.Get(l.ctx, l.client, agent.ID).Extract()
 	l.check("show agent", err)

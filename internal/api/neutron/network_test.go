@@ -69,16 +69,13 @@ func onVLAN(more string) string { return `{"network":{"provider:network_type":"v
 // ranges, even if several requests compete for the last unused VLAN IDs.
 func TestNetwork_VLANIsAllocatedFromTheRanges(t *testing.T) {
 	t.Parallel()
-	c := openWith(
-		t,
-		networkstore.Config{
-			VLANs: network.VLANRanges{
-				{PhysicalNetwork: "p1", Low: 100, High: 101},
-				{PhysicalNetwork: "p1", Low: 200, High: 200},
-				{PhysicalNetwork: "p2", Low: 7, High: 7},
-			},
+	c := openWith(t, networkstore.Config{
+		VLANs: network.VLANRanges{
+			{PhysicalNetwork: "p1", Low: 100, High: 101},
+			{PhysicalNetwork: "p1", Low: 200, High: 200},
+			{PhysicalNetwork: "p2", Low: 7, High: 7},
 		},
-	)
+	})
 	const path = "/v2.0/networks"
 	auto := onVLAN(`,"provider:physical_network":"p1"`)
 	named := onVLAN(`,"provider:physical_network":"p1","provider:segmentation_id":101`)
@@ -126,10 +123,8 @@ func TestNetwork_VLANIsAllocatedFromTheRanges(t *testing.T) {
 
 func TestNetwork_VLANErrors(t *testing.T) {
 	t.Parallel()
-	c := openWith(
-		t,
-		networkstore.Config{VLANs: network.VLANRanges{{PhysicalNetwork: "p1", Low: 100, High: 101}}},
-	)
+	c := openWith(t,
+		networkstore.Config{VLANs: network.VLANRanges{{PhysicalNetwork: "p1", Low: 100, High: 101}}})
 	for more, want := range map[string]string{
 		`,"provider:physical_network":"p3"`:                                 "400 InvalidInput: Invalid input for operation: physical_network 'p3' unknown for VLAN provider network.",
 		`,"provider:physical_network":"p3","provider:segmentation_id":5`:    "400 InvalidInput: Invalid input for operation: physical_network 'p3' unknown for VLAN provider network.",

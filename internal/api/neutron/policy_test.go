@@ -213,10 +213,8 @@ func TestPolicy_EachRuleDecidesItsRoutes(t *testing.T) {
 			}
 			t.Run(rule.Name+" "+route, func(t *testing.T) {
 				want := denial(route, rule.Name)
-				denied, allowed := c.withPolicy(t, deciding(rule.Name, "!")).
-					as("ann:demo"),
-					c.withPolicy(t, deciding(rule.Name, "role:auditor")).
-						as("ann:demo")
+				denied, allowed := c.withPolicy(t, deciding(rule.Name, "!")).as("ann:demo"),
+					c.withPolicy(t, deciding(rule.Name, "role:auditor")).as("ann:demo")
 				if got := denied.answerKind(route, objects, rule.Name, "auditor,member"); got != want {
 					t.Errorf("%s with a rule that allows nothing: got %s, want %s", route, got, want)
 				}

@@ -62,10 +62,8 @@ func TestSLAAC_AddressesCannotBeChosen(t *testing.T) {
 	c := open(t)
 	net, v4 := c.createNetwork("10.0.0.0/24")
 	other, elsewhere := c.createNetwork("10.1.0.0/24")
-	p := c.port(
-		net,
-		`,"mac_address":"fa:16:3e:11:22:33","binding:host_id":"cmp-1","device_owner":"compute:nova"`,
-	)
+	p := c.port(net,
+		`,"mac_address":"fa:16:3e:11:22:33","binding:host_id":"cmp-1","device_owner":"compute:nova"`)
 	router := c.port(net, `,"mac_address":"fa:16:3e:11:22:44","device_owner":"network:router_interface"`)["id"].(string)
 	six := c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":6,"cidr":"fd00::/64","ipv6_ra_mode":"slaac"}}`, net))["subnet"].(object)["id"].(string)
 	const created = "fd00::f816:3eff:fe11:2233"
@@ -119,10 +117,8 @@ func TestSLAAC_AddressesCannotBeChosen(t *testing.T) {
 			got,
 		)
 	}
-	given := c.port(
-		net,
-		`,"mac_address":"fa:16:3e:11:22:55","fixed_ips":[{"ip_address":"fd00::f816:3eff:fe11:2255"}]`,
-	)
+	given := c.port(net,
+		`,"mac_address":"fa:16:3e:11:22:55","fixed_ips":[{"ip_address":"fd00::f816:3eff:fe11:2255"}]`)
 	if d := cmp.Diff([]string{"fd00::f816:3eff:fe11:2255"}, addresses(given)); d != "" {
 		t.Error(d)
 	}
@@ -350,10 +346,8 @@ func TestPort_InheritsPortSecurityFromNetwork(t *testing.T) {
 		)
 	}
 	if p := c.port(net, `,"port_security_enabled":true`); len(p["security_groups"].([]any)) != 1 {
-		t.Errorf(
-			"groups of a port that enables port security: got %v, want the default group alone",
-			p["security_groups"],
-		)
+		t.Errorf("groups of a port that enables port security: got %v, want the default group alone",
+			p["security_groups"])
 	}
 }
 

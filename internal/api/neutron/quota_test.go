@@ -15,10 +15,8 @@ import (
 
 func TestQuota_ShowSetAndReset(t *testing.T) {
 	t.Parallel()
-	c := openWith(
-		t,
-		networkstore.Config{Quota: network.Quota{network.QuotaNetworks: 100, network.QuotaPorts: 500}},
-	)
+	c := openWith(t,
+		networkstore.Config{Quota: network.Quota{network.QuotaNetworks: 100, network.QuotaPorts: 500}})
 	show := func(c cloud, path string) object {
 		t.Helper()
 		return c.must(200, "GET", "/v2.0/quotas"+path, "")["quota"].(object)

@@ -15,10 +15,8 @@ func TestIfMatch_StaleRevisionIsRefused(t *testing.T) {
 
 	after := c.must(200, "PUT", path, `{"port":{"name":"a"}}`, "If-Match", fmt.Sprintf(`"revision_number=%v"`, p["revision_number"]))["port"].(object)
 	if after["revision_number"] != 2.0 {
-		t.Errorf(
-			"update with the current revision in If-Match: got revision %v, want 2",
-			after["revision_number"],
-		)
+		t.Errorf("update with the current revision in If-Match: got revision %v, want 2",
+			after["revision_number"])
 	}
 	for header, want := range map[string]string{
 		`revision_number=1`:                    "412 RevisionNumberConstraintFailed",
@@ -36,10 +34,8 @@ func TestIfMatch_StaleRevisionIsRefused(t *testing.T) {
 	}
 	same := c.must(200, "PUT", path, `{"port":{}}`, "If-Match", `"etag"`)["port"].(object)
 	if same["revision_number"] != 2.0 {
-		t.Errorf(
-			"update without attributes: got revision %v, want the unchanged revision 2",
-			same["revision_number"],
-		)
+		t.Errorf("update without attributes: got revision %v, want the unchanged revision 2",
+			same["revision_number"])
 	}
 	c.must(204, "DELETE", path, "", "If-Match", "revision_number=2")
 }

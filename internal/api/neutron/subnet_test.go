@@ -321,9 +321,7 @@ func TestSubnet_HostRoutesLeadToNetworks(t *testing.T) {
 			create := fmt.Sprintf(
 				`{"network_id":%q,"ip_version":%d,"cidr":%q,%s}`,
 				c.must(201, "POST", "/v2.0/networks", `{"network":{}}`)["network"].(object)["id"],
-				version,
-				cidr,
-				routes,
+				version, cidr, routes,
 			)
 			for _, r := range []struct {
 				method, path, body string

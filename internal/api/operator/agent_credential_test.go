@@ -172,12 +172,10 @@ func keyBody(t *testing.T, key any) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(
-		map[string]string{
-			"host":       "cmp-1",
-			"public_key": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})),
-		},
-	)
+	text, err := json.Marshal(map[string]string{
+		"host":       "cmp-1",
+		"public_key": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

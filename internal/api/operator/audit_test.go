@@ -68,10 +68,8 @@ func TestAudit_ExportWithoutAllRecordsBreaksTheConnection(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	ctx := db.WithRecorder(
-		t.Context(),
-		&auditstore.Request{Record: func() auditlog.Record { return auditlog.Record{At: time.Now()} }},
-	)
+	ctx := db.WithRecorder(t.Context(),
+		&auditstore.Request{Record: func() auditlog.Record { return auditlog.Record{At: time.Now()} }})
 	if err := s.DB.InTx(ctx, func(tx db.Tx) error {
 		for range 1500 {
 			tx.Changed(db.Change{Type: "port", ID: "p"})

@@ -29,10 +29,8 @@ func createTrunk(t *testing.T, s *store.Store) (port network.Port, trunk network
 	if err != nil {
 		t.Fatal(err)
 	}
-	ports, err := s.Network.CreatePorts(
-		ctx,
-		[]network.PortChange{{Project: &project, Network: &networks[0].ID}},
-	)
+	ports, err := s.Network.CreatePorts(ctx,
+		[]network.PortChange{{Project: &project, Network: &networks[0].ID}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,19 +50,15 @@ func createTrunk(t *testing.T, s *store.Store) (port network.Port, trunk network
 func TestBlocks_AnyEntityBlocksPortsAndTrunks(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	h := http.Handler(
-		operator.New(
-			operator.Options{
-				Inventory:  s.Inventory,
-				Network:    s.Network,
-				Agents:     s.Agents,
-				Outbox:     s.Outbox,
-				Mirror:     s.Mirror,
-				Identity:   identity.Noauth{},
-				Incomplete: incompleteOwner,
-			},
-		),
-	)
+	h := http.Handler(operator.New(operator.Options{
+		Inventory:  s.Inventory,
+		Network:    s.Network,
+		Agents:     s.Agents,
+		Outbox:     s.Outbox,
+		Mirror:     s.Mirror,
+		Identity:   identity.Noauth{},
+		Incomplete: incompleteOwner,
+	}))
 	port, trunk := createTrunk(t, s)
 	status := map[string]func() (string, error){
 		"port": func() (string, error) { p, err := s.Network.Port(t.Context(), port.ID); return p.Status, err },
@@ -118,19 +112,15 @@ func TestBlocks_AnyEntityBlocksPortsAndTrunks(t *testing.T) {
 func TestBlocks_NumberOfBlocksIsLimited(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	h := http.Handler(
-		operator.New(
-			operator.Options{
-				Inventory:  s.Inventory,
-				Network:    s.Network,
-				Agents:     s.Agents,
-				Outbox:     s.Outbox,
-				Mirror:     s.Mirror,
-				Identity:   identity.Noauth{},
-				Incomplete: incompleteOwner,
-			},
-		),
-	)
+	h := http.Handler(operator.New(operator.Options{
+		Inventory:  s.Inventory,
+		Network:    s.Network,
+		Agents:     s.Agents,
+		Outbox:     s.Outbox,
+		Mirror:     s.Mirror,
+		Identity:   identity.Noauth{},
+		Incomplete: incompleteOwner,
+	}))
 	port, trunk := createTrunk(t, s)
 	for _, object := range []string{"port/" + port.ID.String(), "trunk/" + trunk.ID.String()} {
 		for i := range network.MaxBlocks + 1 {
@@ -155,19 +145,15 @@ func TestBlocks_NumberOfBlocksIsLimited(t *testing.T) {
 func TestBlocks_RefuseInvalidRequests(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	h := http.Handler(
-		operator.New(
-			operator.Options{
-				Inventory:  s.Inventory,
-				Network:    s.Network,
-				Agents:     s.Agents,
-				Outbox:     s.Outbox,
-				Mirror:     s.Mirror,
-				Identity:   identity.Noauth{},
-				Incomplete: incompleteOwner,
-			},
-		),
-	)
+	h := http.Handler(operator.New(operator.Options{
+		Inventory:  s.Inventory,
+		Network:    s.Network,
+		Agents:     s.Agents,
+		Outbox:     s.Outbox,
+		Mirror:     s.Mirror,
+		Identity:   identity.Noauth{},
+		Incomplete: incompleteOwner,
+	}))
 	port, _ := createTrunk(t, s)
 	path := "/operator/v1/blocks/port/" + port.ID.String()
 	for i, c := range []struct {

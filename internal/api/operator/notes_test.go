@@ -16,19 +16,15 @@ import (
 func TestNotes_ListsAndRetriesNotesThatAreSetAside(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	h := http.Handler(
-		operator.New(
-			operator.Options{
-				Inventory:  s.Inventory,
-				Network:    s.Network,
-				Agents:     s.Agents,
-				Outbox:     s.Outbox,
-				Mirror:     s.Mirror,
-				Identity:   identity.Noauth{},
-				Incomplete: incompleteOwner,
-			},
-		),
-	)
+	h := http.Handler(operator.New(operator.Options{
+		Inventory:  s.Inventory,
+		Network:    s.Network,
+		Agents:     s.Agents,
+		Outbox:     s.Outbox,
+		Mirror:     s.Mirror,
+		Identity:   identity.Noauth{},
+		Incomplete: incompleteOwner,
+	}))
 	if err := s.DB.InTx(t.Context(), func(tx db.Tx) error {
 		return outbox.Enqueue(t.Context(), tx, contract.Nudge{Workflow: contract.Port, ID: "port/1"}, contract.Nudge{Workflow: contract.Port, ID: "port/2"})
 	}); err != nil {

@@ -30,12 +30,10 @@ func servePolicy(t *testing.T, file string) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return operator.New(
-		operator.Options{
-			Identity: identity.Noauth{},
-			Policies: map[string]*policy.Policy{"placement": rules},
-		},
-	)
+	return operator.New(operator.Options{
+		Identity: identity.Noauth{},
+		Policies: map[string]*policy.Policy{"placement": rules},
+	})
 }
 
 func TestPolicyCheck_ExplainsTheDecision(t *testing.T) {

@@ -14,16 +14,14 @@ func TestAuthentication_401HasKeystoneChallenge(t *testing.T) {
 	t.Parallel()
 	keystone := keystonetest.New(t)
 	keystone.User("berth", "secret", "service", "service")
-	k, err := identity.NewKeystone(
-		identity.Service{
-			AuthURL:       keystone.URL,
-			Username:      "berth",
-			Password:      "secret",
-			Project:       "service",
-			UserDomain:    "Default",
-			ProjectDomain: "Default",
-		},
-	)
+	k, err := identity.NewKeystone(identity.Service{
+		AuthURL:       keystone.URL,
+		Username:      "berth",
+		Password:      "secret",
+		Project:       "service",
+		UserDomain:    "Default",
+		ProjectDomain: "Default",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

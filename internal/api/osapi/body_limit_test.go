@@ -155,10 +155,8 @@ func TestBody_OneClientLeavesMemoryForOthers(t *testing.T) {
 				once := sync.OnceFunc(func() { close(begun) })
 				ended.Go(func() {
 					defer once()
-					body := io.MultiReader(
-						strings.NewReader(strings.Repeat("x", MaxBody-1)),
-						stall{once, func() { <-end }},
-					)
+					body := io.MultiReader(strings.NewReader(strings.Repeat("x", MaxBody-1)),
+						stall{once, func() { <-end }})
 					_, _ = send(t.Context(), api, c.path, c.token, address, body)
 				})
 				<-begun
@@ -198,10 +196,8 @@ func TestBody_ShareOfAClient(t *testing.T) {
 		once := sync.OnceFunc(begun.Done)
 		ended.Go(func() {
 			defer once()
-			body := io.MultiReader(
-				strings.NewReader(strings.Repeat("x", MaxBody)),
-				stall{once, func() { <-end }},
-			)
+			body := io.MultiReader(strings.NewReader(strings.Repeat("x", MaxBody)),
+				stall{once, func() { <-end }})
 			if status, _ := send(t.Context(), api, "/x", "eve:red", "192.0.2.1", body); status != 204 {
 				t.Errorf("POST of a client within its share: got status %d, want 204", status)
 			}

@@ -329,11 +329,7 @@ func TestAllocations_InWrittenOrder(t *testing.T) {
 	object := func(first, second, third int) string {
 		return fmt.Sprintf(
 			`{%q:%s,%q:%s,%q:%s}`,
-			p[first],
-			share("VCPU", "DISK_GB"),
-			p[second],
-			share("MEMORY_MB"),
-			p[third],
+			p[first], share("VCPU", "DISK_GB"), p[second], share("MEMORY_MB"), p[third],
 			share("DISK_GB", "MEMORY_MB", "VCPU"),
 		)
 	}

@@ -24,19 +24,17 @@ func serveExplanation(
 	t.Helper()
 	s := storetest.New(t)
 	c = serveOver(t, s, identity.Noauth{}, policy.Options{})
-	server := httptest.NewServer(
-		&osapi.API{
-			Prefix:   "/operator/v1",
-			Identity: identity.Noauth{},
-			Fail:     osapi.WriteError,
-			Routes: []osapi.Route{
-				{
-					Method: http.MethodGet,
-					Path:   "/candidates/explain",
-					Handle: osapi.AdminOnly(placement.ExplainCandidates(s.Inventory, limits)),
-				}},
-		},
-	)
+	server := httptest.NewServer(&osapi.API{
+		Prefix:   "/operator/v1",
+		Identity: identity.Noauth{},
+		Fail:     osapi.WriteError,
+		Routes: []osapi.Route{
+			{
+				Method: http.MethodGet,
+				Path:   "/candidates/explain",
+				Handle: osapi.AdminOnly(placement.ExplainCandidates(s.Inventory, limits)),
+			}},
+	})
 	t.Cleanup(server.Close)
 	operator := &client{t: t, url: server.URL + "/operator/v1"}
 	return c, func(status int, query string) map[string]any {

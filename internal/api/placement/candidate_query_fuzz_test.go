@@ -69,18 +69,14 @@ func FuzzCandidateQuery(f *testing.F) {
 			}
 		}
 		search := inventory.NewSearch(q)
-		search.SearchTree(
-			inventory.NewTree(
-				[]*inventory.Node{
-					{
-						UUID: id,
-						Inventories: []*inventory.NodeInventory{
-							{Class: "VCPU", Inventory: inventory.NewInventory(8)},
-						},
-					},
+		search.SearchTree(inventory.NewTree([]*inventory.Node{
+			{
+				UUID: id,
+				Inventories: []*inventory.NodeInventory{
+					{Class: "VCPU", Inventory: inventory.NewInventory(8)},
 				},
-			),
-		)
+			},
+		}))
 		for search.Continue() {
 		}
 		c.candidates(search.Result())

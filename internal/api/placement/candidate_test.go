@@ -337,16 +337,12 @@ func TestCandidates_OperatorLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	with := func(set placement.Candidates) *site {
-		server := httptest.NewServer(
-			placement.New(
-				placement.Options{
-					Store:      s.store.Inventory,
-					Identity:   identity.Noauth{},
-					Policy:     rules,
-					Candidates: set,
-				},
-			),
-		)
+		server := httptest.NewServer(placement.New(placement.Options{
+			Store:      s.store.Inventory,
+			Identity:   identity.Noauth{},
+			Policy:     rules,
+			Candidates: set,
+		}))
 		t.Cleanup(server.Close)
 		c := *s.client
 		c.url = server.URL + placement.Prefix

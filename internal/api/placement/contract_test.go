@@ -122,9 +122,12 @@ func prepare(c *client) func(string) string {
 		p,
 	))
 	return func(s string) string {
-		s = strings.NewReplacer(`"P"`, `"`+p+`"`, `"C"`, `"`+consumer+`"`, "/P", "/"+p, "/C", "/"+consumer, `"NEW"`, `"`+uuid.NewString()+`"`).
-			Replace(
-				strings.ReplaceAll(s, "/CUSTOM", "/\x00CUSTOM"))
+		ids := strings.NewReplacer(
+			`"P"`, `"`+p+`"`, "/P", "/"+p,
+			`"C"`, `"`+consumer+`"`, "/C", "/"+consumer,
+			`"NEW"`, `"`+uuid.NewString()+`"`,
+		)
+		s = ids.Replace(strings.ReplaceAll(s, "/CUSTOM", "/\x00CUSTOM"))
 		if s = strings.ReplaceAll(s, "\x00", ""); strings.Contains(s, ":G,") {
 			s = strings.ReplaceAll(s, ":G,", fmt.Sprintf(":%v,", c.generation(p)))
 		}

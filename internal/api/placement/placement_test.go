@@ -53,16 +53,12 @@ func serveOver(t *testing.T, s *store.Store, id identity.Authenticator, o policy
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(
-		placement.New(
-			placement.Options{
-				Store:      s.Inventory,
-				Identity:   id,
-				Policy:     rules,
-				Incomplete: inventory.Owner{Project: incompleteOwnerID, User: incompleteOwnerID},
-			},
-		),
-	)
+	server := httptest.NewServer(placement.New(placement.Options{
+		Store:      s.Inventory,
+		Identity:   id,
+		Policy:     rules,
+		Incomplete: inventory.Owner{Project: incompleteOwnerID, User: incompleteOwnerID},
+	}))
 	t.Cleanup(server.Close)
 	return &client{t: t, url: server.URL + placement.Prefix}
 }

@@ -36,9 +36,8 @@ func patterns(t *testing.T) []osapi.Route {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return placement.New(
-		placement.Options{Store: storetest.New(t).Inventory, Identity: identity.Noauth{}, Policy: rules},
-	).Routes
+	store := storetest.New(t).Inventory
+	return placement.New(placement.Options{Store: store, Identity: identity.Noauth{}, Policy: rules}).Routes
 }
 
 // refused returns the name of the policy rule that refused a request. If no policy rule refused the request,
@@ -167,16 +166,14 @@ func TestPolicy_KeystoneRoleAndScope(t *testing.T) {
 	t.Parallel()
 	keystone := keystonetest.New(t)
 	keystone.User("berth", "secret", "service", "service")
-	k, err := identity.NewKeystone(
-		identity.Service{
-			AuthURL:       keystone.URL,
-			Username:      "berth",
-			Password:      "secret",
-			Project:       "service",
-			UserDomain:    "Default",
-			ProjectDomain: "Default",
-		},
-	)
+	k, err := identity.NewKeystone(identity.Service{
+		AuthURL:       keystone.URL,
+		Username:      "berth",
+		Password:      "secret",
+		Project:       "service",
+		UserDomain:    "Default",
+		ProjectDomain: "Default",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

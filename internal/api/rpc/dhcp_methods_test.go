@@ -62,15 +62,12 @@ func TestCreateDHCPPort_IsIdempotent(t *testing.T) {
 	var updated map[string]any
 	st.call(t, &updated, "update_dhcp_port", "1.1", args)
 	args["host"] = "elsewhere"
-	o := st.request(
-		t,
-		map[string]any{
-			"topic":   "q-plugin",
-			"method":  "update_dhcp_port",
-			"version": "1.1",
-			"args":    args,
-		},
-	)
+	o := st.request(t, map[string]any{
+		"topic":   "q-plugin",
+		"method":  "update_dhcp_port",
+		"version": "1.1",
+		"args":    args,
+	})
 	if o.Failure != "NetworkNotFound" {
 		t.Errorf(
 			"update_dhcp_port from a host that does not serve the network: got result %s, exception %q; want NetworkNotFound",
@@ -91,28 +88,16 @@ func TestCreateDHCPPort_IsIdempotent(t *testing.T) {
 		t.Errorf("get_active_networks_info for an unknown agent: got %v, want no network", infos)
 	}
 
-	st.call(
-		t,
-		nil,
-		"release_dhcp_port",
-		"1.0",
-		map[string]any{
-			"network_id": st.network.ID,
-			"device_id":  "dhcp-x-" + st.network.ID.String(),
-			"host":       "net1",
-		},
-	)
-	st.call(
-		t,
-		nil,
-		"release_dhcp_port",
-		"1.0",
-		map[string]any{
-			"network_id": st.network.ID,
-			"device_id":  "dhcp-x-" + st.network.ID.String(),
-			"host":       "net1",
-		},
-	)
+	st.call(t, nil, "release_dhcp_port", "1.0", map[string]any{
+		"network_id": st.network.ID,
+		"device_id":  "dhcp-x-" + st.network.ID.String(),
+		"host":       "net1",
+	})
+	st.call(t, nil, "release_dhcp_port", "1.0", map[string]any{
+		"network_id": st.network.ID,
+		"device_id":  "dhcp-x-" + st.network.ID.String(),
+		"host":       "net1",
+	})
 	var ports []any
 	st.call(t, &ports, "get_ports", "1.0",
 		map[string]any{"filters": map[string]any{"network_id": []any{st.network.ID}}})
@@ -134,31 +119,26 @@ func TestCreateDHCPPort_FailsWhenSubnetIsFull(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
 	project, cidr := "p1", netip.MustParsePrefix("10.9.0.0/30")
-	subnets, err := st.Network.CreateSubnets(
-		t.Context(),
-		[]network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}},
-	)
+	subnets, err := st.Network.CreateSubnets(t.Context(),
+		[]network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	create := func(device string, subnet uuid.UUID) callResult {
-		return st.request(
-			t,
-			map[string]any{
-				"topic":   "q-plugin",
-				"method":  "create_dhcp_port",
-				"version": "1.1",
-				"args": map[string]any{"host": "net1",
+		return st.request(t, map[string]any{
+			"topic":   "q-plugin",
+			"method":  "create_dhcp_port",
+			"version": "1.1",
+			"args": map[string]any{"host": "net1",
+				"port": map[string]any{
 					"port": map[string]any{
-						"port": map[string]any{
-							"network_id": st.network.ID,
-							"device_id":  device,
-							"project_id": "p1",
-							"fixed_ips":  []any{map[string]any{"subnet_id": subnet}},
-						},
-					}},
-			},
-		)
+						"network_id": st.network.ID,
+						"device_id":  device,
+						"project_id": "p1",
+						"fixed_ips":  []any{map[string]any{"subnet_id": subnet}},
+					},
+				}},
+		})
 	}
 	if o := create("d1", subnets[0].ID); o.Failure != "" {
 		t.Fatal(o.Failure, o.Message)

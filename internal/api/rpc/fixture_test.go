@@ -48,25 +48,20 @@ func (st *fixture) createNetwork(t *testing.T, networkType string) {
 	physical := map[string]string{network.Flat: "physnet", network.VLAN: "physnet"}[networkType]
 	name, cidr := "blue", netip.MustParsePrefix("10.1.0.0/16")
 	project := "p1"
-	networks, err := st.Network.CreateNetworks(
-		t.Context(),
-		[]network.NetworkChange{
-			{
-				Name:            &name,
-				Project:         &project,
-				Type:            &networkType,
-				PhysicalNetwork: &physical,
-			},
+	networks, err := st.Network.CreateNetworks(t.Context(), []network.NetworkChange{
+		{
+			Name:            &name,
+			Project:         &project,
+			Type:            &networkType,
+			PhysicalNetwork: &physical,
 		},
-	)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	st.network = networks[0]
-	subnets, err := st.Network.CreateSubnets(
-		t.Context(),
-		[]network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}},
-	)
+	subnets, err := st.Network.CreateSubnets(t.Context(),
+		[]network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,13 +80,11 @@ func (st *fixture) reportState(t *testing.T, kind, host, want string) {
 			"args": map[string]any{
 				"agent_state": map[string]any{
 					"agent_state": map[string]any{
-						"agent_type": kind,
-						"host":       host,
-						"binary":     "neutron-agent",
-						"topic":      "N/A",
-						"configurations": map[string]any{
-							"tunneling_ip": "10.9.9.1",
-						},
+						"agent_type":        kind,
+						"host":              host,
+						"binary":            "neutron-agent",
+						"topic":             "N/A",
+						"configurations":    map[string]any{"tunneling_ip": "10.9.9.1"},
 						"start_flag":        true,
 						"uuid":              uuid.NewString(),
 						"resource_versions": map[string]any{"Port": "1.7", "Network": "1.1"},
@@ -193,14 +186,12 @@ func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
 func (st *fixture) newPublisher(t *testing.T) *rpc.Publisher {
 	t.Helper()
 	*st.Network = *networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
-	c := rpc.NewPublisher(
-		rpc.Options{
-			Store:         st.Network,
-			Agents:        st.Agents,
-			Notifications: st.Notifications,
-			Brokers:       []string{st.url},
-		},
-	)
+	c := rpc.NewPublisher(rpc.Options{
+		Store:         st.Network,
+		Agents:        st.Agents,
+		Notifications: st.Notifications,
+		Brokers:       []string{st.url},
+	})
 	t.Cleanup(c.Close)
 	return c
 }

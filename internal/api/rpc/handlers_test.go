@@ -155,12 +155,10 @@ func TestCall_UnexpectedArgumentsAreAnswered(t *testing.T) {
 		sent[n] = method + " " + args[:min(len(args), 200)]
 		client.send(
 			t,
-			envelope(
-				fmt.Sprintf(
-					`{"method":%q,"args":%s,"version":"1.0","_msg_id":%q,"_reply_q":%q,"_unique_id":%q}`,
-					method, args, n, client.queue, hexID(),
-				),
-			),
+			envelope(fmt.Sprintf(
+				`{"method":%q,"args":%s,"version":"1.0","_msg_id":%q,"_reply_q":%q,"_unique_id":%q}`,
+				method, args, n, client.queue, hexID(),
+			)),
 		)
 	}
 	for i, method := range methods {
@@ -198,10 +196,8 @@ func TestCall_UnexpectedArgumentsAreAnswered(t *testing.T) {
 			}
 			delete(sent, n)
 		case <-deadline:
-			t.Fatalf(
-				"wait for the replies to all calls: want a reply to each call, got none to %v",
-				slices.Collect(maps.Values(sent))[:min(len(sent), 10)],
-			)
+			t.Fatalf("wait for the replies to all calls: want a reply to each call, got none to %v",
+				slices.Collect(maps.Values(sent))[:min(len(sent), 10)])
 		}
 	}
 	st.call(t, nil, "dhcp_ready_on_ports", "1.5", map[string]any{"port_ids": []string{id}})
@@ -237,18 +233,12 @@ func TestCall_RefusesHugeBatchesAndIgnoresUnknownHosts(t *testing.T) {
 		})
 	}
 	var up, details any
-	st.call(
-		t,
-		&up,
-		"update_device_list",
-		"1.9",
-		map[string]any{
-			"devices_up":   []string{port.ID.String()},
-			"devices_down": []string{port.ID.String()},
-			"host":         "ghost",
-			"agent_id":     "x",
-		},
-	)
+	st.call(t, &up, "update_device_list", "1.9", map[string]any{
+		"devices_up":   []string{port.ID.String()},
+		"devices_down": []string{port.ID.String()},
+		"host":         "ghost",
+		"agent_id":     "x",
+	})
 	st.call(t, &details, "get_device_details", "1.9",
 		map[string]any{"device": port.ID, "host": "ghost", "agent_id": "x"})
 	now, err := st.Network.Port(t.Context(), port.ID)

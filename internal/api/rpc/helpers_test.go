@@ -84,10 +84,8 @@ func newVirtualHost(t *testing.T) string {
 	t.Helper()
 	n := int(usedVirtualHosts.Add(1)) - 1
 	if n >= devstack.VirtualHosts {
-		t.Fatalf(
-			"want an unused virtual host of RabbitMQ, but other tests use all %d virtual hosts",
-			devstack.VirtualHosts,
-		)
+		t.Fatalf("want an unused virtual host of RabbitMQ, but other tests use all %d virtual hosts",
+			devstack.VirtualHosts)
 	}
 	return broker.URL(n)
 }
@@ -97,15 +95,13 @@ func newVirtualHost(t *testing.T) string {
 func startServer(t *testing.T, s *store.Store, url string) *prometheus.Registry {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	server := rpc.NewServer(
-		rpc.Options{
-			Store:   s.Network,
-			Agents:  s.Agents,
-			Brokers: []string{url},
-			Host:    "here",
-			Metrics: registry,
-		},
-	)
+	server := rpc.NewServer(rpc.Options{
+		Store:   s.Network,
+		Agents:  s.Agents,
+		Brokers: []string{url},
+		Host:    "here",
+		Metrics: registry,
+	})
 	runUntilEnd(t, server.Run)
 	eventually(t, "the server is connected", server.Connected)
 	return registry

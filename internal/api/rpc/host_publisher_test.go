@@ -92,15 +92,13 @@ func publisherFixture(
 		listeners[host] = listenAs(t, url, host)
 	}
 	storetest.Exec(t, rows, `update agent set heartbeat_at = now() + interval '1 hour'`)
-	publisher = rpc.NewPublisher(
-		rpc.Options{
-			Store:         f.Network,
-			Agents:        f.Agents,
-			Notifications: f.Notifications,
-			Brokers:       []string{main},
-			Identities:    identities,
-		},
-	)
+	publisher = rpc.NewPublisher(rpc.Options{
+		Store:         f.Network,
+		Agents:        f.Agents,
+		Notifications: f.Notifications,
+		Brokers:       []string{main},
+		Identities:    identities,
+	})
 	t.Cleanup(publisher.Close)
 	return f, publisher, listeners
 }

@@ -27,19 +27,13 @@ func TestPort_ActiveAfterDHCPAndL2Reports(t *testing.T) {
 		t.Errorf("read the port after the DHCP agent's report alone: got status %s, want DOWN", got)
 	}
 	var up map[string]any
-	st.call(
-		t,
-		&up,
-		"update_device_list",
-		"1.9",
-		map[string]any{
-			"devices_up":      []string{id, "no-such"},
-			"devices_down":    []string{},
-			"agent_id":        "ovs-agent-cmp1",
-			"host":            "cmp1",
-			"refresh_tunnels": false,
-		},
-	)
+	st.call(t, &up, "update_device_list", "1.9", map[string]any{
+		"devices_up":      []string{id, "no-such"},
+		"devices_down":    []string{},
+		"agent_id":        "ovs-agent-cmp1",
+		"host":            "cmp1",
+		"refresh_tunnels": false,
+	})
 	want := map[string]any{
 		"devices_up":          []any{id, "no-such"},
 		"failed_devices_up":   []any{},
@@ -236,19 +230,16 @@ func TestUpdateDeviceUp_OfAnEarlierBindingCompletesNothing(t *testing.T) {
 	st.listenTo(t, "dhcp_agent", "net1", "1.0")
 	st.listenTo(t, "q-agent-notifier-port-update", "cmp1", "1.0")
 	host, owner, device, project, vnic := "cmp1", "compute:nova", uuid.NewString(), "p1", "direct"
-	ports, err := st.Network.CreatePorts(
-		t.Context(),
-		[]network.PortChange{
-			{
-				Network:     &st.network.ID,
-				Host:        &host,
-				DeviceOwner: &owner,
-				DeviceID:    &device,
-				Project:     &project,
-				VNIC:        &vnic,
-			},
+	ports, err := st.Network.CreatePorts(t.Context(), []network.PortChange{
+		{
+			Network:     &st.network.ID,
+			Host:        &host,
+			DeviceOwner: &owner,
+			DeviceID:    &device,
+			Project:     &project,
+			VNIC:        &vnic,
 		},
-	)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,31 +248,19 @@ func TestUpdateDeviceUp_OfAnEarlierBindingCompletesNothing(t *testing.T) {
 	fetch := func(host string) {
 		t.Helper()
 		var details []map[string]any
-		st.call(
-			t,
-			&details,
-			"get_devices_details_list",
-			"1.9",
-			map[string]any{
-				"devices":  []any{[]any{ports[0].MAC, "0000:04:00.1"}},
-				"agent_id": "nic-agent",
-				"host":     host,
-			},
-		)
+		st.call(t, &details, "get_devices_details_list", "1.9", map[string]any{
+			"devices":  []any{[]any{ports[0].MAC, "0000:04:00.1"}},
+			"agent_id": "nic-agent",
+			"host":     host,
+		})
 	}
 	reportUp := func(host string) network.Port {
 		t.Helper()
-		st.call(
-			t,
-			nil,
-			"update_device_up",
-			"1.9",
-			map[string]any{
-				"device":   []any{ports[0].MAC, "0000:04:00.1"},
-				"agent_id": "nic-agent",
-				"host":     host,
-			},
-		)
+		st.call(t, nil, "update_device_up", "1.9", map[string]any{
+			"device":   []any{ports[0].MAC, "0000:04:00.1"},
+			"agent_id": "nic-agent",
+			"host":     host,
+		})
 		p, err := st.Network.Port(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)

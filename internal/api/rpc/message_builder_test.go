@@ -18,10 +18,8 @@ func TestPublish_DHCPAgentGetsSubnetAndAgentNotifications(t *testing.T) {
 	t.Parallel()
 	st, next := newDHCPFixture(t)
 	project, cidr, off, name := "p1", netip.MustParsePrefix("10.9.0.0/24"), false, "green"
-	subnets, err := st.Network.CreateSubnets(
-		t.Context(),
-		[]network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}},
-	)
+	subnets, err := st.Network.CreateSubnets(t.Context(),
+		[]network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,10 +45,8 @@ func TestPublish_DHCPAgentGetsSubnetAndAgentNotifications(t *testing.T) {
 	if p := next("network_update_end", 1); p["network"].(map[string]any)["name"] != "green" {
 		t.Errorf("receive network_update_end: got %v, want the name green", p)
 	}
-	agents, err := st.Network.Agents(
-		t.Context(),
-		db.Listing{Where: []db.Condition{{Field: "host", In: []string{"net1"}}}},
-	)
+	agents, err := st.Network.Agents(t.Context(),
+		db.Listing{Where: []db.Condition{{Field: "host", In: []string{"net1"}}}})
 	if err != nil || len(agents) != 1 {
 		t.Fatalf("read the agents on the host net1: got %v, error %v; want one agent", agents, err)
 	}
@@ -166,10 +162,8 @@ func TestPublish_PushesRuleInEveryVersionOfTheAgents(t *testing.T) {
 
 	direction, protocol := network.Ingress, "tcp"
 	group := port.SecurityGroups[0]
-	rules, err := st.Network.CreateSecurityRules(
-		t.Context(),
-		[]network.SecurityRuleChange{{Group: &group, Direction: &direction, Protocol: &protocol}},
-	)
+	rules, err := st.Network.CreateSecurityRules(t.Context(),
+		[]network.SecurityRuleChange{{Group: &group, Direction: &direction, Protocol: &protocol}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,17 +16,11 @@ func TestBulkPull_ReturnsVersionedObjects(t *testing.T) {
 		Data    map[string]any `json:"versioned_object.data"`
 	}
 	var ports, networks, rules []object
-	st.call(
-		t,
-		&ports,
-		"bulk_pull",
-		"1.1",
-		map[string]any{
-			"resource_type": "Port",
-			"version":       "1.7",
-			"filter_kwargs": map[string]any{"id": []any{port.ID}},
-		},
-	)
+	st.call(t, &ports, "bulk_pull", "1.1", map[string]any{
+		"resource_type": "Port",
+		"version":       "1.7",
+		"filter_kwargs": map[string]any{"id": []any{port.ID}},
+	})
 	if len(ports) != 1 || ports[0].Name != "Port" || ports[0].Version != "1.7" ||
 		ports[0].Data["hints"] != nil {
 		t.Fatalf("bulk_pull of a port: got %v, want one Port in version 1.7 without hints", ports)
@@ -41,31 +35,19 @@ func TestBulkPull_ReturnsVersionedObjects(t *testing.T) {
 	if levels := ports[0].Data["binding_levels"].([]any); len(levels) != 1 {
 		t.Errorf("binding levels of the pulled port: got %v, want one level", levels)
 	}
-	st.call(
-		t,
-		&networks,
-		"bulk_pull",
-		"1.1",
-		map[string]any{
-			"resource_type": "Network",
-			"version":       "1.1",
-			"filter_kwargs": map[string]any{"id": []any{st.network.ID}},
-		},
-	)
+	st.call(t, &networks, "bulk_pull", "1.1", map[string]any{
+		"resource_type": "Network",
+		"version":       "1.1",
+		"filter_kwargs": map[string]any{"id": []any{st.network.ID}},
+	})
 	if len(networks) != 1 || len(networks[0].Data["segments"].([]any)) != 1 {
 		t.Errorf("bulk_pull of a network: got %v, want one network with one segment", networks)
 	}
-	st.call(
-		t,
-		&rules,
-		"bulk_pull",
-		"1.1",
-		map[string]any{
-			"resource_type": "SecurityGroupRule",
-			"version":       "1.2",
-			"filter_kwargs": map[string]any{"security_group_id": []any{port.SecurityGroups[0]}},
-		},
-	)
+	st.call(t, &rules, "bulk_pull", "1.1", map[string]any{
+		"resource_type": "SecurityGroupRule",
+		"version":       "1.2",
+		"filter_kwargs": map[string]any{"security_group_id": []any{port.SecurityGroups[0]}},
+	})
 	if len(rules) != 4 {
 		t.Errorf("bulk_pull of the security group's rules: got %v, want four", rules)
 	}

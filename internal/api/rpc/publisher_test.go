@@ -13,14 +13,12 @@ import (
 func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
-	publisher := rpc.NewPublisher(
-		rpc.Options{
-			Store:         st.Store.Network,
-			Agents:        st.Agents,
-			Notifications: st.Notifications,
-			Brokers:       []string{st.url},
-		},
-	)
+	publisher := rpc.NewPublisher(rpc.Options{
+		Store:         st.Store.Network,
+		Agents:        st.Agents,
+		Notifications: st.Notifications,
+		Brokers:       []string{st.url},
+	})
 	t.Cleanup(publisher.Close)
 	hosting := []network.AgentNotification{
 		{
@@ -104,14 +102,12 @@ func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 func TestPublish_PushesVersionedObjects(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
-	publisher := rpc.NewPublisher(
-		rpc.Options{
-			Store:         st.Store.Network,
-			Agents:        st.Agents,
-			Notifications: st.Notifications,
-			Brokers:       []string{st.url},
-		},
-	)
+	publisher := rpc.NewPublisher(rpc.Options{
+		Store:         st.Store.Network,
+		Agents:        st.Agents,
+		Notifications: st.Notifications,
+		Brokers:       []string{st.url},
+	})
 	t.Cleanup(publisher.Close)
 	st.listenTo(t, "neutron-vo-Port-1.7", "cmp1", "1.1")
 	*st.Network = *networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})

@@ -32,14 +32,12 @@ func runServerProcess() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	server := rpc.NewServer(
-		rpc.Options{
-			Store:   s.Network,
-			Agents:  s.Agents,
-			Brokers: []string{os.Getenv(envServerBroker)},
-			Host:    "here",
-		},
-	)
+	server := rpc.NewServer(rpc.Options{
+		Store:   s.Network,
+		Agents:  s.Agents,
+		Brokers: []string{os.Getenv(envServerBroker)},
+		Host:    "here",
+	})
 	go func() {
 		for !server.Connected() {
 			time.Sleep(5 * time.Millisecond)
@@ -101,12 +99,10 @@ func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
 	for i, p := range ports {
 		client.send(
 			t,
-			envelope(
-				fmt.Sprintf(
-					`{"method":"dhcp_ready_on_ports","args":{"port_ids":[%q]},"version":"1.5","_msg_id":"%d","_reply_q":%q,"_unique_id":%q}`,
-					p.ID, i, client.queue, hexID(),
-				),
-			),
+			envelope(fmt.Sprintf(
+				`{"method":"dhcp_ready_on_ports","args":{"port_ids":[%q]},"version":"1.5","_msg_id":"%d","_reply_q":%q,"_unique_id":%q}`,
+				p.ID, i, client.queue, hexID(),
+			)),
 		)
 	}
 	answered := map[string]bool{}
@@ -149,14 +145,12 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	s := storetest.New(t)
 	*s.Network = *networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
 	startServer(t, s, url)
-	publisher := rpc.NewPublisher(
-		rpc.Options{
-			Store:         s.Network,
-			Agents:        s.Agents,
-			Notifications: s.Notifications,
-			Brokers:       []string{url},
-		},
-	)
+	publisher := rpc.NewPublisher(rpc.Options{
+		Store:         s.Network,
+		Agents:        s.Agents,
+		Notifications: s.Notifications,
+		Brokers:       []string{url},
+	})
 	t.Cleanup(publisher.Close)
 	runUntilEnd(t, publisher.Run)
 	st := &fixture{Store: s, agent: newAgent(t, url), url: url}
@@ -208,15 +202,12 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	)
 	st.receiveAbout(t, "port_create_end", before.ID, meanwhile.ID)
 	eventually(t, "the agent's call succeeds, if necessary after a repetition", func() bool {
-		return st.request(
-			t,
-			map[string]any{
-				"topic":   "q-plugin",
-				"method":  "dhcp_ready_on_ports",
-				"version": "1.5",
-				"timeout": 60,
-				"args":    map[string]any{"port_ids": []uuid.UUID{before.ID}},
-			},
-		).Failure == ""
+		return st.request(t, map[string]any{
+			"topic":   "q-plugin",
+			"method":  "dhcp_ready_on_ports",
+			"version": "1.5",
+			"timeout": 60,
+			"args":    map[string]any{"port_ids": []uuid.UUID{before.ID}},
+		}).Failure == ""
 	})
 }

@@ -69,16 +69,14 @@ func newSenderFixture(t *testing.T) *senderFixture {
 	if _, err := s.Agents.AddVirtualHost(t.Context(), "cmp2", path.Base(vhost), []string{"Open vSwitch agent", network.DHCPAgent}); err != nil {
 		t.Fatal(err)
 	}
-	f.server = rpc.NewServer(
-		rpc.Options{
-			Store:      s.Network,
-			Agents:     s.Agents,
-			Brokers:    []string{main},
-			Host:       "here",
-			Identities: true,
-			Metrics:    f.registry,
-		},
-	)
+	f.server = rpc.NewServer(rpc.Options{
+		Store:      s.Network,
+		Agents:     s.Agents,
+		Brokers:    []string{main},
+		Host:       "here",
+		Identities: true,
+		Metrics:    f.registry,
+	})
 	runUntilEnd(t, f.server.Run)
 	eventually(t, "the server takes calls in the virtual host of cmp2", f.server.Connected)
 	f.client = newRawClient(t, vhost)
@@ -88,18 +86,15 @@ func newSenderFixture(t *testing.T) *senderFixture {
 func (f *senderFixture) createPort(t *testing.T, host string, on uuid.UUID) network.Port {
 	t.Helper()
 	owner, project, name := "compute:nova", "p1", "secret of "+host
-	ports, err := f.Network.CreatePorts(
-		t.Context(),
-		[]network.PortChange{
-			{
-				Network:     &on,
-				Host:        &host,
-				DeviceOwner: &owner,
-				Project:     &project,
-				Name:        &name,
-			},
+	ports, err := f.Network.CreatePorts(t.Context(), []network.PortChange{
+		{
+			Network:     &on,
+			Host:        &host,
+			DeviceOwner: &owner,
+			Project:     &project,
+			Name:        &name,
 		},
-	)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,12 +107,10 @@ func (f *senderFixture) call(t *testing.T, method, args string) (result, excepti
 	t.Helper()
 	f.client.send(
 		t,
-		envelope(
-			fmt.Sprintf(
-				`{"method":%q,"args":%s,"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`,
-				method, args, f.client.queue, hexID(),
-			),
-		),
+		envelope(fmt.Sprintf(
+			`{"method":%q,"args":%s,"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`,
+			method, args, f.client.queue, hexID(),
+		)),
 	)
 	m := openEnvelope(t, (<-f.client.replies).Body)
 	if failure, ok := m["failure"].(string); ok {
@@ -236,10 +229,8 @@ func TestSender_ReadsOnlyWhatItsHostServes(t *testing.T) {
 	group := func(project string) uuid.UUID {
 		t.Helper()
 		name := "hidden"
-		made, err := f.Network.CreateSecurityGroups(
-			t.Context(),
-			[]network.SecurityGroupChange{{Name: &name, Project: &project}},
-		)
+		made, err := f.Network.CreateSecurityGroups(t.Context(),
+			[]network.SecurityGroupChange{{Name: &name, Project: &project}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -478,10 +469,8 @@ func TestSender_ADHCPPortHasFewAddresses(t *testing.T) {
 	t.Parallel()
 	f := newSenderFixture(t)
 	f.serveDHCPFrom(t, "cmp2")
-	subnets, err := f.Network.Subnets(
-		t.Context(),
-		db.Listing{Where: []db.Condition{{Field: "network", In: []string{f.network.ID.String()}}}},
-	)
+	subnets, err := f.Network.Subnets(t.Context(),
+		db.Listing{Where: []db.Condition{{Field: "network", In: []string{f.network.ID.String()}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,12 +22,10 @@ func TestServer_DropsMalformedAndDuplicateMessages(t *testing.T) {
 	bad := []string{
 		"", "{", "null", "7", `"text"`, "[]", "{}", `{"oslo.version":"2.0"}`, `{"oslo.version":2,"oslo.message":"{}"}`,
 		`{"oslo.version":"3.0","oslo.message":"{}"}`, `{"oslo.version":"2.0","oslo.message":{"method":"x"}}`,
-		envelope(
-			"",
-		), envelope("null"), envelope("[]"), envelope("{}"), envelope(`{"method":7}`), envelope(`{"method":""}`),
-		envelope(
-			`{"method":"has_alive_neutron_server","args":{"a":"\u0000"}}`,
-		), envelope(strings.Repeat("[", 100000)),
+		envelope(""), envelope("null"), envelope("[]"), envelope("{}"),
+		envelope(`{"method":7}`), envelope(`{"method":""}`),
+		envelope(`{"method":"has_alive_neutron_server","args":{"a":"\u0000"}}`),
+		envelope(strings.Repeat("[", 100000)),
 		"\xff\xfe", strings.Repeat("a", 10<<20), envelope(`{"method":"` + strings.Repeat("a", 10<<20) + `"}`),
 	}
 	for _, body := range bad {
@@ -37,13 +35,11 @@ func TestServer_DropsMalformedAndDuplicateMessages(t *testing.T) {
 		func() bool { return droppedMessages(t, registry, "malformed") == len(bad) })
 
 	call := func(queue, id string) string {
-		return envelope(
-			fmt.Sprintf(
-				`{"method":"has_alive_neutron_server","args":{},"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`,
-				queue,
-				id,
-			),
-		)
+		return envelope(fmt.Sprintf(
+			`{"method":"has_alive_neutron_server","args":{},"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`,
+			queue,
+			id,
+		))
 	}
 	client.send(t, call("reply_without_queue", hexID()))
 	client.send(t, call(strings.Repeat("q", 300), hexID()))
@@ -68,10 +64,8 @@ func TestServer_DropsMalformedAndDuplicateMessages(t *testing.T) {
 			m["ending"] != true ||
 			m["_msg_id"] != "m" ||
 			m["failure"] != nil {
-			t.Errorf(
-				"receive the reply to a call: got %s, want the result true for the message ID m",
-				reply.Body,
-			)
+			t.Errorf("receive the reply to a call: got %s, want the result true for the message ID m",
+				reply.Body)
 		}
 	}
 	if len(client.replies) != 0 {
@@ -90,13 +84,11 @@ func TestServer_MessagesHaveHeaders(t *testing.T) {
 	client := newRawClient(t, url)
 	client.send(
 		t,
-		envelope(
-			fmt.Sprintf(
-				`{"method":"has_alive_neutron_server","args":{},"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`,
-				client.queue,
-				hexID(),
-			),
-		),
+		envelope(fmt.Sprintf(
+			`{"method":"has_alive_neutron_server","args":{},"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`,
+			client.queue,
+			hexID(),
+		)),
 	)
 	if reply := <-client.replies; reply.Headers == nil {
 		t.Errorf("receive a reply: it has no table of headers: %+v", reply)

@@ -19,23 +19,20 @@ func TestReportState_RevivedAgentGetsMissedNotifications(t *testing.T) {
 	st.receiveAbout(t, "push", port.ID)
 	st.makeStale(t, "cmp1")
 
-	o := st.request(
-		t,
-		map[string]any{
-			"topic":   "q-reports-plugin",
-			"method":  "report_state",
-			"version": "1.2",
-			"args": map[string]any{"time": "2026-11-20T16:56:24.405715",
+	o := st.request(t, map[string]any{
+		"topic":   "q-reports-plugin",
+		"method":  "report_state",
+		"version": "1.2",
+		"args": map[string]any{"time": "2026-11-20T16:56:24.405715",
+			"agent_state": map[string]any{
 				"agent_state": map[string]any{
-					"agent_state": map[string]any{
-						"agent_type": "Open vSwitch agent",
-						"host":       "cmp1",
-						"binary":     "x",
-						"topic":      "N/A",
-					},
-				}},
-		},
-	)
+					"agent_type": "Open vSwitch agent",
+					"host":       "cmp1",
+					"binary":     "x",
+					"topic":      "N/A",
+				},
+			}},
+	})
 	if string(o.Result) != `"revived"` {
 		t.Fatalf(
 			"report_state after missed heartbeats: got result %s, exception %s %s; want the result revived",
@@ -51,24 +48,21 @@ func TestReportState_LimitsWhatOneHostStores(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
 	report := func(kind, configuration string) callResult {
-		return st.request(
-			t,
-			map[string]any{
-				"topic":   "q-reports-plugin",
-				"method":  "report_state",
-				"version": "1.2",
-				"args": map[string]any{"time": "2026-11-20T16:56:24.405715",
+		return st.request(t, map[string]any{
+			"topic":   "q-reports-plugin",
+			"method":  "report_state",
+			"version": "1.2",
+			"args": map[string]any{"time": "2026-11-20T16:56:24.405715",
+				"agent_state": map[string]any{
 					"agent_state": map[string]any{
-						"agent_state": map[string]any{
-							"agent_type":     kind,
-							"host":           "cmp7",
-							"binary":         "x",
-							"topic":          "N/A",
-							"configurations": map[string]any{"a": configuration},
-						},
-					}},
-			},
-		)
+						"agent_type":     kind,
+						"host":           "cmp7",
+						"binary":         "x",
+						"topic":          "N/A",
+						"configurations": map[string]any{"a": configuration},
+					},
+				}},
+		})
 	}
 	if o := report("large", strings.Repeat("x", 64<<10)); o.Failure != "InvalidInput" {
 		t.Errorf(

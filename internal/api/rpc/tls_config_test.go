@@ -46,12 +46,9 @@ func TestTLSConfig_TrustsOnlyTheGivenAuthority(t *testing.T) {
 		t,
 		"a publication fails because of the untrusted certificate",
 		func() bool { // the broker closes a connection whose handshake is slow
-			published, err := stranger.Publish(
-				t.Context(),
-				[]network.AgentNotification{
-					{Resource: network.ResourceTunnel, Data: []byte(`{"Type":"vxlan","IP":"10.0.0.1"}`)},
-				},
-			)
+			published, err := stranger.Publish(t.Context(), []network.AgentNotification{
+				{Resource: network.ResourceTunnel, Data: []byte(`{"Type":"vxlan","IP":"10.0.0.1"}`)},
+			})
 			if len(published) > 0 || err == nil {
 				t.Fatalf(
 					"publish to a broker with an untrusted certificate: published %v, error %v; want none and an error",

@@ -37,15 +37,13 @@ func TestServer_UnavailableDatabaseFailsCallsAndKeepsCasts(t *testing.T) {
 		url:      url,
 		database: postgres.SuperuserURL(),
 	}
-	server := rpc.NewServer(
-		rpc.Options{
-			Store:       s.Network,
-			Agents:      s.Agents,
-			Brokers:     []string{url},
-			Host:        "here",
-			MaxCallTime: 2 * time.Second,
-		},
-	)
+	server := rpc.NewServer(rpc.Options{
+		Store:       s.Network,
+		Agents:      s.Agents,
+		Brokers:     []string{url},
+		Host:        "here",
+		MaxCallTime: 2 * time.Second,
+	})
 	runUntilEnd(t, server.Run)
 	eventually(t, "the server is connected", server.Connected)
 	st.reportAgents(t)
@@ -96,15 +94,12 @@ func TestServer_UnavailableDatabaseFailsCallsAndKeepsCasts(t *testing.T) {
 			end()
 
 			eventually(t, "calls are answered after the outage", func() bool {
-				return st.request(
-					t,
-					map[string]any{
-						"topic":   "q-plugin",
-						"method":  "dhcp_ready_on_ports",
-						"version": "1.5",
-						"args":    map[string]any{"port_ids": []string{ports[1].ID.String()}},
-					},
-				).Failure == ""
+				return st.request(t, map[string]any{
+					"topic":   "q-plugin",
+					"method":  "dhcp_ready_on_ports",
+					"version": "1.5",
+					"args":    map[string]any{"port_ids": []string{ports[1].ID.String()}},
+				}).Failure == ""
 			})
 			eventually(t, "the cast that was sent during the outage takes effect", func() bool {
 				now, err := s.Network.Port(t.Context(), ports[0].ID)

@@ -64,10 +64,8 @@ func TestNamespacesDoNotMeet(t *testing.T) {
 func awaitListed(t *testing.T, n temporaltest.Namespace, query string) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		found, err := n.Client.ListWorkflow(
-			t.Context(),
-			&workflowservice.ListWorkflowExecutionsRequest{Query: query},
-		)
+		found, err := n.Client.ListWorkflow(t.Context(),
+			&workflowservice.ListWorkflowExecutionsRequest{Query: query})
 		if err != nil {
 			t.Fatal(err)
 		}

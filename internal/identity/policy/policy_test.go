@@ -129,10 +129,8 @@ func TestPolicy_ErrorNamesTheLine(t *testing.T) {
 		"list: role:admin\n\tshow: role:admin": "line 2",
 	} {
 		t.Run(content, func(t *testing.T) {
-			_, err := policy.Open(
-				policy.Options{File: writePolicy(t, content)},
-				policy.Default{Name: "list", Check: "@", Attributes: []string{"project_id"}},
-			)
+			_, err := policy.Open(policy.Options{File: writePolicy(t, content)},
+				policy.Default{Name: "list", Check: "@", Attributes: []string{"project_id"}})
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("open the policy file %q: got error %v, want one with %q", content, err, want)
 			}

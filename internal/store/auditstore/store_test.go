@@ -128,20 +128,15 @@ func TestAudit_ChangeAndRecordAreCommittedTogetherOrNotAtAll(t *testing.T) {
 func TestAudit_AllocationsLeaveOneRecordPerConsumer(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	host := storetest.AddHost(
-		t,
-		s,
-		"host",
-		map[string]inventory.Inventory{
-			"VCPU": {
-				Total:           8,
-				MinUnit:         1,
-				MaxUnit:         8,
-				StepSize:        1,
-				AllocationRatio: 1,
-			},
+	host := storetest.AddHost(t, s, "host", map[string]inventory.Inventory{
+		"VCPU": {
+			Total:           8,
+			MinUnit:         1,
+			MaxUnit:         8,
+			StepSize:        1,
+			AllocationRatio: 1,
 		},
-	)
+	})
 	ctx, consumer := request(t.Context(), time.Now()), uuid.NewString()
 
 	for _, w := range []inventory.ConsumerWrite{

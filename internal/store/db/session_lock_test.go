@@ -93,10 +93,8 @@ func TestInOneProcess_StoppedProcessLosesTheLock(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Logf(
-		"another process got the lock %s after the first process was stopped",
-		time.Since(begin).Round(time.Millisecond),
-	)
+	t.Logf("another process got the lock %s after the first process was stopped",
+		time.Since(begin).Round(time.Millisecond))
 	if err := leader.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}

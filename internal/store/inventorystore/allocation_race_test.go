@@ -95,10 +95,8 @@ func randomWrite(t *testing.T, s *store.Store, r *rand.Rand, consumers, provider
 		}
 		return s.Inventory.ReplaceAllocations(t.Context(), []inventory.ConsumerWrite{a, b})
 	case 4:
-		return s.Inventory.PutAllocations(
-			t.Context(),
-			storetest.NoAllocations(consumers[r.IntN(len(consumers))], inventory.Expectation{}),
-		)
+		return s.Inventory.PutAllocations(t.Context(),
+			storetest.NoAllocations(consumers[r.IntN(len(consumers))], inventory.Expectation{}))
 	case 3:
 		provider := providers[r.IntN(len(providers))]
 		p, err := s.Inventory.Provider(t.Context(), provider)
@@ -127,10 +125,8 @@ func TestAllocations_ConcurrentInventoryDeleteAndAllocationExcludeEachOther(t *t
 			case 1:
 				return s.Inventory.DeleteProvider(t.Context(), p)
 			default:
-				return s.Inventory.PutAllocations(
-					t.Context(),
-					storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()),
-				)
+				return s.Inventory.PutAllocations(t.Context(),
+					storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 			}
 		}, inventory.InventoryInUse, inventory.ProviderInUse, inventory.Conflict, inventory.Invalid, -1)
 
@@ -174,15 +170,12 @@ func TestProviderTree_ChildAddedDuringAMoveHasTheNewRoot(t *testing.T) {
 		for n := range 10 {
 			var err error
 			if i < 2 {
-				_, err = s.Inventory.UpdateProvider(
-					t.Context(),
-					inventory.ProviderChange{
-						UUID:   mid,
-						Name:   "mid",
-						Parent: &[]string{a, b}[(i+n)%2],
-						Move:   true,
-					},
-				)
+				_, err = s.Inventory.UpdateProvider(t.Context(), inventory.ProviderChange{
+					UUID:   mid,
+					Name:   "mid",
+					Parent: &[]string{a, b}[(i+n)%2],
+					Move:   true,
+				})
 			} else {
 				_, err = s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: uuid.NewString(), Name: fmt.Sprint("kid", i, n), Parent: mid})
 			}

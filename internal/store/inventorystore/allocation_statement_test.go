@@ -160,10 +160,8 @@ func TestAllocationStatement_WritesNothingAfterAChangedGeneration(t *testing.T) 
 			got.err,
 		)
 	}
-	moved := slices.DeleteFunc(
-		dumpRows(t, db),
-		func(line string) bool { return slices.Contains(before, line) },
-	)
+	moved := slices.DeleteFunc(dumpRows(t, db),
+		func(line string) bool { return slices.Contains(before, line) })
 	if len(moved) != 1 { // by the competing transaction
 		t.Errorf(
 			"rows changed by the two transactions: got %v, want only the provider, whose generation the competing transaction changed",

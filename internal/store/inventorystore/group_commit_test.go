@@ -167,10 +167,8 @@ func TestGroupCommit_WaitingWritersShareATransaction(t *testing.T) {
 			consumer = twice // in two transactions, because the second write depends on the first write
 		}
 		writers = append(writers, func() error {
-			return s.Inventory.PutAllocations(
-				t.Context(),
-				storetest.VCPUs(consumer, p, 1, inventory.ExpectAbsent()),
-			)
+			return s.Inventory.PutAllocations(t.Context(),
+				storetest.VCPUs(consumer, p, 1, inventory.ExpectAbsent()))
 		})
 	}
 
@@ -238,10 +236,8 @@ func TestGroupCommit_CancelledFirstWriterCancelsNoOther(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	write := func(ctx context.Context) func() error {
 		return func() error {
-			return s.Inventory.PutAllocations(
-				ctx,
-				storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()),
-			)
+			return s.Inventory.PutAllocations(ctx,
+				storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 		}
 	}
 

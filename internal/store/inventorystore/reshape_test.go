@@ -70,15 +70,10 @@ func TestReshape_OneOfSeveralSucceedsCompletely(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	for round := range 5 {
-		host := storetest.AddHost(
-			t,
-			s,
-			fmt.Sprint("host", round),
-			map[string]inventory.Inventory{
-				"VCPU": inventory.NewInventory(8),
-				"VGPU": inventory.NewInventory(8),
-			},
-		)
+		host := storetest.AddHost(t, s, fmt.Sprint("host", round), map[string]inventory.Inventory{
+			"VCPU": inventory.NewInventory(8),
+			"VGPU": inventory.NewInventory(8),
+		})
 		child := storetest.AddHost(t, s, fmt.Sprint("child", round), nil)
 		a, b := uuid.NewString(), uuid.NewString()
 		for _, holder := range []string{a, b} {
@@ -94,15 +89,11 @@ func TestReshape_OneOfSeveralSucceedsCompletely(t *testing.T) {
 		raceWriters(t, 10, func(i int) error {
 			switch i {
 			case 0:
-				return s.Inventory.PutAllocations(
-					t.Context(),
-					storetest.VCPUs(newcomer, host, 1, inventory.ExpectAbsent()),
-				)
+				return s.Inventory.PutAllocations(t.Context(),
+					storetest.VCPUs(newcomer, host, 1, inventory.ExpectAbsent()))
 			case 1:
-				err := s.Inventory.PutAllocations(
-					t.Context(),
-					storetest.VCPUs(b, host, 2, inventory.ExpectGeneration(1)),
-				)
+				err := s.Inventory.PutAllocations(t.Context(),
+					storetest.VCPUs(b, host, 2, inventory.ExpectGeneration(1)))
 				rewritten.Store(err == nil)
 				return err
 			}
@@ -153,10 +144,8 @@ func TestReshape_NewConsumerIsCreatedOnce(t *testing.T) {
 		newcomer, generation := uuid.NewString(), generationOf(t, s, p)
 		won := raceWriters(t, 12, func(i int) error {
 			if i%2 == 0 {
-				return s.Inventory.PutAllocations(
-					t.Context(),
-					storetest.VCPUs(newcomer, p, 1, inventory.ExpectAbsent()),
-				)
+				return s.Inventory.PutAllocations(t.Context(),
+					storetest.VCPUs(newcomer, p, 1, inventory.ExpectAbsent()))
 			}
 			return s.Inventory.Reshape(t.Context(), inventory.Reshape{
 				Inventories: map[string]inventory.ProviderInventories{
@@ -218,15 +207,10 @@ func TestReshape_WaitingReshapeChecksTheCommittedRows(t *testing.T) {
 			t.Parallel()
 			url := storetest.URL(t)
 			s := storetest.Open(t, url)
-			p := storetest.AddHost(
-				t,
-				s,
-				"p",
-				map[string]inventory.Inventory{
-					"VCPU":    inventory.NewInventory(4),
-					"DISK_GB": inventory.NewInventory(4),
-				},
-			)
+			p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{
+				"VCPU":    inventory.NewInventory(4),
+				"DISK_GB": inventory.NewInventory(4),
+			})
 			q := storetest.AddHost(t, s, "q",
 				map[string]inventory.Inventory{"VCPU": inventory.NewInventory(4)})
 			consumer := uuid.NewString()

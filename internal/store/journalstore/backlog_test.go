@@ -46,11 +46,8 @@ func now(t *testing.T, s *store.Store) journalstore.Timestamp {
 // age sets the times at which all entries were recorded and last examined to times in the past.
 func age(t *testing.T, url string) {
 	t.Helper()
-	storetest.Exec(
-		t,
-		url,
-		`update journal_entry set created_at = created_at - interval '1 h', looked_at = looked_at - interval '1 h'`,
-	)
+	storetest.Exec(t, url,
+		`update journal_entry set created_at = created_at - interval '1 h', looked_at = looked_at - interval '1 h'`)
 }
 
 // away saves, for an entry, the outcome of an attempt that did not reach the controller.

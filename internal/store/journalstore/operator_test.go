@@ -129,10 +129,8 @@ func TestRetryEntry_EndsBackOff(t *testing.T) {
 	resting := take(t, s, 1)
 	if resting.Entry.State != journal.Pending || resting.Wait <= 50*time.Minute || resting.Wait > time.Hour ||
 		resting.Entry.RetryAt == nil {
-		t.Errorf(
-			"claim an entry during its back-off: got %+v, want it pending with a wait of an hour",
-			resting,
-		)
+		t.Errorf("claim an entry during its back-off: got %+v, want it pending with a wait of an hour",
+			resting)
 	}
 	if _, err := s.Journal.RetryEntry(t.Context(), 2, "ann"); !errors.Is(err, db.ErrConflict) {
 		t.Errorf("retry a blocked entry: got error %v, want ErrConflict", err)

@@ -19,10 +19,8 @@ import (
 // registerAddresses creates a network and registers n consecutive floating IPs, beginning with 172.24.4.10.
 func (t *fixture) registerAddresses(n int) uuid.UUID {
 	t.Helper()
-	nets, err := t.Network.CreateNetworks(
-		t.Context(),
-		[]network.NetworkChange{{Project: new("p"), Name: new("out")}},
-	)
+	nets, err := t.Network.CreateNetworks(t.Context(),
+		[]network.NetworkChange{{Project: new("p"), Name: new("out")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,14 +111,11 @@ func TestFloatingIP_AllocatedToOneReservationAtATime(t *testing.T) {
 	e.createLease(addressesDraft(net, 2, 3, 3))
 	e.expectUpdateFault(a.ID, endChange(3), lease.NotEnoughAddresses)
 	e.expectUpdateFault(a.ID, amountChange(a, 3), lease.NotEnoughAddresses)
-	a = e.updateLease(
-		a.ID,
-		lease.Change{
-			Reservations: []lease.ReservationChange{
-				{ID: a.Reservations[0].ID.String(), Amount: new(1), Required: &[]netip.Addr{}},
-			},
+	a = e.updateLease(a.ID, lease.Change{
+		Reservations: []lease.ReservationChange{
+			{ID: a.Reservations[0].ID.String(), Amount: new(1), Required: &[]netip.Addr{}},
 		},
-	)
+	})
 	if len(a.Reservations[0].Addresses) != 1 || len(a.Reservations[0].Required) != 0 {
 		t.Errorf(
 			"reservation whose amount was reduced to 1: got %+v, want one address and none required",
@@ -201,15 +196,12 @@ func TestFloatingIP_RequiredOnesAreAllocatedFirst(t *testing.T) {
 	e := newFixture(t, 0)
 	net := e.registerAddresses(3)
 	d := addressesDraft(net, 1, 2, 2)
-	d.Reservations = append(
-		d.Reservations,
-		lease.ReservationDraft{
-			Type:     lease.FloatingIP,
-			Network:  net,
-			Amount:   1,
-			Required: []netip.Addr{testAddress(0)},
-		},
-	)
+	d.Reservations = append(d.Reservations, lease.ReservationDraft{
+		Type:     lease.FloatingIP,
+		Network:  net,
+		Amount:   1,
+		Required: []netip.Addr{testAddress(0)},
+	})
 	if _, err := e.Lease.CreateLease(t.Context(), d); err != nil {
 		t.Errorf("create a lease of two floating IPs and of one that is required: got %v, want no error", err)
 	}

@@ -144,15 +144,13 @@ func TestLeaseAdvance_ManyDueLeasesDelayNoOtherLease(t *testing.T) {
 	e := newFixture(t, 2)
 	const crowd = 51
 	for range crowd {
-		e.createLease(
-			lease.Draft{
-				Name:    "crowd",
-				User:    "u",
-				Project: "p",
-				Start:   lease.RequestedDate{At: hour(1)},
-				End:     lease.RequestedDate{At: hour(2)},
-			},
-		)
+		e.createLease(lease.Draft{
+			Name:    "crowd",
+			User:    "u",
+			Project: "p",
+			Start:   lease.RequestedDate{At: hour(1)},
+			End:     lease.RequestedDate{At: hour(2)},
+		})
 	}
 	due := func(typ lease.EventType) {
 		t.Helper()
@@ -242,10 +240,8 @@ func TestLeaseAdvance_FailedCloudCallIsLeftToTheLeaseWorkflow(t *testing.T) {
 			}
 			e.expectStatus(b.Lease, lease.Starting) // committed before the calls
 		}
-		return slices.DeleteFunc(
-			slices.Clone(begun),
-			func(b leasestore.StartedStep) bool { return b.ID == all[2].ID },
-		)
+		return slices.DeleteFunc(slices.Clone(begun),
+			func(b leasestore.StartedStep) bool { return b.ID == all[2].ID })
 	})
 
 	if n != 2 || err != nil {
@@ -296,10 +292,8 @@ func TestLeaseAdvance_DeletionDuringCloudCallsAbandonsTheStart(t *testing.T) {
 			t.Error(err)
 		}
 		// The calls to Nova and Neutron for the lease `gone` fail.
-		return slices.DeleteFunc(
-			slices.Clone(begun),
-			func(b leasestore.StartedStep) bool { return b.ID == gone.ID },
-		)
+		return slices.DeleteFunc(slices.Clone(begun),
+			func(b leasestore.StartedStep) bool { return b.ID == gone.ID })
 	}
 
 	got, err := e.advanceOnce(apply)
@@ -331,11 +325,8 @@ func TestLeaseAdvance_DeletionDuringTheSweepIsLeftToTheLeaseWorkflow(t *testing.
 	e.startDue(l)
 	storetest.Exec(t, e.url, `
 		create function ask() returns trigger language plpgsql as $$ begin new.delete_requested_at := now(); return new; end $$`)
-	storetest.Exec(
-		t,
-		e.url,
-		`create trigger asked before update on lease for each row when (new.status = 'STARTING') execute function ask()`,
-	)
+	storetest.Exec(t, e.url,
+		`create trigger asked before update on lease for each row when (new.status = 'STARTING') execute function ask()`)
 
 	got, err := e.advanceOnce(nil)
 

@@ -11,12 +11,9 @@ import (
 func TestLeaseLimits_CleaningTimeBetweenLeases(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 1)
-	e.Lease = leasestore.New(
-		e.DB,
-		leasestore.Config{
-			Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead, CleaningTime: time.Hour},
-		},
-	)
+	e.Lease = leasestore.New(e.DB, leasestore.Config{
+		Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead, CleaningTime: time.Hour},
+	})
 	first := e.createLease(hostsDraft(4, 6, 1, 1))
 	e.expectCreateFault(hostsDraft(6, 8, 1, 1), lease.NotEnoughHosts)
 	e.expectCreateFault(hostsDraft(2, 4, 1, 1), lease.NotEnoughHosts)
@@ -46,23 +43,18 @@ func TestLeaseLimits_CleaningTimeBetweenLeases(t *testing.T) {
 func TestLeaseLimits_MaxDuration(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
-	e.Lease = leasestore.New(
-		e.DB,
-		leasestore.Config{
-			Limits: lease.Limits{
-				BeforeEndLead:  lease.DefaultBeforeEndLead,
-				MaxDuration:    2 * time.Hour,
-				ExemptProjects: []string{"lab"},
-			},
+	e.Lease = leasestore.New(e.DB, leasestore.Config{
+		Limits: lease.Limits{
+			BeforeEndLead:  lease.DefaultBeforeEndLead,
+			MaxDuration:    2 * time.Hour,
+			ExemptProjects: []string{"lab"},
 		},
-	)
+	})
 	e.expectCreateFault(hostsDraft(1, 4, 1, 1), lease.NotAuthorized)
 	l := e.createLease(hostsDraft(1, 3, 1, 1))
 	e.expectUpdateFault(l.ID, endChange(4), lease.InvalidInput)
-	e.updateLease(
-		l.ID,
-		lease.Change{Start: &lease.RequestedDate{At: hour(2)}, End: &lease.RequestedDate{At: hour(4)}},
-	)
+	e.updateLease(l.ID,
+		lease.Change{Start: &lease.RequestedDate{At: hour(2)}, End: &lease.RequestedDate{At: hour(4)}})
 	exempt := hostsDraft(1, 9, 1, 1)
 	exempt.Project = "lab"
 	got := e.createLease(exempt)
@@ -75,12 +67,9 @@ func TestLeaseLimits_MaxDuration(t *testing.T) {
 		)
 	}
 
-	e.Lease = leasestore.New(
-		e.DB,
-		leasestore.Config{
-			Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead, MaxDuration: time.Hour},
-		},
-	)
+	e.Lease = leasestore.New(e.DB, leasestore.Config{
+		Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead, MaxDuration: time.Hour},
+	})
 	e.updateLease(l.ID, lease.Change{Name: new("still")})
 	e.expectUpdateFault(l.ID, hostCountChange(l, 1, 2), lease.InvalidInput)
 }

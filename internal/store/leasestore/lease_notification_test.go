@@ -39,13 +39,10 @@ func TestLeaseNotification_StoredAtEveryChange(t *testing.T) {
 	if _, err := e.Lease.DeleteLease(t.Context(), silent.ID); err != nil {
 		t.Fatal(err)
 	}
-	e.Lease = leasestore.New(
-		e.DB,
-		leasestore.Config{
-			Limits:        lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead},
-			Notifications: true,
-		},
-	)
+	e.Lease = leasestore.New(e.DB, leasestore.Config{
+		Limits:        lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead},
+		Notifications: true,
+	})
 
 	l := e.createActive(hostsDraft(1, 2, 1, 1))
 	e.beginStep(l.ID, lease.StepBeforeEnd)
@@ -83,13 +80,10 @@ func TestLeaseNotification_StoredAtEveryChange(t *testing.T) {
 func TestLeaseNotification_NoneForRefusedChangesAndPreviews(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 1)
-	e.Lease = leasestore.New(
-		e.DB,
-		leasestore.Config{
-			Limits:        lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead},
-			Notifications: true,
-		},
-	)
+	e.Lease = leasestore.New(e.DB, leasestore.Config{
+		Limits:        lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead},
+		Notifications: true,
+	})
 	e.expectCreateFault(hostsDraft(1, 2, 2, 2), lease.NotEnoughHosts)
 	if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 2, 1, 1), nil); err != nil {
 		t.Fatal(err)

@@ -11,10 +11,8 @@ import (
 
 // setQuota replaces the fixture's store of leases by one with a quota.
 func (t *fixture) setQuota(limits map[string]int64, exempt ...string) {
-	t.Lease = leasestore.New(
-		t.DB,
-		leasestore.Config{Quota: lease.Quota{Limits: limits, ExemptProjects: exempt}},
-	)
+	t.Lease = leasestore.New(t.DB,
+		leasestore.Config{Quota: lease.Quota{Limits: limits, ExemptProjects: exempt}})
 }
 
 func TestLeaseQuota_CountsLeasesUntilTheyEnd(t *testing.T) {

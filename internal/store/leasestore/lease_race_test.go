@@ -92,19 +92,15 @@ func TestLease_ConcurrentWorkersKeepStatusesConsistent(t *testing.T) {
 	for i := range all {
 		// The six leases use two hosts; on each host, a lease begins when the lease before it ends.
 		from := first.Add(time.Duration(i/2) * time.Second)
-		all[i] = e.createLease(
-			lease.Draft{
-				Name:    "l",
-				User:    "u",
-				Project: "p",
-				Start:   lease.RequestedDate{At: from},
-				End: lease.RequestedDate{
-					At: from.Add(time.Second),
-				},
-				BeforeEnd:    new(from.Add(time.Second / 2)),
-				Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
-			},
-		)
+		all[i] = e.createLease(lease.Draft{
+			Name:         "l",
+			User:         "u",
+			Project:      "p",
+			Start:        lease.RequestedDate{At: from},
+			End:          lease.RequestedDate{At: from.Add(time.Second)},
+			BeforeEnd:    new(from.Add(time.Second / 2)),
+			Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
+		})
 	}
 	e.moveAllLeases(first, time.Now().Truncate(time.Second).Add(2*time.Second))
 	var clients sync.WaitGroup
@@ -257,42 +253,31 @@ func TestLease_BackToBackLeasesNeverOverlap(t *testing.T) {
 	for range pairs {
 		before = append(
 			before,
-			e.createLease(
-				lease.Draft{
-					Name:    "before",
-					User:    "u",
-					Project: "p",
-					Start:   lease.RequestedDate{At: at.Add(-time.Minute)},
-					End: lease.RequestedDate{
-						At: at,
-					},
-					Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
-				},
-			),
+			e.createLease(lease.Draft{
+				Name:         "before",
+				User:         "u",
+				Project:      "p",
+				Start:        lease.RequestedDate{At: at.Add(-time.Minute)},
+				End:          lease.RequestedDate{At: at},
+				Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
+			}),
 		)
 	}
 	for range pairs {
 		after = append(
 			after,
-			e.createLease(
-				lease.Draft{
-					Name:    "after",
-					User:    "u",
-					Project: "p",
-					Start:   lease.RequestedDate{At: at},
-					End: lease.RequestedDate{
-						At: at.Add(time.Minute),
-					},
-					Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
-				},
-			),
+			e.createLease(lease.Draft{
+				Name:         "after",
+				User:         "u",
+				Project:      "p",
+				Start:        lease.RequestedDate{At: at},
+				End:          lease.RequestedDate{At: at.Add(time.Minute)},
+				Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
+			}),
 		)
 	}
-	storetest.Exec(
-		t,
-		e.url,
-		`update event set at = now() - interval '1 minute' where event_type = 'start_lease' and lease_id in (select id from lease where name = 'before')`,
-	)
+	storetest.Exec(t, e.url,
+		`update event set at = now() - interval '1 minute' where event_type = 'start_lease' and lease_id in (select id from lease where name = 'before')`)
 	e.advance(pairs)
 	storetest.Exec(t, e.url, `update event set status = 'DONE' where event_type = 'before_end_lease'`)
 	storetest.Exec(t, e.url, `

@@ -23,16 +23,13 @@ func TestLeaseRank_CountsLeasesWithTheSameInstantByID(t *testing.T) {
 	alone := e.createLease(hostsDraft(3, 4, 1, 1))
 	slices.SortFunc(crowd, func(a, b lease.Lease) int { return slices.Compare(a.ID[:], b.ID[:]) })
 
-	got, err := e.Lease.LeaseRanks(
-		t.Context(),
-		map[uuid.UUID]time.Time{
-			crowd[0].ID: hour(1),
-			crowd[2].ID: hour(1),
-			alone.ID:    hour(3),
-			crowd[1].ID: hour(7),
-			uuid.New():  hour(1),
-		},
-	)
+	got, err := e.Lease.LeaseRanks(t.Context(), map[uuid.UUID]time.Time{
+		crowd[0].ID: hour(1),
+		crowd[2].ID: hour(1),
+		alone.ID:    hour(3),
+		crowd[1].ID: hour(7),
+		uuid.New():  hour(1),
+	})
 
 	if d := cmp.Diff(map[uuid.UUID]int{crowd[0].ID: 0, crowd[2].ID: 2, alone.ID: 0}, got); d != "" ||
 		err != nil {

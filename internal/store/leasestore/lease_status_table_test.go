@@ -48,10 +48,8 @@ func combinationsOf(status lease.Status) []lease.Lease {
 					},
 				}
 				for _, r := range set {
-					l.Reservations = append(
-						l.Reservations,
-						lease.Reservation{ID: uuid.New(), Status: r.Status},
-					)
+					l.Reservations = append(l.Reservations,
+						lease.Reservation{ID: uuid.New(), Status: r.Status})
 				}
 				all = append(all, l)
 			}
@@ -149,13 +147,9 @@ func TestLeaseStatusTable_DatabaseRejectsWritesOfInconsistentStatuses(t *testing
 		}
 		_, err = tx.Exec(t.Context(), c.write, l.ID)
 		if err != nil {
-			t.Fatal(
-				fmt.Errorf(
-					"execute %s before the constraints are checked: want no error, got %w",
-					c.write,
-					err,
-				),
-			)
+			t.Fatal(fmt.Errorf(
+				"execute %s before the constraints are checked: want no error, got %w", c.write, err,
+			))
 		}
 		_, err = tx.Exec(t.Context(), `set constraints all immediate`)
 		if refused := violatesStatusTable(t, err); refused != c.refused {

@@ -46,16 +46,11 @@ func newFixture(t *testing.T, hosts int) *fixture {
 
 func (t *fixture) register(name string, capabilities map[string]string) lease.Host {
 	t.Helper()
-	storetest.AddHost(
-		t.T,
-		t.Store,
-		name,
-		map[string]inventory.Inventory{
-			"VCPU":      inventory.NewInventory(8),
-			"MEMORY_MB": inventory.NewInventory(1024),
-			"DISK_GB":   inventory.NewInventory(20),
-		},
-	)
+	storetest.AddHost(t.T, t.Store, name, map[string]inventory.Inventory{
+		"VCPU":      inventory.NewInventory(8),
+		"MEMORY_MB": inventory.NewInventory(1024),
+		"DISK_GB":   inventory.NewInventory(20),
+	})
 	h, err := t.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: name}, capabilities)
 	if err != nil {
 		t.Fatal(err)
@@ -318,10 +313,8 @@ func TestLease_FailedCreateLeavesNoRows(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
 	second := hostsDraft(1, 2, 1, 1)
-	second.Reservations = append(
-		second.Reservations,
-		lease.ReservationDraft{Type: lease.PhysicalHost, Min: 2, Max: 2},
-	)
+	second.Reservations = append(second.Reservations,
+		lease.ReservationDraft{Type: lease.PhysicalHost, Min: 2, Max: 2})
 	e.expectCreateFault(second, lease.NotEnoughHosts)
 	past := hostsDraft(-48, 2, 1, 1)
 	e.expectCreateFault(past, lease.InvalidInput)

@@ -212,10 +212,8 @@ func TestLeaseUpdate_ChangesDates(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
 	l := e.createLease(hostsDraft(2, 4, 1, 1))
-	got := e.updateLease(
-		l.ID,
-		lease.Change{Start: &lease.RequestedDate{At: hour(3)}, End: &lease.RequestedDate{At: hour(6)}},
-	)
+	got := e.updateLease(l.ID,
+		lease.Change{Start: &lease.RequestedDate{At: hour(3)}, End: &lease.RequestedDate{At: hour(6)}})
 	times := map[lease.EventType]time.Time{}
 	for _, ev := range got.Events {
 		times[ev.Type] = ev.At
@@ -327,10 +325,8 @@ func TestLeaseUpdate_ChangesReservations(t *testing.T) {
 	l := e.createLease(hostsDraft(1, 2, 1, 3))
 	if got := e.updateLease(l.ID, hostCountChange(l, 1, 1)); len(got.Reservations[0].Hosts) != 1 ||
 		got.Reservations[0].Max != 1 {
-		t.Errorf(
-			"reduce a reservation to one host: got %+v, want one host and the maximum 1",
-			got.Reservations[0],
-		)
+		t.Errorf("reduce a reservation to one host: got %+v, want one host and the maximum 1",
+			got.Reservations[0])
 	}
 	if got := e.updateLease(l.ID, hostCountChange(l, 2, 3)); len(got.Reservations[0].Hosts) != 3 {
 		t.Errorf("increase a reservation to three hosts: got %+v, want three hosts", got.Reservations[0])

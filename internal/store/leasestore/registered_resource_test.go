@@ -207,15 +207,11 @@ func TestRegisteredResource_DevicesGrowWhileActive(t *testing.T) {
 	l := e.createRunning(d)
 	held := e.heldResources(l)
 	change := func(n int) error {
-		_, err := e.Lease.UpdateLease(
-			t.Context(),
-			l.ID,
-			lease.Change{
-				Reservations: []lease.ReservationChange{
-					{ID: l.Reservations[0].ID.String(), Min: &n, Max: &n},
-				},
+		_, err := e.Lease.UpdateLease(t.Context(), l.ID, lease.Change{
+			Reservations: []lease.ReservationChange{
+				{ID: l.Reservations[0].ID.String(), Min: &n, Max: &n},
 			},
-		)
+		})
 		return err
 	}
 	if err := change(1); faultKind(err) != lease.NotEnoughResources {

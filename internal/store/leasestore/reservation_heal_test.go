@@ -67,13 +67,10 @@ func (t *fixture) createActiveForOneHour(d lease.Draft) lease.Lease {
 func TestReservationHeal_ReplacesAFailedHostOfAnActiveLease(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
-	e.Lease = leasestore.New(
-		e.DB,
-		leasestore.Config{
-			Limits:        lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead},
-			Notifications: true,
-		},
-	)
+	e.Lease = leasestore.New(e.DB, leasestore.Config{
+		Limits:        lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead},
+		Notifications: true,
+	})
 	l := e.createActiveForOneHour(hostsDraft(0, 1, 1, 1))
 	e.expectHealth(l, health{Hosts: []int64{1}})
 	down := map[string]bool{"cmp-1": false, "nobody": false}

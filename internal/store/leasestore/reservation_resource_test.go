@@ -159,18 +159,14 @@ func TestInstanceResource_InventoryExistsWhileTheLeaseIsActive(t *testing.T) {
 		t.Error(d)
 	}
 	user := uuid.NewString()
-	storetest.Allocate(
-		t,
-		e.Store,
-		inventory.ConsumerWrite{
-			Consumer: user,
-			Project:  "p",
-			User:     "u",
-			Expect:   inventory.ExpectAbsent(),
-			Allocations: inventory.Allocations{
-				e.hosts[0].NestedProvider.String(): {lease.ReservationResourceClass(r): 1}},
-		},
-	)
+	storetest.Allocate(t, e.Store, inventory.ConsumerWrite{
+		Consumer: user,
+		Project:  "p",
+		User:     "u",
+		Expect:   inventory.ExpectAbsent(),
+		Allocations: inventory.Allocations{
+			e.hosts[0].NestedProvider.String(): {lease.ReservationResourceClass(r): 1}},
+	})
 
 	e.beginStep(id, lease.StepEnd)
 	if err := e.Lease.RemoveFromInventory(t.Context(), r); faultKind(err) != lease.HostInUse {
@@ -387,11 +383,8 @@ func TestInstanceResource_LocksSharedHostsInOneOrder(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		storetest.Exec(
-			t,
-			e.url,
-			`update event set at = now() - interval '1 hour', status = case event_type when 'before_end_lease' then 'DONE' else status end`,
-		)
+		storetest.Exec(t, e.url,
+			`update event set at = now() - interval '1 hour', status = case event_type when 'before_end_lease' then 'DONE' else status end`)
 	}
 	e.expectStatus(first, lease.Terminated)
 }

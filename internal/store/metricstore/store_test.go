@@ -76,11 +76,8 @@ func TestPending_CountsUndeliveredMessagesByKind(t *testing.T) {
 		values (gen_random_uuid(), 's', 'network-vif-plugged', 'completed', 't', now() - interval '1 hour')`)
 	storetest.Exec(t, url, `insert into agent_notification (network_id, kind, event, object_id, data, sent_at)
 		select gen_random_uuid(), 'network', 'created', gen_random_uuid(), 'null', case when i > 2 then now() end from generate_series(1, 3) i`)
-	storetest.Exec(
-		t,
-		url,
-		`insert into lease_notification (lease_id, message_id, kind, lease) values (gen_random_uuid(), gen_random_uuid(), 'lease.create', '{}')`,
-	)
+	storetest.Exec(t, url,
+		`insert into lease_notification (lease_id, message_id, kind, lease) values (gen_random_uuid(), gen_random_uuid(), 'lease.create', '{}')`)
 	got, err := s.Metrics.Pending(t.Context())
 	if err != nil {
 		t.Fatal(err)

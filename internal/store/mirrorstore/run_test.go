@@ -45,19 +45,15 @@ func TestStartRun_DoesNotHideThatAnOpenRunMakesNoProgress(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	first, err := s.Mirror.StartRun(
-		t.Context(),
-		journal.Run{Kind: contract.KeyFullSync, Actor: "berth", Reason: "first"},
-	)
+	first, err := s.Mirror.StartRun(t.Context(),
+		journal.Run{Kind: contract.KeyFullSync, Actor: "berth", Reason: "first"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	storetest.Exec(t, url, `update mirror_run set updated_at = updated_at - interval '1 hour'`)
 
-	again, err := s.Mirror.StartRun(
-		t.Context(),
-		journal.Run{Kind: contract.KeyFullSync, Actor: "berth", Reason: "second"},
-	)
+	again, err := s.Mirror.StartRun(t.Context(),
+		journal.Run{Kind: contract.KeyFullSync, Actor: "berth", Reason: "second"})
 
 	if want := first.UpdatedAt.Add(-time.Hour); err != nil || again.ID != first.ID ||
 		again.Reason != "first" ||

@@ -71,19 +71,15 @@ func TestAgent_DownAndRevived(t *testing.T) {
 	}
 	fx = fx.withNetwork("10.0.0.0/24")
 	if p := fx.createPort(""); len(p.Blocks) != 0 {
-		t.Errorf(
-			"create a port while the only DHCP agent is down: got blocks %v, want none",
-			blockNames(p.Blocks),
-		)
+		t.Errorf("create a port while the only DHCP agent is down: got blocks %v, want none",
+			blockNames(p.Blocks))
 	}
 	if r := fx.heartbeat(network.DHCPAgent, net1); r != network.AgentRevived {
 		t.Errorf("heartbeat of a down agent: got result %s, want AgentRevived", r)
 	}
 	if p := fx.createPort(""); len(p.Blocks) != 1 {
-		t.Errorf(
-			"create a port after the DHCP agent has revived: got blocks %v, want one",
-			blockNames(p.Blocks),
-		)
+		t.Errorf("create a port after the DHCP agent has revived: got blocks %v, want one",
+			blockNames(p.Blocks))
 	}
 }
 
@@ -93,14 +89,11 @@ func TestAgent_ConcurrentHeartbeatsDoNotExceedTheAgentsOfAHost(t *testing.T) {
 	const reported = 3 * network.MaxAgentsOfHost
 	errs := make([]error, reported)
 	runConcurrently(reported, func(i int) {
-		_, errs[i] = fx.Network.ReportState(
-			t.Context(),
-			network.AgentState{
-				Type:           fmt.Sprint("type ", i),
-				Host:           cmp1,
-				Configurations: json.RawMessage(`{}`),
-			},
-		)
+		_, errs[i] = fx.Network.ReportState(t.Context(), network.AgentState{
+			Type:           fmt.Sprint("type ", i),
+			Host:           cmp1,
+			Configurations: json.RawMessage(`{}`),
+		})
 	})
 	refused := 0
 	for _, err := range errs {

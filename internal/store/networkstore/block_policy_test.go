@@ -53,11 +53,8 @@ func TestBlockPolicy_NewDeadlinesApplyToExistingBlocks(t *testing.T) {
 	fx.heartbeat(network.OVSAgent, cmp1)
 	fx = fx.withNetwork("10.0.0.0/24")
 	ports := []network.Port{fx.createPort(cmp1), fx.createPort(cmp1)}
-	storetest.Exec(
-		t,
-		url,
-		`update block set since = since - interval '2 minutes', deadline = deadline - interval '2 minutes'`,
-	)
+	storetest.Exec(t, url,
+		`update block set since = since - interval '2 minutes', deadline = deadline - interval '2 minutes'`)
 	for _, p := range ports {
 		fx.updateStatus(p.ID)
 		fx.checkPort("after the deadline", p, network.Errored, "L2@cmp-1")
@@ -97,10 +94,8 @@ func TestBlockPolicy_DeadlineStartsWhenPortIsEnabled(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	s.Network = networkstore.New(
-		s.DB,
-		networkstore.Config{Policy: network.BlockPolicy{network.L2: {Limit: time.Hour, Fatal: true}}},
-	)
+	s.Network = networkstore.New(s.DB,
+		networkstore.Config{Policy: network.BlockPolicy{network.L2: {Limit: time.Hour, Fatal: true}}})
 	fx := fixture{Store: s, t: t}
 	fx.heartbeat(network.OVSAgent, cmp1)
 	fx = fx.withNetwork("10.0.0.0/24")

@@ -28,10 +28,8 @@ func TestDHCPSchedule_NewAgentTakesUnhostedNetworks(t *testing.T) {
 		t.Errorf("agents of a network without DHCP: got %v, want none", hosts)
 	}
 	if after := fx.readPort(early.ID); len(after.Blocks) != 1 {
-		t.Errorf(
-			"blocks of a port that is older than the DHCP agent: got %v, want only L2",
-			blockNames(after.Blocks),
-		)
+		t.Errorf("blocks of a port that is older than the DHCP agent: got %v, want only L2",
+			blockNames(after.Blocks))
 	}
 	if err := fx.Network.UnscheduleNetwork(t.Context(), fx.dhcpAgentID(net1), fx.network.ID); err != nil {
 		t.Fatal(err)

@@ -45,27 +45,21 @@ func newFixture(t testing.TB, cidr string) fixture {
 // withNetwork returns a copy of the fixture with a new network and a new subnet of this network.
 func (fx fixture) withNetwork(cidr string) fixture {
 	fx.t.Helper()
-	nets, err := fx.Network.CreateNetworks(
-		fx.t.Context(),
-		[]network.NetworkChange{
-			{
-				Project:         ptr("p"),
-				Name:            ptr("blue"),
-				Type:            ptr(network.Flat),
-				PhysicalNetwork: ptr(uuid.NewString()),
-			},
+	nets, err := fx.Network.CreateNetworks(fx.t.Context(), []network.NetworkChange{
+		{
+			Project:         ptr("p"),
+			Name:            ptr("blue"),
+			Type:            ptr(network.Flat),
+			PhysicalNetwork: ptr(uuid.NewString()),
 		},
-	)
+	})
 	if err != nil {
 		fx.t.Fatal(err)
 	}
 	fx.network = nets[0]
-	subnets, err := fx.Network.CreateSubnets(
-		fx.t.Context(),
-		[]network.SubnetChange{
-			{Network: &fx.network.ID, Project: ptr("p"), CIDR: ptr(netip.MustParsePrefix(cidr))},
-		},
-	)
+	subnets, err := fx.Network.CreateSubnets(fx.t.Context(), []network.SubnetChange{
+		{Network: &fx.network.ID, Project: ptr("p"), CIDR: ptr(netip.MustParsePrefix(cidr))},
+	})
 	if err != nil {
 		fx.t.Fatal(err)
 	}
@@ -106,10 +100,8 @@ func (fx fixture) dhcpHosts(id uuid.UUID) []string {
 // dhcpAgentID returns the ID of the only agent on the host.
 func (fx fixture) dhcpAgentID(host string) uuid.UUID {
 	fx.t.Helper()
-	agents, err := fx.Network.Agents(
-		fx.t.Context(),
-		db.Listing{Where: []db.Condition{{Field: "host", In: []string{host}}}},
-	)
+	agents, err := fx.Network.Agents(fx.t.Context(),
+		db.Listing{Where: []db.Condition{{Field: "host", In: []string{host}}}})
 	if err != nil || len(agents) != 1 {
 		fx.t.Fatalf("got %d agents on host %s, error %v; want 1 agent", len(agents), host, err)
 	}
@@ -141,16 +133,13 @@ func runConcurrently(n int, f func(i int)) {
 // heartbeat reports the state of an agent and returns the result.
 func (fx fixture) heartbeat(kind, host string) string {
 	fx.t.Helper()
-	result, err := fx.Network.ReportState(
-		fx.t.Context(),
-		network.AgentState{
-			Type:           kind,
-			Host:           host,
-			Binary:         "b",
-			Topic:          "t",
-			Configurations: json.RawMessage(`{}`),
-		},
-	)
+	result, err := fx.Network.ReportState(fx.t.Context(), network.AgentState{
+		Type:           kind,
+		Host:           host,
+		Binary:         "b",
+		Topic:          "t",
+		Configurations: json.RawMessage(`{}`),
+	})
 	if err != nil {
 		fx.t.Fatal(err)
 	}
@@ -261,10 +250,8 @@ var (
 // agentOfType returns the first agent of the given type.
 func (fx fixture) agentOfType(kind string) network.Agent {
 	fx.t.Helper()
-	agents, err := fx.Network.Agents(
-		fx.t.Context(),
-		db.Listing{Where: []db.Condition{{Field: "type", In: []string{kind}}}},
-	)
+	agents, err := fx.Network.Agents(fx.t.Context(),
+		db.Listing{Where: []db.Condition{{Field: "type", In: []string{kind}}}})
 	if err != nil || len(agents) == 0 {
 		fx.t.Fatalf("list agents of type %q: got none, error %v; want at least one", kind, err)
 	}
@@ -282,12 +269,9 @@ func createNetwork(t *testing.T, s *store.Store) uuid.UUID {
 
 func createSubnet(t *testing.T, s *store.Store, n uuid.UUID) uuid.UUID {
 	t.Helper()
-	made, err := s.Network.CreateSubnets(
-		t.Context(),
-		[]network.SubnetChange{
-			{Network: &n, Project: ptr("p"), CIDR: ptr(netip.MustParsePrefix("10.0.0.0/24"))},
-		},
-	)
+	made, err := s.Network.CreateSubnets(t.Context(), []network.SubnetChange{
+		{Network: &n, Project: ptr("p"), CIDR: ptr(netip.MustParsePrefix("10.0.0.0/24"))},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,12 +281,9 @@ func createSubnet(t *testing.T, s *store.Store, n uuid.UUID) uuid.UUID {
 // disableAgent disables the agent of the given type on the host.
 func (fx fixture) disableAgent(kind, host string) {
 	fx.t.Helper()
-	agents, err := fx.Network.Agents(
-		fx.t.Context(),
-		db.Listing{
-			Where: []db.Condition{{Field: "host", In: []string{host}}, {Field: "type", In: []string{kind}}},
-		},
-	)
+	agents, err := fx.Network.Agents(fx.t.Context(), db.Listing{
+		Where: []db.Condition{{Field: "host", In: []string{host}}, {Field: "type", In: []string{kind}}},
+	})
 	if err != nil || len(agents) != 1 {
 		fx.t.Fatalf("got %d agents on host %s, error %v; want 1 agent", len(agents), host, err)
 	}
@@ -378,10 +359,8 @@ func withAdminDown(c *network.PortChange) { c.AdminUp = ptr(false) }
 
 func (fx fixture) createTrunk(parent network.Port, subports ...network.Port) network.Trunk {
 	fx.t.Helper()
-	made, err := fx.Network.CreateTrunks(
-		fx.t.Context(),
-		[]network.TrunkChange{{Project: ptr("p"), Port: &parent.ID, Subports: ptr(vlans(subports...))}},
-	)
+	made, err := fx.Network.CreateTrunks(fx.t.Context(),
+		[]network.TrunkChange{{Project: ptr("p"), Port: &parent.ID, Subports: ptr(vlans(subports...))}})
 	if err != nil {
 		fx.t.Fatal(err)
 	}
@@ -405,10 +384,8 @@ func (fx fixture) createUnownedPort() network.Port {
 
 func (fx fixture) trunkStatus(trunk uuid.UUID) string {
 	fx.t.Helper()
-	all, err := fx.Network.Trunks(
-		fx.t.Context(),
-		db.Listing{Where: []db.Condition{{Field: "id", In: []string{trunk.String()}}}},
-	)
+	all, err := fx.Network.Trunks(fx.t.Context(),
+		db.Listing{Where: []db.Condition{{Field: "id", In: []string{trunk.String()}}}})
 	if err != nil || len(all) != 1 {
 		fx.t.Fatalf("list one trunk by ID: got %v, error %v; want this trunk", all, err)
 	}

@@ -71,10 +71,8 @@ func TestHostConditions_SelectOnlyWhatTheHostNeeds(t *testing.T) {
 	names := []string{"one", "two"}
 	var networks []network.Network
 	for i := range names {
-		made, err := s.CreateNetworks(
-			t.Context(),
-			[]network.NetworkChange{{Name: &names[i], Project: &project, Type: &kind}},
-		)
+		made, err := s.CreateNetworks(t.Context(),
+			[]network.NetworkChange{{Name: &names[i], Project: &project, Type: &kind}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,10 +84,8 @@ func TestHostConditions_SelectOnlyWhatTheHostNeeds(t *testing.T) {
 		if _, err := s.ReportState(t.Context(), network.AgentState{Type: "Open vSwitch agent", Host: hosts[i], Configurations: []byte("{}")}); err != nil {
 			t.Fatal(err)
 		}
-		made, err := s.CreatePorts(
-			t.Context(),
-			[]network.PortChange{{Network: &networks[i].ID, Host: &hosts[i], Project: &project}},
-		)
+		made, err := s.CreatePorts(t.Context(),
+			[]network.PortChange{{Network: &networks[i].ID, Host: &hosts[i], Project: &project}})
 		if err != nil {
 			t.Fatal(err)
 		}

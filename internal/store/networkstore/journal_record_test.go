@@ -54,10 +54,8 @@ func TestChanges_AreJournaledAndEnqueueNotes(t *testing.T) {
 				kind, operation, data, err,
 			)
 		}
-		got = append(
-			got,
-			fmt.Sprintf("%s %s %d parents at %d", kind, operation, len(parents), *body.Revision),
-		)
+		got = append(got,
+			fmt.Sprintf("%s %s %d parents at %d", kind, operation, len(parents), *body.Revision))
 	}
 	if d := cmp.Diff([]string{
 		"network create 0 parents at 1", "subnet create 1 parents at 0",
@@ -69,10 +67,9 @@ func TestChanges_AreJournaledAndEnqueueNotes(t *testing.T) {
 	}
 	var fresh bool
 	var summary string
-	if err := storetest.Connect(t, url).QueryRow(t.Context(), `select fresh, summary from note where workflow_id = $1`, "port/"+p.ID.String()).
-		Scan(&fresh, &summary); err != nil ||
-		!fresh ||
-		summary != "port web-1 on cmp-1" {
+	const ofPort = `select fresh, summary from note where workflow_id = $1`
+	row := storetest.Connect(t, url).QueryRow(t.Context(), ofPort, "port/"+p.ID.String())
+	if err := row.Scan(&fresh, &summary); err != nil || !fresh || summary != "port web-1 on cmp-1" {
 		t.Errorf(
 			"note of a new port: got fresh %v, summary %q, error %v; want fresh and the summary of the new port",
 			fresh, summary, err,

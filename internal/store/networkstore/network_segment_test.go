@@ -49,15 +49,12 @@ func TestSegment_NamedSegmentsAreNotAllocatedByChance(t *testing.T) {
 func TestSegment_NamedVLANsCountOnTheirPhysicalNetworkOnly(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	s.Network = networkstore.New(
-		s.DB,
-		networkstore.Config{
-			VLANs: network.VLANRanges{
-				{PhysicalNetwork: "a", Low: 7, High: 7},
-				{PhysicalNetwork: "b", Low: 7, High: 7},
-			},
+	s.Network = networkstore.New(s.DB, networkstore.Config{
+		VLANs: network.VLANRanges{
+			{PhysicalNetwork: "a", Low: 7, High: 7},
+			{PhysicalNetwork: "b", Low: 7, High: 7},
 		},
-	)
+	})
 	on := func(physical string, segment *int) network.NetworkChange {
 		return network.NetworkChange{
 			Project:         ptr("p"),

@@ -60,17 +60,14 @@ func TestNotification_EnqueuedForEveryChange(t *testing.T) {
 		report(network.OVSAgent, "cmp-1")
 		subnet := createSubnet(t, s, n)
 		want(n, "after a subnet was created", "hosting created", "subnet created")
-		ports, err := s.Network.CreatePorts(
-			t.Context(),
-			[]network.PortChange{
-				{
-					Network:     &n,
-					Project:     ptr("p"),
-					Host:        ptr("cmp-1"),
-					DeviceOwner: ptr("compute:nova"),
-				},
+		ports, err := s.Network.CreatePorts(t.Context(), []network.PortChange{
+			{
+				Network:     &n,
+				Project:     ptr("p"),
+				Host:        ptr("cmp-1"),
+				DeviceOwner: ptr("compute:nova"),
 			},
-		)
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,10 +32,8 @@ func TestPort_DeleteKeepsOnlyNovaEvents(t *testing.T) {
 		t.Errorf("delete a deleted port: got error %v, want PortNotFound", err)
 	}
 	if again := fx.createPort(cmp1, withFixedIP(p.Addresses[0].IP.String())); len(again.Addresses) != 1 {
-		t.Errorf(
-			"create a port with the address of a deleted port: got the addresses %v, want one",
-			again.Addresses,
-		)
+		t.Errorf("create a port with the address of a deleted port: got the addresses %v, want one",
+			again.Addresses)
 	}
 }
 

@@ -161,10 +161,8 @@ func TestAddress_NamedAddressesCountOnTheirNetworkOnly(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t, "10.9.0.0/30") // the only address for ports is 10.9.0.2
 	other := fx.withNetwork("10.9.0.0/24")
-	ports, err := fx.Network.CreatePorts(
-		t.Context(),
-		[]network.PortChange{fx.portDraft(""), other.portDraft("", withFixedIP("10.9.0.2"))},
-	)
+	ports, err := fx.Network.CreatePorts(t.Context(),
+		[]network.PortChange{fx.portDraft(""), other.portDraft("", withFixedIP("10.9.0.2"))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,10 +31,8 @@ func TestPort_FailedBindingIsRetriedWhenAgentRegisters(t *testing.T) {
 			blockNames(after.Blocks),
 		)
 	}
-	newest, err := fx.Journal.JournalEntries(
-		t.Context(),
-		journalstore.EntryFilter{Type: "port", Newest: true, Limit: 1},
-	)
+	newest, err := fx.Journal.JournalEntries(t.Context(),
+		journalstore.EntryFilter{Type: "port", Newest: true, Limit: 1})
 	if err != nil || len(newest) != 1 || newest[0].Operation != "update" ||
 		!strings.Contains(string(newest[0].Data), `"binding:vif_type": "ovs"`) {
 		t.Errorf(
@@ -209,10 +207,8 @@ func TestBinding_MoveCanBeReverted(t *testing.T) {
 	}
 	if after := fx.updatePort(p.ID, network.PortChange{Host: ptr(cmp2)}); len(after.AllBindings()) != 1 ||
 		after.Host != cmp2 {
-		t.Errorf(
-			"change the host of a port with an INACTIVE binding there: got bindings %v, want one",
-			bindingSummaries(after),
-		)
+		t.Errorf("change the host of a port with an INACTIVE binding there: got bindings %v, want one",
+			bindingSummaries(after))
 	}
 	if err := fx.Network.DeleteBinding(t.Context(), p.ID, cmp2); err != nil {
 		t.Fatal(err)

@@ -38,10 +38,8 @@ func TestPort_FailedCreateLeavesNoRows(t *testing.T) {
 	fx.heartbeat(network.DHCPAgent, net1)
 	before := rowCounts(t, url)
 
-	_, err := fx.Network.CreatePorts(
-		t.Context(),
-		[]network.PortChange{fx.portDraft(cmp1), fx.portDraft(cmp1, withFixedIP("10.0.0.7"))},
-	)
+	_, err := fx.Network.CreatePorts(t.Context(),
+		[]network.PortChange{fx.portDraft(cmp1), fx.portDraft(cmp1, withFixedIP("10.0.0.7"))})
 
 	if faultKind(err) != network.InvalidIPForNetwork {
 		t.Errorf("create two ports, one with an invalid address: got error %v, want InvalidIPForNetwork", err)

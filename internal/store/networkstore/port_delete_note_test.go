@@ -14,10 +14,8 @@ import (
 func TestPortDelete_NoteOfAWorkflowThatNeverStartedIsDropped(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	networks, err := s.Network.CreateNetworks(
-		t.Context(),
-		[]network.NetworkChange{{Name: new("blue"), Project: new("p1")}},
-	)
+	networks, err := s.Network.CreateNetworks(t.Context(),
+		[]network.NetworkChange{{Name: new("blue"), Project: new("p1")}})
 	if err != nil {
 		t.Fatal(err)
 	}

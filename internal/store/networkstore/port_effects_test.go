@@ -133,10 +133,8 @@ func created(host string) step {
 
 func createdInBulk(host string) step {
 	return func(fx fixture, _ network.Port) (uuid.UUID, error) {
-		ports, err := fx.Network.CreatePorts(
-			fx.t.Context(),
-			[]network.PortChange{fx.portDraft(host), fx.portDraft(host)},
-		)
+		ports, err := fx.Network.CreatePorts(fx.t.Context(),
+			[]network.PortChange{fx.portDraft(host), fx.portDraft(host)})
 		if err != nil {
 			return uuid.Nil, err
 		}

@@ -70,12 +70,9 @@ func TestPort_ErrorAfterDeadlineOnlyIfFatal(t *testing.T) {
 			t.Parallel()
 			url := storetest.URL(t)
 			s := storetest.Open(t, url)
-			s.Network = networkstore.New(
-				s.DB,
-				networkstore.Config{
-					Policy: network.BlockPolicy{network.L2: {Limit: time.Hour, Fatal: fatal}},
-				},
-			)
+			s.Network = networkstore.New(s.DB, networkstore.Config{
+				Policy: network.BlockPolicy{network.L2: {Limit: time.Hour, Fatal: fatal}},
+			})
 			fx := fixture{Store: s, t: t}
 			fx.heartbeat(network.OVSAgent, cmp1)
 			fx = fx.withNetwork("10.0.0.0/24")
@@ -88,11 +85,8 @@ func TestPort_ErrorAfterDeadlineOnlyIfFatal(t *testing.T) {
 					early,
 				)
 			}
-			storetest.Exec(
-				t,
-				url,
-				`update block set since = since - interval '2 hours', deadline = deadline - interval '2 hours'`,
-			)
+			storetest.Exec(t, url,
+				`update block set since = since - interval '2 hours', deadline = deadline - interval '2 hours'`)
 
 			late := fx.updateStatus(p.ID)
 			want := map[bool]string{true: network.Errored, false: network.Down}[fatal]
@@ -104,10 +98,8 @@ func TestPort_ErrorAfterDeadlineOnlyIfFatal(t *testing.T) {
 				)
 			}
 			if fatal && (len(late.Events) != 1 || late.Events[0].Status != "failed") {
-				t.Errorf(
-					"Nova events after a fatal deadline: got %+v, want one with status failed",
-					late.Events,
-				)
+				t.Errorf("Nova events after a fatal deadline: got %+v, want one with status failed",
+					late.Events)
 			}
 			if s := fx.updateStatus(p.ID, l2OnCmp1); s.Status != network.Active {
 				t.Errorf("report after the deadline: got %+v, want ACTIVE", s)

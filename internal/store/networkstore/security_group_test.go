@@ -96,13 +96,10 @@ func TestSecurityGroup_GroupsThatReferToEachOtherAreDeletedConcurrently(t *testi
 	t.Parallel()
 	s := storetest.New(t)
 	for range 5 {
-		groups, err := s.Network.CreateSecurityGroups(
-			t.Context(),
-			[]network.SecurityGroupChange{
-				{Project: ptr("p"), Name: ptr("web")},
-				{Project: ptr("p"), Name: ptr("db")},
-			},
-		)
+		groups, err := s.Network.CreateSecurityGroups(t.Context(), []network.SecurityGroupChange{
+			{Project: ptr("p"), Name: ptr("web")},
+			{Project: ptr("p"), Name: ptr("db")},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

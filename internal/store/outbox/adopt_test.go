@@ -18,10 +18,8 @@ func TestAdopt_NewNamespaceGetsANoteForEveryRow(t *testing.T) {
 		t.Fatalf("adopt a namespace with an empty database: got %d notes, error %v; want 0", n, err)
 	}
 	project, name := "p", "blue"
-	nets, err := s.Network.CreateNetworks(
-		t.Context(),
-		[]network.NetworkChange{{Project: &project, Name: &name}},
-	)
+	nets, err := s.Network.CreateNetworks(t.Context(),
+		[]network.NetworkChange{{Project: &project, Name: &name}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,10 +109,8 @@ func TestRestartWorkflows_OnlyForExistingRows(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	n, err := s.Outbox.RestartWorkflows(
-		t.Context(),
-		[]string{"journal/2", "journal/99", "port/not-a-uuid", "nonsense"},
-	)
+	n, err := s.Outbox.RestartWorkflows(t.Context(),
+		[]string{"journal/2", "journal/99", "port/not-a-uuid", "nonsense"})
 
 	if err != nil || n != 1 {
 		t.Errorf("restart four workflows, one of which has a row: got %d notes, error %v; want 1", n, err)

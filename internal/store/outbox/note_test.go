@@ -83,16 +83,12 @@ func TestNote_NudgeDuringDeliveryStaysDue(t *testing.T) {
 func TestNote_EarlierDueTimeOfALaterNudgeWins(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	enqueue(
-		t,
-		s,
-		contract.Nudge{
-			Workflow:   contract.JournalEntry,
-			ID:         "journal/1",
-			NotRunning: true,
-			Delay:      time.Hour,
-		},
-	)
+	enqueue(t, s, contract.Nudge{
+		Workflow:   contract.JournalEntry,
+		ID:         "journal/1",
+		NotRunning: true,
+		Delay:      time.Hour,
+	})
 	if early := storetest.ClaimNotes(t, s); len(early) != 0 {
 		t.Fatalf("claim notes before they are due: got %v, want none", early)
 	}

@@ -74,10 +74,8 @@ func TestEncodeReply_HasResultOrFailure(t *testing.T) {
 			}
 			if m.Result != c.result || !m.Ending || m.MessageID != "m" ||
 				(m.Failure != nil) != (c.class != "") {
-				t.Errorf(
-					"encode a reply and decode it: got %s, want the result or failure of the call",
-					e.Message,
-				)
+				t.Errorf("encode a reply and decode it: got %s, want the result or failure of the call",
+					e.Message)
 			}
 			if m.Failure != nil && !strings.Contains(*m.Failure, `"class":"`+c.class+`"`) {
 				t.Errorf(
