@@ -90,21 +90,19 @@ func (a *App) newOperatorAPI(id identity.Authenticator, incomplete inventory.Own
 
 // newConsole returns the console for operators in the browser.
 func (a *App) newConsole(id identity.Authenticator) *osapi.API {
-	return console.New(
-		console.Options{
-			Network:    a.store.Network,
-			Journal:    a.store.Journal,
-			Lease:      a.store.Lease,
-			Inventory:  a.store.Inventory,
-			Outbox:     a.store.Outbox,
-			Mirror:     a.store.Mirror,
-			Report:     a.store.Report,
-			Identity:   id,
-			Live:       a.live,
-			TemporalUI: a.cfg.TemporalUI,
-			Namespace:  a.namespace,
-		},
-	)
+	return console.New(console.Options{
+		Network:    a.store.Network,
+		Journal:    a.store.Journal,
+		Lease:      a.store.Lease,
+		Inventory:  a.store.Inventory,
+		Outbox:     a.store.Outbox,
+		Mirror:     a.store.Mirror,
+		Report:     a.store.Report,
+		Identity:   id,
+		Live:       a.live,
+		TemporalUI: a.cfg.TemporalUI,
+		Namespace:  a.namespace,
+	})
 }
 
 func (a *App) leaseOptions(id identity.Authenticator) blazar.Options {

@@ -84,25 +84,22 @@ func (d scheduleDefinition) apply(ctx context.Context, c client.Client) error {
 		return err
 	}
 	handle := c.ScheduleClient().GetHandle(ctx, contract.MaintenanceID(contract.KeySweep))
-	err := handle.Update(
-		ctx,
-		client.ScheduleUpdateOptions{
-			DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
-				schedule := in.Description.Schedule
-				if recordedDefinition(schedule.Action) == d.digest() {
-					return nil, temporal.ErrSkipScheduleUpdate
-				}
-				slog.InfoContext(
-					ctx, "changing the schedule of the sweep to the definition of this version",
-					"interval", d.interval,
-				)
-				spec := d.spec()
-				schedule.Spec, schedule.Action = &spec, d.action()
-				schedule.Policy = &client.SchedulePolicies{Overlap: d.overlap, CatchupWindow: d.catchUpWindow}
-				return &client.ScheduleUpdate{Schedule: &schedule}, nil
-			},
+	err := handle.Update(ctx, client.ScheduleUpdateOptions{
+		DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
+			schedule := in.Description.Schedule
+			if recordedDefinition(schedule.Action) == d.digest() {
+				return nil, temporal.ErrSkipScheduleUpdate
+			}
+			slog.InfoContext(
+				ctx, "changing the schedule of the sweep to the definition of this version",
+				"interval", d.interval,
+			)
+			spec := d.spec()
+			schedule.Spec, schedule.Action = &spec, d.action()
+			schedule.Policy = &client.SchedulePolicies{Overlap: d.overlap, CatchupWindow: d.catchUpWindow}
+			return &client.ScheduleUpdate{Schedule: &schedule}, nil
 		},
-	)
+	})
 	if err != nil {
 		return fmt.Errorf("update the schedule of the sweep: %w", err)
 	}

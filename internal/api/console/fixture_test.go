@@ -144,21 +144,19 @@ func (e *estate) createLease(name string, from, to time.Time, hosts int) lease.L
 
 // console returns the console of the estate.
 func (e *estate) console(id identity.Authenticator) *osapi.API {
-	return console.New(
-		console.Options{
-			Network:    e.Network,
-			Journal:    e.Journal,
-			Lease:      e.Lease,
-			Inventory:  e.Inventory,
-			Outbox:     e.Outbox,
-			Mirror:     e.Mirror,
-			Report:     e.Report,
-			Identity:   id,
-			Live:       e.live,
-			TemporalUI: "http://temporal.example:8233",
-			Namespace:  "default",
-		},
-	)
+	return console.New(console.Options{
+		Network:    e.Network,
+		Journal:    e.Journal,
+		Lease:      e.Lease,
+		Inventory:  e.Inventory,
+		Outbox:     e.Outbox,
+		Mirror:     e.Mirror,
+		Report:     e.Report,
+		Identity:   id,
+		Live:       e.live,
+		TemporalUI: "http://temporal.example:8233",
+		Namespace:  "default",
+	})
 }
 
 // request is a request to the console.

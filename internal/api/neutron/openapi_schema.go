@@ -43,23 +43,21 @@ func networkSchemas() attributeSchemas {
 		"provider:physical_network": openapi.Text(64).Nullable(),
 		"provider:segmentation_id":  openapi.Between(1, 1<<24-1).Nullable(),
 	}
-	fields := standard(
-		openapi.Fields{
-			"name":                    openapi.Text(255),
-			"admin_state_up":          openapi.Boolean(),
-			"shared":                  openapi.Boolean(),
-			"router:external":         openapi.Boolean(),
-			"mtu":                     openapi.Between(0, 65535),
-			"port_security_enabled":   openapi.Boolean(),
-			"is_default":              openapi.Const(false),
-			"availability_zone_hints": openapi.Array(openapi.String()),
-			"availability_zones":      openapi.Array(openapi.String()),
-			"status":                  openapi.String(),
-			"subnets":                 openapi.Array(openapi.UUID()),
-			"ipv4_address_scope":      openapi.Null(),
-			"ipv6_address_scope":      openapi.Null(),
-		},
-	)
+	fields := standard(openapi.Fields{
+		"name":                    openapi.Text(255),
+		"admin_state_up":          openapi.Boolean(),
+		"shared":                  openapi.Boolean(),
+		"router:external":         openapi.Boolean(),
+		"mtu":                     openapi.Between(0, 65535),
+		"port_security_enabled":   openapi.Boolean(),
+		"is_default":              openapi.Const(false),
+		"availability_zone_hints": openapi.Array(openapi.String()),
+		"availability_zones":      openapi.Array(openapi.String()),
+		"status":                  openapi.String(),
+		"subnets":                 openapi.Array(openapi.UUID()),
+		"ipv4_address_scope":      openapi.Null(),
+		"ipv6_address_scope":      openapi.Null(),
+	})
 	maps.Copy(fields, segment)
 	return attributeSchemas{fields: fields, hidden: []string{"segments"}, input: ownerInput(openapi.Fields{
 		"segments": {
@@ -133,31 +131,29 @@ func portSchemas() attributeSchemas {
 		"ignored_messages": openapi.Integer(),
 		"waiting":          openapi.Array(openapi.Of[waiting]()),
 	})
-	fields := standard(
-		openapi.Fields{
-			"network_id":            openapi.UUID(),
-			"name":                  openapi.Text(255),
-			"admin_state_up":        openapi.Boolean(),
-			"mac_address":           openapi.String(),
-			"fixed_ips":             openapi.Array(openapi.Object(ips)),
-			"device_id":             openapi.Text(255),
-			"device_owner":          openapi.Text(255),
-			"port_security_enabled": openapi.Boolean(),
-			"binding:host_id":       openapi.Text(255),
-			"binding:vnic_type":     openapi.String(),
-			"binding:profile":       openapi.Map(openapi.Any()),
-			"binding:vif_type":      openapi.String(),
-			"binding:vif_details":   openapi.Map(openapi.Any()),
-			"security_groups":       openapi.Array(openapi.UUID()),
-			"allowed_address_pairs": openapi.Array(openapi.Object(pair)),
-			"extra_dhcp_opts":       openapi.Array(openapi.Object(option)),
-			"status":                openapi.Enum(network.Active, network.Down, network.Build, network.Errored),
-			"trunk_details": openapi.Object(
-				openapi.Fields{"trunk_id": openapi.UUID(), "sub_ports": subports},
-			),
-			attribute.Why: why,
-		},
-	)
+	fields := standard(openapi.Fields{
+		"network_id":            openapi.UUID(),
+		"name":                  openapi.Text(255),
+		"admin_state_up":        openapi.Boolean(),
+		"mac_address":           openapi.String(),
+		"fixed_ips":             openapi.Array(openapi.Object(ips)),
+		"device_id":             openapi.Text(255),
+		"device_owner":          openapi.Text(255),
+		"port_security_enabled": openapi.Boolean(),
+		"binding:host_id":       openapi.Text(255),
+		"binding:vnic_type":     openapi.String(),
+		"binding:profile":       openapi.Map(openapi.Any()),
+		"binding:vif_type":      openapi.String(),
+		"binding:vif_details":   openapi.Map(openapi.Any()),
+		"security_groups":       openapi.Array(openapi.UUID()),
+		"allowed_address_pairs": openapi.Array(openapi.Object(pair)),
+		"extra_dhcp_opts":       openapi.Array(openapi.Object(option)),
+		"status":                openapi.Enum(network.Active, network.Down, network.Build, network.Errored),
+		"trunk_details": openapi.Object(
+			openapi.Fields{"trunk_id": openapi.UUID(), "sub_ports": subports},
+		),
+		attribute.Why: why,
+	})
 	return attributeSchemas{
 		fields: fields,
 		single: []string{attribute.Why, "trunk_details"},

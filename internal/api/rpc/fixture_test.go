@@ -71,28 +71,25 @@ func (st *fixture) createNetwork(t *testing.T, networkType string) {
 func (st *fixture) reportState(t *testing.T, kind, host, want string) {
 	t.Helper()
 	var got string
-	o := st.request(
-		t,
-		map[string]any{
-			"topic":   "q-reports-plugin",
-			"method":  "report_state",
-			"version": "1.2",
-			"args": map[string]any{
+	o := st.request(t, map[string]any{
+		"topic":   "q-reports-plugin",
+		"method":  "report_state",
+		"version": "1.2",
+		"args": map[string]any{
+			"agent_state": map[string]any{
 				"agent_state": map[string]any{
-					"agent_state": map[string]any{
-						"agent_type":        kind,
-						"host":              host,
-						"binary":            "neutron-agent",
-						"topic":             "N/A",
-						"configurations":    map[string]any{"tunneling_ip": "10.9.9.1"},
-						"start_flag":        true,
-						"uuid":              uuid.NewString(),
-						"resource_versions": map[string]any{"Port": "1.7", "Network": "1.1"},
-					},
+					"agent_type":        kind,
+					"host":              host,
+					"binary":            "neutron-agent",
+					"topic":             "N/A",
+					"configurations":    map[string]any{"tunneling_ip": "10.9.9.1"},
+					"start_flag":        true,
+					"uuid":              uuid.NewString(),
+					"resource_versions": map[string]any{"Port": "1.7", "Network": "1.1"},
 				},
-				"time": "2026-11-20T16:56:24.405715"},
-		},
-	)
+			},
+			"time": "2026-11-20T16:56:24.405715"},
+	})
 	if err := json.Unmarshal(o.Result, &got); err != nil || got != want {
 		t.Fatalf("report_state of the %s on host %s: got result %s, exception %s %s; want %q",
 			kind, host, o.Result, o.Failure, o.Message, want)

@@ -130,25 +130,22 @@ func TestPublish_PushesRuleInEveryVersionOfTheAgents(t *testing.T) {
 	st := newFixture(t)
 	port := st.createPorts(t, 1)[0]
 	for host, version := range map[string]string{"cmp7": "1.2", "cmp8": "1.3"} {
-		o := st.request(
-			t,
-			map[string]any{
-				"topic":   "q-reports-plugin",
-				"method":  "report_state",
-				"version": "1.2",
-				"args": map[string]any{"time": "2026-11-20T16:56:24.405715",
+		o := st.request(t, map[string]any{
+			"topic":   "q-reports-plugin",
+			"method":  "report_state",
+			"version": "1.2",
+			"args": map[string]any{"time": "2026-11-20T16:56:24.405715",
+				"agent_state": map[string]any{
 					"agent_state": map[string]any{
-						"agent_state": map[string]any{
-							"agent_type":        "Open vSwitch agent",
-							"host":              host,
-							"binary":            "x",
-							"topic":             "N/A",
-							"start_flag":        true,
-							"resource_versions": map[string]any{"SecurityGroupRule": version},
-						},
-					}},
-			},
-		)
+						"agent_type":        "Open vSwitch agent",
+						"host":              host,
+						"binary":            "x",
+						"topic":             "N/A",
+						"start_flag":        true,
+						"resource_versions": map[string]any{"SecurityGroupRule": version},
+					},
+				}},
+		})
 		if string(o.Result) != `"new"` {
 			t.Fatalf(
 				"report_state with resource versions: got result %s, exception %s %s; want the result new",

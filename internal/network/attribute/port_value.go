@@ -20,21 +20,19 @@ func macOrRandom(raw json.RawMessage) (string, error) {
 }
 
 // VNICType reads the type of a virtual NIC, which must be one of Neutron's VNIC types.
-var VNICType = NotEmpty(
-	OneOf(
-		"normal",
-		"direct",
-		"macvtap",
-		"baremetal",
-		"direct-physical",
-		"virtio-forwarder",
-		"smart-nic",
-		"vdpa",
-		"accelerator-direct",
-		"accelerator-direct-physical",
-		"remote-managed",
-	),
-)
+var VNICType = NotEmpty(OneOf(
+	"normal",
+	"direct",
+	"macvtap",
+	"baremetal",
+	"direct-physical",
+	"virtio-forwarder",
+	"smart-nic",
+	"vdpa",
+	"accelerator-direct",
+	"accelerator-direct-physical",
+	"remote-managed",
+))
 
 func setProfile(c *network.PortChange, raw json.RawMessage) (err error) {
 	c.Profile, err = Profile(raw)

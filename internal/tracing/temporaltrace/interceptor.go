@@ -27,22 +27,20 @@ const headerKey = "_tracer-data"
 func New(tracer trace.Tracer) (interceptor.Interceptor, error) {
 	// Queries and baggage are left out: the consoles send queries all the time, and baggage would copy
 	// headers of clients into histories.
-	spans, err := opentelemetry.NewTracingInterceptor(
-		opentelemetry.TracerOptions{
-			Tracer:                  tracer,
-			DisableQueryTracing:     true,
-			DisableBaggage:          true,
-			AllowInvalidParentSpans: true,
-			HeaderKey:               headerKey,
-			SpanStarter: func(ctx context.Context, t trace.Tracer, name string, options ...trace.SpanStartOption) trace.Span {
-				if !trace.SpanContextFromContext(ctx).IsSampled() {
-					return noop.Span{}
-				}
-				_, span := t.Start(ctx, name, options...)
-				return span
-			},
+	spans, err := opentelemetry.NewTracingInterceptor(opentelemetry.TracerOptions{
+		Tracer:                  tracer,
+		DisableQueryTracing:     true,
+		DisableBaggage:          true,
+		AllowInvalidParentSpans: true,
+		HeaderKey:               headerKey,
+		SpanStarter: func(ctx context.Context, t trace.Tracer, name string, options ...trace.SpanStartOption) trace.Span {
+			if !trace.SpanContextFromContext(ctx).IsSampled() {
+				return noop.Span{}
+			}
+			_, span := t.Start(ctx, name, options...)
+			return span
 		},
-	)
+	})
 	if err != nil {
 		return nil, err
 	}
