@@ -287,7 +287,7 @@ var packageRules = map[string]packageRule{
 	),
 	"internal/store/agentstore":  storeRule("internal/store/db"),
 	"internal/store/auditstore":  storeRule("internal/auditlog", "internal/store/db"),
-	"internal/store/reportstore": storeRule("internal/network", "internal/store/db"),
+	"internal/store/reportstore": storeRule("internal/lease", "internal/network", "internal/store/db"),
 	"internal/store/notificationstore": storeRule(
 		"internal/contract", "internal/network", "internal/store/db", "internal/store/outbox",
 	),

@@ -10,8 +10,6 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/journal"
-	"berth/internal/lease"
-	"berth/internal/network"
 	"berth/internal/store/reportstore"
 )
 
@@ -42,48 +40,6 @@ type waitingGroup struct {
 	Path  string // page with the waiting objects, below the path of the console; empty: none
 }
 
-// parties lists the kinds of parties in the order of the page.
-var parties = []struct {
-	party       reportstore.Party
-	title, hint string
-}{
-	{
-		reportstore.Agent,
-		"Agents",
-		"The ports and trunks become ACTIVE when these agents report that they have done their part.",
-	},
-	{
-		reportstore.Host,
-		"Hosts",
-		"No live agent on these hosts can bind the port. A port binds again when a suitable agent reports.",
-	},
-	{reportstore.Controller, "Controller", "OpenDaylight has not got these changes yet."},
-	{
-		reportstore.EarlierEntry,
-		"Earlier journal entries",
-		"These changes follow after the entries for which they wait.",
-	},
-	{
-		reportstore.Administrator,
-		"Administrators",
-		"The controller has refused these entries. Retry or skip them with starter.",
-	},
-	{
-		reportstore.Service,
-		"Nova, Neutron and Keystone",
-		"Calls for reservations have failed. berth repeats them.",
-	},
-	{reportstore.Nova, "Nova", "Nova has not got these events about ports yet."},
-	{reportstore.RabbitMQ, "RabbitMQ", "The agents have not got these notifications yet."},
-	{reportstore.Webhook, "Webhook", "The webhook has not got these notifications yet."},
-	{reportstore.Temporal, "Temporal", "The relay has not delivered these notes yet."},
-	{
-		reportstore.Worker,
-		"Workers or other leases",
-		"A step of these leases is overdue: a worker must take it, or another lease must leave its host first.",
-	},
-}
-
 // waiting reads what waits, grouped by the party for which it waits.
 func (c *handler) waiting(ctx context.Context, _ query) (any, error) {
 	groups, err := c.Report.Waiting(ctx)
@@ -95,10 +51,10 @@ func (c *handler) waiting(ctx context.Context, _ query) (any, error) {
 		return nil, err
 	}
 	now := time.Now()
-	for _, p := range parties {
-		w := waitingParty{Title: p.title, Hint: p.hint}
+	for _, p := range reportstore.Parties {
+		w := waitingParty{Title: p.Title(), Hint: p.Hint()}
 		for _, g := range groups {
-			if g.Party != p.party {
+			if g.Party != p {
 				continue
 			}
 			w.Groups = append(w.Groups, groupView(g, now))
@@ -116,7 +72,7 @@ func groupView(g reportstore.WaitingGroup, now time.Time) waitingGroup {
 	key := strings.Join([]string{string(g.Party), g.Name, g.Host, g.Objects}, "/")
 	w := waitingGroup{
 		WaitingGroup: g,
-		Label:        partyLabel(g.Party, g.Name, g.Host),
+		Label:        g.Party.Label(g.Name, g.Host),
 		ID:           "group-" + hashOf([]byte(key)),
 	}
 	if g.Oldest != nil {
@@ -131,40 +87,6 @@ func groupView(g reportstore.WaitingGroup, now time.Time) waitingGroup {
 		w.Path = "/journal"
 	}
 	return w
-}
-
-// partyLabel names a party.
-func partyLabel(p reportstore.Party, name, host string) string {
-	switch p {
-	case reportstore.Agent:
-		switch {
-		case host != "":
-			return name + " on " + host
-		case name == network.DHCP:
-			return "DHCP agents of the network"
-		default:
-			return name
-		}
-	case reportstore.Host:
-		return "agents on " + host
-	case reportstore.Service:
-		return lease.PartyName(name)
-	case reportstore.Controller:
-		return "OpenDaylight"
-	case reportstore.EarlierEntry:
-		return "an earlier entry"
-	case reportstore.Administrator:
-		return "an administrator"
-	case reportstore.Worker:
-		return "a worker, or another lease"
-	default:
-		return map[reportstore.Party]string{
-			reportstore.Nova:     "Nova",
-			reportstore.RabbitMQ: "RabbitMQ",
-			reportstore.Webhook:  "the webhook",
-			reportstore.Temporal: "Temporal",
-		}[p]
-	}
 }
 
 // age returns a duration in its largest unit, rounded down. The text changes rarely, because each change of a
@@ -218,7 +140,7 @@ func (c *handler) waitingObjects(ctx context.Context, q query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := waitingObjectsView{Label: partyLabel(w.Party, w.Name, w.Host)}
+	v := waitingObjectsView{Label: w.Party.Label(w.Name, w.Host)}
 	now := time.Now()
 	for _, o := range found {
 		out := waitingObject{WaitingObject: o, Age: age(now.Sub(o.Since))}

@@ -24,7 +24,7 @@ func Description(more ...openapi.Operation) openapi.API {
 		Name:        "operator",
 		Title:       "Operator API",
 		Version:     "v1",
-		Description: "Administrators read histories of generations, comparisons, overdue objects, notes, policy rules and the audit log, and handle blocks and the credentials of agents.",
+		Description: "Administrators read histories of generations, comparisons, what waits, overdue objects, notes, policy rules and the audit log, and handle blocks and the credentials of agents.",
 		Error:       openapi.ErrorSchema(),
 		Operations:  append(operations, more...),
 	}
@@ -91,6 +91,37 @@ func stateOperations() []openapi.Operation {
 			Responses: openapi.Returns(
 				http.StatusOK,
 				of("overdue", openapi.Array(openapi.Of[overdueKind]().Named("OverdueKind"))),
+			),
+		},
+		{
+			Method:  http.MethodGet,
+			Path:    "/waiting",
+			Summary: "Show what waits, grouped by the party for which it waits; the longest wait comes first.",
+			Responses: openapi.Returns(
+				http.StatusOK,
+				openapi.Object(openapi.Fields{
+					"waiting": openapi.Array(openapi.Of[waitingGroup]().Named("WaitingGroup")),
+					"cut":     openapi.Boolean().Describe("More parties wait than the answer contains."),
+				}),
+			),
+		},
+		{
+			Method:  http.MethodGet,
+			Path:    "/waiting/{party}",
+			Summary: "List the objects that wait for a party.",
+			Query: []openapi.Parameter{
+				{Name: "name", Description: "The name of the party.", Schema: openapi.String()},
+				{Name: "host", Description: "The host of the party.", Schema: openapi.String()},
+				{
+					Name:        "after",
+					Description: "The value of `next` on the previous page.",
+					Schema:      openapi.UUID(),
+				},
+				limitQuery,
+			},
+			Responses: openapi.Returns(
+				http.StatusOK,
+				openapi.Of[waitingPage]().With("objects", openapi.Array(openapi.Of[waitingObject]().Named("WaitingObject"))),
 			),
 		},
 		{

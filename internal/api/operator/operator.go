@@ -1,9 +1,10 @@
 // Package operator is the API for administrators at /operator/v1. It has functions that the other APIs do not
 // have: the history of generations (who changed the generation of a provider or consumer), the migration of
 // consumers without a project and user, the results of comparing the rows of the database with Temporal and
-// with the controller, the objects that are overdue, the notes of the outbox that berth has not delivered to
-// Temporal, the provisioning blocks of ports and trunks, the tokens and public keys of agents, the virtual
-// hosts of RabbitMQ that agents use, the decisions of policy rules, and the audit log.
+// with the controller, what waits and for whom, the objects that are overdue, the notes of the outbox that
+// berth has not delivered to Temporal, the provisioning blocks of ports and trunks, the tokens and public
+// keys of agents, the virtual hosts of RabbitMQ that agents use, the decisions of policy rules, and the audit
+// log.
 package operator
 
 import (
@@ -83,6 +84,12 @@ func New(o Options) *osapi.API {
 				Handle: osapi.AdminOnly(projections(o.Outbox, o.Mirror)),
 			},
 			{Method: http.MethodGet, Path: "/overdue", Handle: osapi.AdminOnly(overdue(o.Report))},
+			{Method: http.MethodGet, Path: "/waiting", Handle: osapi.AdminOnly(waiting{o.Report}.groups)},
+			{
+				Method: http.MethodGet,
+				Path:   "/waiting/{party}",
+				Handle: osapi.AdminOnly(waiting{o.Report}.objects),
+			},
 			{Method: http.MethodGet, Path: "/notes", Handle: osapi.AdminOnly(undelivered.list)},
 			{Method: http.MethodPost, Path: "/notes/retry", Handle: osapi.AdminOnly(undelivered.retry)},
 			{Method: http.MethodGet, Path: "/blocks/{type}/{id}", Handle: osapi.AdminOnly(b.list)},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -34,6 +35,9 @@ const waitingRows = `
 	select md5('net')::uuid, 'port', 'updated', md5('port')::uuid, '{}', case i when 1 then null else now() end from generate_series(1, 3) i;
 	insert into provisioning_notification (object_id, notification) values (md5('port')::uuid, '{}');`
 
+// longest matches the names of the objects of waitingRows.
+var longest = regexp.MustCompile(`^((port|agent-notifications|webhook)/[0-9a-f-]{36}|journal/[0-9]+|port/x)$`)
+
 func TestWaiting_GroupsObjectsByTheirParty(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -46,9 +50,9 @@ func TestWaiting_GroupsObjectsByTheirParty(t *testing.T) {
 	got := map[string]int64{}
 	for i, g := range groups {
 		got[strings.Join([]string{string(g.Party), g.Name, g.Host, g.Objects}, "/")] = g.Count
-		if g.Oldest == nil || g.AtLeast || i == 0 && g.Name != "L2" {
+		if g.Oldest == nil || g.AtLeast || !longest.MatchString(g.Longest) || i == 0 && g.Name != "L2" {
 			t.Errorf(
-				"group %d: got %+v, want since when the first object waits, an exact count, and the longest wait first",
+				"group %d: got %+v, want since when the first object waits and its name, an exact count, and the longest wait first",
 				i,
 				g,
 			)
