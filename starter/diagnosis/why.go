@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"context"
 	"errors"
+	"io"
 
 	"github.com/spf13/pflag"
 
@@ -36,24 +37,42 @@ type explanation struct {
 
 func whyCommand(*pflag.FlagSet) cli.Action {
 	return func(ctx context.Context, s *cli.Session, args []string) error {
-		workflow, err := workflowWithoutObject(ctx, s, args[0])
-		if err != nil {
-			return err
-		}
-		if workflow != "" {
-			return explainWorkflow(ctx, s, workflow)
-		}
-		r, id, err := resource.ResolveTarget(ctx, s, args[0])
-		if err != nil {
-			return err
-		}
-		e, err := explain(ctx, s, r, id)
-		if err != nil {
-			return err
-		}
-		e.Agents = blockingAgents(ctx, s, r, id, e.Why)
-		return printWhy(s, e)
+		return writeWhy(ctx, s, s.Output, args[0])
 	}
+}
+
+// Why writes the text of `starter why OBJECT`. It returns the same errors as this command.
+func Why(ctx context.Context, s *cli.Session, w io.Writer, object string) error {
+	return writeWhy(ctx, s, &cli.Printer{Writer: w, Format: "table"}, object)
+}
+
+func writeWhy(ctx context.Context, s *cli.Session, p *cli.Printer, object string) error {
+	e, err := explainWord(ctx, s, object)
+	if err != nil {
+		return err
+	}
+	return printWhy(p, s.Now(), e)
+}
+
+// explainWord explains the object or the workflow that the argument of `starter why` names.
+func explainWord(ctx context.Context, s *cli.Session, word string) (explanation, error) {
+	workflow, err := workflowWithoutObject(ctx, s, word)
+	if err != nil {
+		return explanation{}, err
+	}
+	if workflow != "" {
+		return explainWorkflow(ctx, s, workflow)
+	}
+	r, id, err := resource.ResolveTarget(ctx, s, word)
+	if err != nil {
+		return explanation{}, err
+	}
+	e, err := explain(ctx, s, r, id)
+	if err != nil {
+		return explanation{}, err
+	}
+	e.Agents = blockingAgents(ctx, s, r, id, e.Why)
+	return e, nil
 }
 
 // explain asks the workflow of an object what the object waits for. If this query fails, for example because

@@ -53,7 +53,7 @@ func TestWhy_SaysForHowLongAnObjectIsOverdue(t *testing.T) {
 			},
 			Source: "workflow",
 		}
-		if err := printWhy(s, e); err != nil {
+		if err := printWhy(s.Output, s.Now(), e); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(out.String(), "(overdue for 49m0s)"); got != c.want {

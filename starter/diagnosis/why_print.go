@@ -10,50 +10,50 @@ import (
 )
 
 // printWhy prints an explanation: the sentence, the parties that the object waits for, and the agents.
-func printWhy(s *cli.Session, e explanation) error {
-	if s.Output.Format != "table" {
-		return s.Output.PrintDocument(e)
+func printWhy(p *cli.Printer, now time.Time, e explanation) error {
+	if p.Format != "table" {
+		return p.PrintDocument(e)
 	}
 	from := map[string]string{"workflow": "from its workflow", "api": "from the API; " + e.Note, "temporal": "from Temporal"}[e.Source]
-	if err := s.Output.PrintMessage(nil, "%s: %s (%s)", e.Object, e.Sentence, from); err != nil {
+	if err := p.PrintMessage(nil, "%s: %s (%s)", e.Object, e.Sentence, from); err != nil {
 		return err
 	}
 	var rows [][]string
-	for _, p := range e.Waiting {
-		rows = append(rows, []string{p.For, sinceText(p.Since, s.Now()), deadlineText(p.Deadline, s.Now())})
+	for _, w := range e.Waiting {
+		rows = append(rows, []string{w.For, sinceText(w.Since, now), deadlineText(w.Deadline, now)})
 	}
 	if len(rows) > 0 {
-		if err := cli.WriteTable(s.Output.Writer, []string{"waits for", "since", "until"}, rows); err != nil {
+		if err := cli.WriteTable(p.Writer, []string{"waits for", "since", "until"}, rows); err != nil {
 			return err
 		}
 	}
 	for _, d := range e.Agents {
-		if err := s.Output.PrintMessage(nil, "%s: %s", d.For, d.Sentence); err != nil {
+		if err := p.PrintMessage(nil, "%s: %s", d.For, d.Sentence); err != nil {
 			return err
 		}
 	}
 	for _, a := range e.Attempts {
-		if err := s.Output.PrintMessage(nil, "%s", a.sentence(s.Now())); err != nil {
+		if err := p.PrintMessage(nil, "%s", a.sentence(now)); err != nil {
 			return err
 		}
 	}
-	return printLastError(s, e.Why)
+	return printLastError(p, e.Why)
 }
 
 // printLastError prints the last error, the next attempt and the number of ignored reports.
-func printLastError(s *cli.Session, w contract.Why) error {
+func printLastError(p *cli.Printer, w contract.Why) error {
 	var err error
 	if w.LastError != "" {
-		err = errors.Join(err, s.Output.PrintMessage(nil, "last error: %s", w.LastError))
+		err = errors.Join(err, p.PrintMessage(nil, "last error: %s", w.LastError))
 	}
 	if w.NextAttempt != nil {
 		err = errors.Join(
 			err,
-			s.Output.PrintMessage(nil, "next attempt: %s", w.NextAttempt.Local().Format(time.RFC3339)),
+			p.PrintMessage(nil, "next attempt: %s", w.NextAttempt.Local().Format(time.RFC3339)),
 		)
 	}
 	if w.IgnoredReports > 0 {
-		err = errors.Join(err, s.Output.PrintMessage(nil, "ignored reports: %d", w.IgnoredReports))
+		err = errors.Join(err, p.PrintMessage(nil, "ignored reports: %d", w.IgnoredReports))
 	}
 	return err
 }

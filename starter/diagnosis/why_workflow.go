@@ -80,9 +80,9 @@ func startsWhen(workflow string) string {
 	}
 }
 
-// explainWorkflow prints what a workflow without an object in the API waits for. If the workflow is closed,
-// explainWorkflow prints what starts it.
-func explainWorkflow(ctx context.Context, s *cli.Session, workflow string) error {
+// explainWorkflow says what a workflow without an object in the API waits for. If the workflow is closed,
+// explainWorkflow says what starts it.
+func explainWorkflow(ctx context.Context, s *cli.Session, workflow string) (explanation, error) {
 	if workflow == sweepID {
 		return explainSweep(ctx, s)
 	}
@@ -94,24 +94,28 @@ func explainWorkflow(ctx context.Context, s *cli.Session, workflow string) error
 			State:    "closed",
 			Sentence: "The workflow has ended; nothing is running. " + startsWhen(workflow),
 		}
-		return printWhy(s, explanation{Why: w, Source: "temporal"})
+		return explanation{Why: w, Source: "temporal"}, nil
 	case errors.Is(err, cli.ErrNoWorkflow):
-		return cli.Errorf(cli.ExitNotFound, startsWhen(workflow),
-			"workflow %s is not found; nothing is running", workflow)
+		return explanation{}, cli.Errorf(
+			cli.ExitNotFound,
+			startsWhen(workflow),
+			"workflow %s is not found; nothing is running",
+			workflow,
+		)
 	case err != nil:
-		return err
+		return explanation{}, err
 	}
 	e := explanation{Why: w, Source: "workflow"}
 	e.addAttempts(ctx, s, workflow)
-	return printWhy(s, e)
+	return e, nil
 }
 
-// explainSweep explains the running round of the sweep. If no round runs, explainSweep prints when the
-// schedule starts the next one.
-func explainSweep(ctx context.Context, s *cli.Session) error {
+// explainSweep explains the running round of the sweep. If no round runs, explainSweep says when the schedule
+// starts the next one.
+func explainSweep(ctx context.Context, s *cli.Session) (explanation, error) {
 	c, err := s.Temporal(ctx)
 	if err != nil {
-		return err
+		return explanation{}, err
 	}
 	ctx, cancel := s.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
@@ -119,10 +123,14 @@ func explainSweep(ctx context.Context, s *cli.Session) error {
 	var missing *serviceerror.NotFound
 	switch {
 	case errors.As(err, &missing):
-		return cli.Errorf(cli.ExitNotFound, "A process with the role `temporal` creates the schedule.",
-			"the schedule %s is not found; nothing is running", sweepID)
+		return explanation{}, cli.Errorf(
+			cli.ExitNotFound,
+			"A process with the role `temporal` creates the schedule.",
+			"the schedule %s is not found; nothing is running",
+			sweepID,
+		)
 	case err != nil:
-		return cli.TemporalError(s.Settings, sweepID, err)
+		return explanation{}, cli.TemporalError(s.Settings, sweepID, err)
 	}
 	for _, round := range schedule.Info.RunningWorkflows {
 		w, err := QueryWhy(ctx, s, round.WorkflowID)
@@ -131,11 +139,11 @@ func explainSweep(ctx context.Context, s *cli.Session) error {
 			continue
 		}
 		if err != nil {
-			return err
+			return explanation{}, err
 		}
-		return printWhy(s, explanation{Why: w, Source: "workflow"})
+		return explanation{Why: w, Source: "workflow"}, nil
 	}
-	return printWhy(s, explanation{Why: whyFromSchedule(schedule), Source: "temporal"})
+	return explanation{Why: whyFromSchedule(schedule), Source: "temporal"}, nil
 }
 
 // whyFromSchedule explains the sweep from its schedule when no round runs.
