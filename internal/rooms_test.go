@@ -46,6 +46,8 @@ var reserved = map[string]string{
 	"github.com/prometheus/client_golang":     "only long-running components export metrics",
 	"github.com/rabbitmq/amqp091-go":          "only internal/api/rpc/oslomsg uses AMQP",
 	"go.opentelemetry.io/otel/exporters/otlp": "only internal/tracing sends traces",
+	"charm.land/bubbletea/v2":                 "only starter/top takes the whole terminal",
+	"github.com/charmbracelet/x":              "only starter knows the terminal and the widths of characters",
 	"github.com/anishathalye/porcupine":       "only tests check histories for linearizability",
 }
 
@@ -97,13 +99,20 @@ var packageRules = map[string]packageRule{
 			"starter/diagnosis",
 			"starter/schema",
 			"starter/demo",
+			"starter/top",
 		},
 		why: "contains only main: it joins the command tables of the other packages",
 	},
 	"starter/cli": {
-		may:    []string{"internal/config", "internal/safeurl"},
-		always: []string{temporal, yaml, "github.com/spf13/cobra", "github.com/spf13/pflag"},
-		why:    "runs the commands of any table: a new command or resource needs no change here",
+		may: []string{"internal/config", "internal/safeurl"},
+		always: []string{
+			temporal,
+			yaml,
+			"github.com/charmbracelet/x",
+			"github.com/spf13/cobra",
+			"github.com/spf13/pflag",
+		},
+		why: "runs the commands of any table: a new command or resource needs no change here",
 	},
 	"starter/resource": {
 		may:    []string{"internal/auditlog", "internal/contract", "starter/cli"},
@@ -132,6 +141,15 @@ var packageRules = map[string]packageRule{
 		may:    []string{"internal/contract", "starter/cli", "starter/resource", "starter/diagnosis"},
 		always: []string{"github.com/spf13/pflag"},
 		why:    "runs the commands of the other packages and checks their results; it does not call the services itself",
+	},
+	"starter/top": {
+		may: []string{"starter/cli", "starter/resource", "starter/diagnosis"},
+		always: []string{
+			"charm.land/bubbletea/v2",
+			"github.com/charmbracelet/x",
+			"github.com/spf13/pflag",
+		},
+		why: "shows in a terminal what the other packages read; it changes nothing",
 	},
 	"bench": {
 		may: []string{

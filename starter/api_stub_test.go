@@ -145,6 +145,8 @@ func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 		}
 	case parts[0] == "operator" && parts[2] == "overdue":
 		return 200, cli.Object{"overdue": []cli.Object{}}
+	case parts[0] == "operator" && parts[2] == "waiting":
+		return s.waiting(parts[3:])
 	case parts[0] == "operator" && parts[2] == "candidates":
 		return s.explanation(r)
 	case parts[0] == "operator":
@@ -204,6 +206,35 @@ func (s *apiStub) explanation(r *http.Request) (int, any) {
 			filter("groups", 3, "no provider of the tree is left for DISK_GB,VCPU of group _A"),
 		},
 	}
+}
+
+// waiting answers requests for what waits: each port that is DOWN waits for L2 on cmp-1.
+func (s *apiStub) waiting(party []string) (int, any) {
+	var objects []cli.Object
+	for _, o := range s.named(s.collections["ports"], "") {
+		if o["status"] == "DOWN" {
+			objects = append(objects, cli.Object{
+				"object": fmt.Sprintf("port/%v", o["id"]),
+				"name":   o["name"],
+				"status": "DOWN",
+				"since":  time.Now().Add(-9 * time.Minute),
+			})
+		}
+	}
+	if len(party) > 0 {
+		return 200, cli.Object{"objects": objects, "next": nil}
+	}
+	return 200, cli.Object{"waiting": []cli.Object{{
+		"party":   "agent",
+		"name":    "L2",
+		"host":    "cmp-1",
+		"label":   "L2 on cmp-1",
+		"objects": "port",
+		"count":   len(objects),
+		"since":   time.Now().Add(-9 * time.Minute),
+		"longest": objects[0]["object"],
+		"listed":  true,
+	}}}
 }
 
 // pause answers requests for the pause of the journal.

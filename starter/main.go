@@ -16,6 +16,7 @@ import (
 	"berth/starter/diagnosis"
 	"berth/starter/resource"
 	"berth/starter/schema"
+	"berth/starter/top"
 )
 
 func main() {
@@ -48,6 +49,7 @@ func commandTree() cli.Tree {
 			diagnosis.Commands(),
 			schema.Commands(),
 			demo.Commands(),
+			top.Commands(),
 		),
 		Groups:      groups(),
 		Completable: resource.Completable,

@@ -132,12 +132,22 @@ func Interrupted(ctx context.Context, err error) error {
 	return interrupted
 }
 
-// ReportError prints an error, and the advice for the user if the error has one. Errors of other packages may
-// contain the URL of a setting, so ReportError hides the user and the password of each URL.
+// ReportError prints an error, and the advice for the user if the error has one.
 func ReportError(w io.Writer, err error) {
-	fmt.Fprintf(w, "starter: %s\n", Sanitize(safeurl.Redact(err.Error())))
-	var e *Error
-	if errors.As(err, &e) && e.Next != "" {
-		fmt.Fprintf(w, "  %s\n", e.Next)
+	what, next := Describe(err)
+	fmt.Fprintf(w, "starter: %s\n", what)
+	if next != "" {
+		fmt.Fprintf(w, "  %s\n", next)
 	}
+}
+
+// Describe returns the text of an error, and the advice for the user, which is empty if the error has none.
+// Errors of other packages may contain the URL of a setting, so Describe hides the user and the password of
+// each URL.
+func Describe(err error) (what, next string) {
+	var e *Error
+	if errors.As(err, &e) {
+		next = e.Next
+	}
+	return Sanitize(safeurl.Redact(err.Error())), next
 }

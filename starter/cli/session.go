@@ -84,6 +84,13 @@ func (s *Session) usesDevelopmentServer() bool {
 	return s.TemporalAddress != "" && s.TemporalAddress == s.Env.file["TEMPORAL_ADDRESS"]
 }
 
+// RetryTemporal makes the next call of Temporal connect again if the last attempt failed.
+func (s *Session) RetryTemporal() {
+	s.temporalLock.Lock()
+	defer s.temporalLock.Unlock()
+	s.temporalError = nil
+}
+
 // Temporal connects to the Temporal server at the first call, and returns the same client, or the same error,
 // at every later call.
 func (s *Session) Temporal(ctx context.Context) (client.Client, error) {

@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWrap_BreaksBetweenWords(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]string{
+		"":                          {""},
+		"a  b":                      {"a  b"},
+		"one two three":             {"one two", "three"},
+		"since 2026-11-27 it waits": {"since", "2026-11-", "27 it", "waits"},
+		"計算 ノード 計算":                 {"計算", "ノード", "計算"},
+		"計算ノード計算":                   {"計算ノー", "ド計算"},
+		"exactly8 x":                {"exactly8", "x"},
+	} {
+		if d := cmp.Diff(want, Wrap(text, 8)); d != "" {
+			t.Errorf("wrap %q at 8 columns (-want +got):\n%s", text, d)
+		}
+	}
+	if got := Wrap("計算", 1); strings.Join(got, "") != "計算" {
+		t.Errorf("wrap a wide character at one column: got %q, want the text", got)
+	}
+}
