@@ -4,7 +4,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // WriteTable writes the rows of a table in aligned columns, with two blanks between the columns.
@@ -13,7 +12,7 @@ func WriteTable(w io.Writer, head []string, rows [][]string) error {
 	lines := slices.Concat([][]string{upperCase(head)}, rows)
 	for _, line := range lines {
 		for i, c := range line {
-			widths[i] = max(widths[i], utf8.RuneCountInString(c))
+			widths[i] = max(widths[i], Width(c))
 		}
 	}
 	var b strings.Builder
@@ -21,7 +20,7 @@ func WriteTable(w io.Writer, head []string, rows [][]string) error {
 		for i, c := range line {
 			b.WriteString(c)
 			if i < len(line)-1 {
-				b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c)+2))
+				b.WriteString(strings.Repeat(" ", widths[i]-Width(c)+2))
 			}
 		}
 		b.WriteByte('\n')
