@@ -21,6 +21,9 @@ func Wrap(s string, width int) []string {
 		if line != "" && Width(line)+Width(strings.TrimRight(word, " ")) > width {
 			lines, line = append(lines, strings.TrimRight(line, " ")), ""
 		}
+		if line == "" && len(lines) > 0 {
+			word = strings.TrimLeft(word, " ")
+		}
 		for _, part := range pieces(word, width) {
 			if line != "" && Width(line)+Width(strings.TrimRight(part, " ")) > width {
 				lines, line = append(lines, line), ""

@@ -16,6 +16,7 @@ func TestWrap_BreaksBetweenWords(t *testing.T) {
 		"since 2026-11-27 it waits": {"since", "2026-11-", "27 it", "waits"},
 		"計算 ノード 計算":                 {"計算", "ノード", "計算"},
 		"計算ノード計算":                   {"計算ノー", "ド計算"},
+		"exactly   two blanks":      {"exactly", "two", "blanks"},
 		"exactly8 x":                {"exactly8", "x"},
 	} {
 		if d := cmp.Diff(want, Wrap(text, 8)); d != "" {

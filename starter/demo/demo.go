@@ -71,13 +71,28 @@ func demoCommand(*pflag.FlagSet) cli.Action {
 	}
 }
 
-// printStep prints one step of the demo: what happened, and the request or event that caused this step.
+// lineWidth is the width of the terminal for which the demo breaks its lines.
+const lineWidth = 80
+
+// printStep prints one step of the demo: what happened, and the request or event that caused this step. Long
+// steps continue on further lines, below the text of the first.
 func (d *demonstration) printStep(cause, format string, args ...any) {
-	what := cli.Sanitize(fmt.Sprintf(format, args...))
-	if cause != "" {
-		what += "  ← " + cli.Sanitize(cause)
+	head := fmt.Sprintf("%9.3f s  ", time.Since(d.started).Seconds())
+	width := lineWidth - len(head)
+	lines := cli.Wrap(cli.Sanitize(fmt.Sprintf(format, args...)), width)
+	if arrow := "← " + cli.Sanitize(cause); cause != "" {
+		if with := lines[len(lines)-1] + "  " + arrow; cli.Width(with) <= width {
+			lines[len(lines)-1] = with
+		} else {
+			lines = append(lines, cli.Wrap(arrow, width)...)
+		}
 	}
-	fmt.Fprintf(d.writer, "%9.3f s  %s\n", time.Since(d.started).Seconds(), what)
+	for i, line := range lines {
+		if i > 0 {
+			head = strings.Repeat(" ", len(head))
+		}
+		fmt.Fprintf(d.writer, "%s%s\n", head, line)
+	}
 }
 
 // uniqueName returns a name that no other run of the demo uses.

@@ -22,7 +22,7 @@ func (d *demonstration) runLinks(context.Context) error {
 	if ui := d.Env.Get("TEMPORAL_UI"); ui != "" {
 		fmt.Fprintf(d.writer, "  Temporal's UI:\n")
 		for _, w := range workflows {
-			fmt.Fprintf(d.writer, "    %-17s %s/namespaces/%s/workflows/%s\n",
+			fmt.Fprintf(d.writer, "    # %s\n    %s/namespaces/%s/workflows/%s\n",
 				w.what, ui, d.TemporalNamespace, url.PathEscape(w.id))
 		}
 	}
@@ -52,12 +52,10 @@ func (d *demonstration) runLinks(context.Context) error {
 	return nil
 }
 
+// printCommands prints commands with their explanations, each explanation above its command: a command that a
+// user copies has no line break.
 func (d *demonstration) printCommands(lines [][2]string) {
-	width := 0
 	for _, l := range lines {
-		width = max(width, len(l[0]))
-	}
-	for _, l := range lines {
-		fmt.Fprintf(d.writer, "    %-*s  # %s\n", width, l[0], l[1])
+		fmt.Fprintf(d.writer, "    # %s\n    %s\n", l[1], l[0])
 	}
 }
