@@ -93,23 +93,38 @@ func newStarter(t *testing.T, agents *agentstore.Store) func(args ...string) str
 
 func TestAgentToken_IsPrintedOnceListedAndRevoked(t *testing.T) {
 	t.Parallel()
-	starter := newStarter(t, storetest.New(t).Agents)
+	for name, words := range map[string]struct{ create, list, revoke string }{
+		"noun and verb": {"agent token create", "agent token list", "agent token revoke"},
+		"older names":   {"agent token", "agent tokens", "agent revoke"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checkTokens(t, words.create, words.list, words.revoke)
+		})
+	}
+}
 
-	created := starter("agent", "token", "cmp-1")
-
+// checkTokens creates, lists and revokes a token with the given commands.
+func checkTokens(t *testing.T, create, list, revoke string) {
+	t.Helper()
+	run := newStarter(t, storetest.New(t).Agents)
+	starter := func(command string, args ...string) string {
+		return run(append(strings.Fields(command), args...)...)
+	}
+	created := starter(create, "cmp-1")
 	token := regexp.MustCompile(`berth_agent_\S{43}\b`).FindString(created)
 	id := regexp.MustCompile(`[0-9a-f-]{36}`).FindString(created)
 	if token == "" || id == "" {
 		t.Fatalf("create a token: got %s, want the ID and the token", created)
 	}
-	if list := starter("agent", "tokens", "--filter", "host=cmp-1"); !strings.Contains(list, id) ||
-		!strings.Contains(list, "cmp-1") ||
-		strings.Contains(list, token) {
-		t.Errorf("list the tokens: got %s, want %s of cmp-1 without the secret", list, id)
+	if all := starter(list, "--filter", "host=cmp-1"); !strings.Contains(all, id) ||
+		!strings.Contains(all, "cmp-1") ||
+		strings.Contains(all, token) {
+		t.Errorf("list the tokens: got %s, want %s of cmp-1 without the secret", all, id)
 	}
-	starter("agent", "revoke", id, "--yes")
-	if list := starter("agent", "tokens"); strings.Contains(list, id) {
-		t.Errorf("list the tokens after the revocation: got %s, want none", list)
+	starter(revoke, id, "--yes")
+	if all := starter(list); strings.Contains(all, id) {
+		t.Errorf("list the tokens after the revocation: got %s, want none", all)
 	}
 }
 

@@ -3,6 +3,8 @@ package resource
 import (
 	"slices"
 
+	"github.com/spf13/pflag"
+
 	"berth/starter/cli"
 )
 
@@ -11,6 +13,7 @@ import (
 func Commands() []cli.Command {
 	return slices.Concat(
 		networkingCommands(),
+		credentialCommands(),
 		reservationCommands(),
 		placementCommands(),
 		controllerCommands(),
@@ -61,47 +64,77 @@ func networkingCommands() []cli.Command {
 			Details: reportHelp,
 			Bind:    reportCommand,
 		},
-		{
-			Words:   "agent token HOST",
-			Help:    "Create a token with which the agents of a host report over HTTP",
-			Details: tokenHelp,
-			Bind:    createAgentToken,
-		},
-		{Words: "agent tokens", Help: "List the tokens of agents", Bind: listCommand(AgentTokens)},
-		{
-			Words: "agent revoke TOKEN-ID...",
-			Help:  "Revoke tokens of agents",
-			Bind:  deleteCommand(AgentTokens),
-		},
-		{
-			Words:   "agent key HOST",
-			Help:    "Register a public key that verifies the signed reports of a host",
-			Details: keyHelp,
-			Bind:    addAgentKey,
-		},
-		{Words: "agent keys", Help: "List the public keys of agents", Bind: listCommand(AgentKeys)},
-		{
-			Words: "agent revoke-key KEY-ID...",
-			Help:  "Revoke public keys of agents",
-			Bind:  deleteCommand(AgentKeys),
-		},
-		{
-			Words:   "agent vhost HOST",
-			Help:    "Register the RabbitMQ virtual host that only the agents of a host use",
-			Details: virtualHostHelp,
-			Bind:    addAgentVirtualHost,
-		},
-		{
-			Words: "agent vhosts",
-			Help:  "List the RabbitMQ virtual hosts of agents",
-			Bind:  listCommand(AgentVirtualHosts),
-		},
-		{
-			Words: "agent remove-vhost HOST...",
-			Help:  "Remove registrations of RabbitMQ virtual hosts",
-			Bind:  deleteCommand(AgentVirtualHosts),
-		},
 	}
+}
+
+// credentialCommands returns the commands for the tokens, keys and virtual hosts of agents: the three
+// commands of each noun, and the older names of the same commands.
+func credentialCommands() []cli.Command {
+	var all []cli.Command
+	for _, noun := range []struct {
+		name, argument, verb string
+		plural, old          string // the older names of the commands list and verb
+		create, list, remove string // help texts
+		details              string
+		bind                 func(*pflag.FlagSet) cli.Action
+		resource             *cli.Resource
+	}{
+		{
+			name:     "token",
+			argument: "TOKEN-ID",
+			verb:     "revoke",
+			plural:   "tokens",
+			old:      "revoke",
+			create:   "Create a token with which the agents of a host report over HTTP",
+			list:     "List the tokens of agents",
+			remove:   "Revoke tokens of agents",
+			details:  tokenHelp,
+			bind:     createAgentToken,
+			resource: AgentTokens,
+		},
+		{
+			name:     "key",
+			argument: "KEY-ID",
+			verb:     "revoke",
+			plural:   "keys",
+			old:      "revoke-key",
+			create:   "Register a public key that verifies the signed reports of a host",
+			list:     "List the public keys of agents",
+			remove:   "Revoke public keys of agents",
+			details:  keyHelp,
+			bind:     addAgentKey,
+			resource: AgentKeys,
+		},
+		{
+			name:     "vhost",
+			argument: "HOST",
+			verb:     "remove",
+			plural:   "vhosts",
+			old:      "remove-vhost",
+			create:   "Register the RabbitMQ virtual host that only the agents of a host use",
+			list:     "List the RabbitMQ virtual hosts of agents",
+			remove:   "Remove registrations of RabbitMQ virtual hosts",
+			details:  virtualHostHelp,
+			bind:     addAgentVirtualHost,
+			resource: AgentVirtualHosts,
+		},
+	} {
+		group := "agent " + noun.name
+		for _, words := range []string{group + " HOST", group + " create HOST"} {
+			all = append(all, cli.Command{Words: words, Help: noun.create, Details: noun.details, Bind: noun.bind})
+		}
+		for _, words := range []string{"agent " + noun.plural, group + " list"} {
+			all = append(all, cli.Command{Words: words, Help: noun.list, Bind: listCommand(noun.resource)})
+		}
+		for _, words := range []string{"agent " + noun.old, group + " " + noun.verb} {
+			all = append(all, cli.Command{
+				Words: words + " " + noun.argument + "...",
+				Help:  noun.remove,
+				Bind:  deleteCommand(noun.resource),
+			})
+		}
+	}
+	return all
 }
 
 func reservationCommands() []cli.Command {
