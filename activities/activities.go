@@ -74,6 +74,8 @@ type Options struct {
 	// RequireSignatures makes berth refuse each report to the workflow of a port that is not signed with a
 	// registered key of the report's host.
 	RequireSignatures bool
+	// HideProjects means that workflows get no search attribute with the project of their object.
+	HideProjects bool
 	// OnRefusal, if set, is called for every refused report.
 	OnRefusal func(contract.Refusal)
 	// OnAttempt, if set, is called after every attempt to send a journal entry to the controller.

@@ -50,6 +50,9 @@ func (a *Activities) readLeases(ctx context.Context, ids []uuid.UUID) (map[uuid.
 func (a *Activities) withOperatorSettings(l lease.Lease) lease.Lease {
 	// other callers share the same lease
 	l.CloudRetryTime, l.Reservations = a.CloudRetryTime, slices.Clone(l.Reservations)
+	if a.HideProjects {
+		l.Project = "" // the workflow needs it only for a search attribute
+	}
 	for i := range l.Reservations {
 		r := &l.Reservations[i]
 		r.ReservationDraft = lease.ReservationDraft{Type: r.Type, BeforeEnd: a.beforeEndAction(*r)}

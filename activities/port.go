@@ -46,6 +46,9 @@ func (a *Activities) ApplyPortReports(
 		return contract.PortStatus{}, classify(err)
 	}
 	status := networkstore.WorkflowPortStatus(key, s)
+	if a.HideProjects {
+		status = status.WithoutProject()
+	}
 	status.Refused, status.Stale = refused, s.Stale
 	return status, nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
@@ -91,7 +92,7 @@ func temporalError(err error) error {
 	switch {
 	case errors.As(err, &notFound):
 		return fmt.Errorf("%w: %w", errNoWorkflow, err)
-	case errors.As(err, &application) && (application.Type() == "ReportRefused" || application.Type() == "InvalidReport"):
+	case errors.As(err, &application) && slices.Contains(contract.ReportErrors, application.Type()):
 		return fmt.Errorf("%w: %s", ErrRefused, application.Message())
 	case errors.As(err, &invalid), errors.As(err, &denied):
 		return fmt.Errorf("%w: %w", ErrRefused, err)

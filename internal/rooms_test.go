@@ -104,7 +104,7 @@ var packageRules = map[string]packageRule{
 		why: "contains only main: it joins the command tables of the other packages",
 	},
 	"starter/cli": {
-		may: []string{"internal/config", "internal/safeurl"},
+		may: []string{"internal/config", "internal/payloadcodec", "internal/safeurl"},
 		always: []string{
 			temporal,
 			yaml,
@@ -392,6 +392,12 @@ var packageRules = map[string]packageRule{
 		never:  []string{"net/http"},
 		always: []string{temporal},
 		why:    "carries traces through any workflow, so it knows no workflow",
+	},
+	"internal/payloadcodec": {
+		may:    []string{"internal/contract"},
+		never:  []string{"net/http"},
+		always: []string{temporal},
+		why:    "encrypts what any workflow stores in Temporal, so it knows only the messages that stay in clear text",
 	},
 	"internal/coalesce": {why: "combines concurrent calls of any operation"},
 	"internal/safeurl":  {why: "builds and checks the URLs of any outgoing request, and hides their secrets"},

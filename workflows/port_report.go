@@ -56,7 +56,7 @@ func (p *port) handleUpdate(ctx workflow.Context, r contract.Report) (contract.R
 		err = temporal.NewApplicationError("the database is unavailable; report again", "Unavailable")
 	}
 	if err == nil && pending.refused != "" {
-		err = temporal.NewNonRetryableApplicationError(pending.refused.Sentence(), "ReportRefused", nil)
+		err = temporal.NewNonRetryableApplicationError(pending.refused.Sentence(), contract.ReportRefused, nil)
 	}
 	return pending.result, err
 }
@@ -190,22 +190,22 @@ func validateReport(r contract.Report) error {
 	switch {
 	case r.Entity == "" || len(r.Entity) > maxNameLength:
 		return temporal.NewNonRetryableApplicationError(
-			fmt.Sprintf("entity must have 1 to %d characters", maxNameLength), "InvalidReport", nil,
+			fmt.Sprintf("entity must have 1 to %d characters", maxNameLength), contract.InvalidReport, nil,
 		)
 	case r.Event != "" && !slices.Contains(contract.ReportEvents, r.Event):
 		return temporal.NewNonRetryableApplicationError(
-			"event must be one of "+strings.Join(contract.ReportEvents, ", "), "InvalidReport", nil,
+			"event must be one of "+strings.Join(contract.ReportEvents, ", "), contract.InvalidReport, nil,
 		)
 	case len(r.Signature) > contract.MaxSignatureLength:
 		return temporal.NewNonRetryableApplicationError(
 			fmt.Sprintf("signature must have at most %d characters", contract.MaxSignatureLength),
-			"InvalidReport",
+			contract.InvalidReport,
 			nil,
 		)
 	case len(r.Host) > maxNameLength || len(r.Owner) > maxNameLength:
 		return temporal.NewNonRetryableApplicationError(
 			fmt.Sprintf("host and owner must have at most %d bytes", maxNameLength),
-			"InvalidReport",
+			contract.InvalidReport,
 			nil,
 		)
 	}
@@ -217,7 +217,7 @@ func validateReport(r contract.Report) error {
 		TimeoutSeconds: r.TimeoutSeconds,
 	}
 	if err := network.CheckOwnedBlock(block); err != nil {
-		return temporal.NewNonRetryableApplicationError(err.Error(), "InvalidReport", nil)
+		return temporal.NewNonRetryableApplicationError(err.Error(), contract.InvalidReport, nil)
 	}
 	return nil
 }

@@ -44,13 +44,15 @@ const (
 type Config struct {
 	Listen string // host:port of the HTTP listener
 	// host:port of a separate listener for operators; empty: Listen serves everything
-	OperatorListen     string
-	TLS                TLS
-	DatabaseURL        string
-	AnswerTimeout      time.Duration // after which the database counts as hung; 0: never
-	RequestTimeout     time.Duration
-	TrustedProxies     []netip.Prefix // reverse proxies whose X-Forwarded headers count
-	TemporalUI         string         // URL of Temporal's UI, to which the console links; empty: no links
+	OperatorListen string
+	TLS            TLS
+	DatabaseURL    string
+	AnswerTimeout  time.Duration // after which the database counts as hung; 0: never
+	RequestTimeout time.Duration
+	TrustedProxies []netip.Prefix // reverse proxies whose X-Forwarded headers count
+	// URL of Temporal's UI, to which the console links, and which may call the codec server; empty: none
+	TemporalUI         string
+	Encryption         Encryption
 	ProjectRate        Rate
 	AgentRate          Rate // of the agents of one host, over HTTP
 	Connections        Connections
@@ -86,6 +88,13 @@ type Config struct {
 type TLS struct {
 	CertFile, KeyFile string
 	ClientCAFile      string // certificate authorities of clients; empty: clients need no certificate
+}
+
+// Encryption has the keys with which berth decrypts payloads in Temporal; no keys: berth neither encrypts
+// nor decrypts.
+type Encryption struct {
+	Keys        [][]byte // 32 bytes each; the first one encrypts
+	DecryptOnly bool     // berth encrypts nothing
 }
 
 // ODL has the settings of the OpenDaylight controller.

@@ -408,3 +408,36 @@ func TestLoad_URLsWithAUserAreRefused(t *testing.T) {
 		t.Errorf("settings with a URL: got %d, want at least 12", checked)
 	}
 }
+
+func TestLoad_EncryptionKeys(t *testing.T) {
+	t.Parallel()
+	first, second := strings.Repeat("A", 43)+"=", strings.Repeat("B", 42)+"A="
+	for name, c := range map[string]struct {
+		value       string
+		keys        int
+		decryptOnly bool
+		err         string
+	}{
+		"one":          {first, 1, false, ""},
+		"two":          {first + ", " + second, 2, false, ""},
+		"lines":        {first + "\n" + second, 2, false, ""},
+		"only decrypt": {"off," + first, 1, true, ""},
+		"off last":     {first + ",off", 0, false, "the word off must be in front of all keys"},
+		"off alone":    {"off", 0, false, "there is no key"},
+		"short":        {first + ",QUJD", 0, false, "key 2 must have 32 bytes in Base64"},
+		"not Base64":   {"swordfish", 0, false, "key 1 must have 32 bytes in Base64"},
+		"twice":        {first + "," + first, 0, false, "key 2 is in the list twice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := config.Load([]string{"BERTH_TEMPORAL_ENCRYPTION_KEYS=" + c.value})
+			switch {
+			case c.err == "" && (err != nil || len(got.Encryption.Keys) != c.keys ||
+				got.Encryption.DecryptOnly != c.decryptOnly):
+				t.Errorf("load keys: got %d keys, error %v; want %d keys", len(got.Encryption.Keys), err, c.keys)
+			case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err) ||
+				strings.Contains(err.Error(), "swordfish") || strings.Contains(err.Error(), "AAAA")):
+				t.Errorf("load wrong keys: got error %v, want %q without a key", err, c.err)
+			}
+		})
+	}
+}

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"berth/internal/safeurl"
@@ -165,6 +168,39 @@ func words(s string) (all []string) {
 		}
 	}
 	return all
+}
+
+// encryptionKeySize is the size of a key of AES-256, in bytes.
+const encryptionKeySize = 32
+
+// encryptionKeys parses keys in Base64. The word "off" in front of the keys turns the encryption off. The
+// errors name the number of a key, and never the key.
+func encryptionKeys(c *Config, s string) error {
+	list := strings.FieldsFunc(s, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	if len(list) > 0 && list[0] == "off" {
+		c.Encryption.DecryptOnly, list = true, list[1:]
+	}
+	for i, text := range list {
+		key, err := base64.StdEncoding.DecodeString(text)
+		switch {
+		case text == "off":
+			return errors.New("the word off must be in front of all keys")
+		case err != nil || len(key) != encryptionKeySize:
+			return fmt.Errorf(
+				"key %d must have %d bytes in Base64; `openssl rand -base64 %d` creates such a key",
+				i+1,
+				encryptionKeySize,
+				encryptionKeySize,
+			)
+		case slices.ContainsFunc(c.Encryption.Keys, func(k []byte) bool { return bytes.Equal(k, key) }):
+			return fmt.Errorf("key %d is in the list twice", i+1)
+		}
+		c.Encryption.Keys = append(c.Encryption.Keys, key)
+	}
+	if s != "" && len(list) == 0 {
+		return errors.New("there is no key; unset the setting if no payload in Temporal is encrypted")
+	}
+	return nil
 }
 
 // trustedProxies parses a list of IP addresses and networks.

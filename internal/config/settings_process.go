@@ -67,8 +67,15 @@ var processSettings = Section{"Processes, API and database", []Setting{
 	{
 		Name:        "BERTH_TEMPORAL_UI_URL",
 		Unit:        "URL",
-		Description: "URL of Temporal's UI, in the form http://host:port. With this setting, the pages of the console at /console link to the workflows in Temporal's UI.",
+		Description: "URL of Temporal's UI, in the form http://host:port. With this setting, the pages of the console at /console link to the workflows in Temporal's UI, and pages of the UI may use the codec server in a browser.",
 		set:         httpURL(func(c *Config) *string { return &c.TemporalUI }),
+	},
+	{
+		Name:        "BERTH_TEMPORAL_ENCRYPTION_KEYS",
+		Unit:        "list of keys",
+		Secret:      true,
+		Description: "Keys of 32 bytes in Base64, separated by commas or line breaks, with which berth encrypts the payloads that it stores in Temporal. The first key encrypts; every key decrypts. With the word off in front of the keys, berth only decrypts. Every process with the role relay or temporal needs the same keys, and so does starter. Without this setting, the payloads are clear text.",
+		set:         encryptionKeys,
 	},
 	{
 		Name:        "BERTH_PROJECT_RATE",

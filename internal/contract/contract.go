@@ -234,6 +234,15 @@ type Report struct {
 // ReportEvents are the values of the field Event of a Report.
 var ReportEvents = []string{"complete", "begun", "lost", "block", "unblock"}
 
+// Types of the errors of the update UpdateProvisioningComplete that the agent's report itself causes.
+const (
+	ReportRefused = "ReportRefused" // the report is not signed by a key of its host
+	InvalidReport = "InvalidReport"
+)
+
+// ReportErrors lists these types.
+var ReportErrors = []string{ReportRefused, InvalidReport}
+
 // ReportResult is the result of the update UpdateProvisioningComplete.
 type ReportResult struct {
 	Status    string   `json:"status"`    // the port's status after the report
@@ -289,6 +298,15 @@ type Nudge struct {
 	PortStatus *PortStatus
 }
 
+// WithoutProject returns the nudge without the project of the object.
+func (n Nudge) WithoutProject() Nudge {
+	n.Attributes.Project = ""
+	if n.PortStatus != nil {
+		n.PortStatus = new(n.PortStatus.WithoutProject())
+	}
+	return n
+}
+
 // HasOneExecution reports whether a completed workflow of the given type is started again only by a nudge
 // with Restart.
 func HasOneExecution(workflow string) bool { return workflow == JournalEntry }
@@ -339,6 +357,16 @@ type PortStatus struct {
 	// Stale says, for each report, whether it is about an earlier binding of the port; Stale is empty if none
 	// is.
 	Stale []bool `json:"stale,omitempty"`
+}
+
+// WithoutProject returns the status without the project of the port.
+func (s PortStatus) WithoutProject() PortStatus {
+	if s.Attributes != nil {
+		attributes := *s.Attributes
+		attributes.Project = ""
+		s.Attributes = &attributes
+	}
+	return s
 }
 
 // EntryProgress is what the workflow of a journal entry learns about the entry when it reads the entry's row

@@ -86,6 +86,52 @@ func (t *TestTemporal) EraseData(ctx context.Context) error {
 	return t.dropVisibilityIndexes(ctx)
 }
 
+// Dump returns the values of all columns of all tables of the server, one after another. The output of
+// pg_dump has the bytes of binary columns in hexadecimal digits; the result of Dump can be searched for a
+// text.
+func (t *TestTemporal) Dump(ctx context.Context) ([]byte, error) {
+	var dump []byte
+	for _, name := range []string{temporalDatabase, visibilityDatabase} {
+		c, err := t.postgres.connect(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		err = dumpTables(ctx, c, &dump)
+		_ = c.Close(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("dump the database %s: %w", name, err)
+		}
+	}
+	return dump, nil
+}
+
+// dumpTables appends the values of all columns of all tables.
+func dumpTables(ctx context.Context, c *pgx.Conn, dump *[]byte) error {
+	rows, err := c.Query(ctx, `select tablename from pg_tables where schemaname = 'public'`)
+	if err != nil {
+		return err
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, table := range tables {
+		rows, err := c.Query(ctx, `select * from `+pgx.Identifier{table}.Sanitize())
+		if err != nil {
+			return err
+		}
+		for rows.Next() {
+			for _, value := range rows.RawValues() {
+				*dump = append(append(*dump, value...), '\n')
+			}
+		}
+		if rows.Close(); rows.Err() != nil {
+			return rows.Err()
+		}
+	}
+	return nil
+}
+
 // dropVisibilityIndexes removes the secondary indexes of the visibility database, one for each predefined
 // search attribute. Writing these indexes takes most of PostgreSQL's CPU time for a workflow, and a test's
 // namespace has so few workflows that its lists need no index.

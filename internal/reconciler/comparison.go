@@ -145,6 +145,7 @@ func (c *comparison) compare(ctx context.Context, p partition) error {
 	if err != nil {
 		return err
 	}
+	c.hideProjects(rows)
 	c.objects.add(rows)
 	c.result.Compared += int64(len(rows))
 	c.drift.Compared += int64(len(rows))
@@ -183,6 +184,17 @@ func (c *comparison) compare(ctx context.Context, p partition) error {
 	}
 	slices.Sort(missing)
 	return c.inBatches(ctx, missing, c.restartUnattended)
+}
+
+// hideProjects removes the projects from the attributes of the rows, if search attributes have no projects.
+func (c *comparison) hideProjects(rows map[string]outbox.Row) {
+	if !c.HideProjects {
+		return
+	}
+	for id, row := range rows {
+		row.Attributes.Project = ""
+		rows[id] = row
+	}
 }
 
 // comparePage compares one page of open executions with the rows, and removes the rows that have an
@@ -309,6 +321,7 @@ func (c *comparison) nudgeDifferent(ctx context.Context, ids []string) error {
 	if err != nil {
 		return err
 	}
+	c.hideProjects(rows)
 	open, err := c.describeOpen(ctx, ids)
 	if err != nil {
 		return err

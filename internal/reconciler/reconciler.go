@@ -52,6 +52,8 @@ type Options struct {
 	Metrics        prometheus.Registerer
 	// Overdue finds the objects that should have made progress by now, so that the reconciler logs them.
 	Overdue func(context.Context) ([]reportstore.OverdueObject, error)
+	// HideProjects means that workflows have no search attribute with the project of their object.
+	HideProjects bool
 	// RepairUsage compares the usage of each inventory with the allocations, corrects it, and returns what it
 	// has compared and corrected.
 	RepairUsage func(context.Context) (compared int64, corrected []string, err error)

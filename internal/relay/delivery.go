@@ -185,6 +185,9 @@ func (r *Relay) DeliverClaimed(notes []contract.Note) {
 // running, startOrSignal calls SignalWithStartWorkflow, which starts the workflow only if the workflow is not
 // running.
 func (r *Relay) startOrSignal(ctx context.Context, n contract.Note) error {
+	if r.HideProjects {
+		n.Nudge = n.WithoutProject()
+	}
 	options := client.StartWorkflowOptions{
 		ID:                       n.ID,
 		TaskQueue:                contract.TaskQueue(n.Workflow),

@@ -39,6 +39,8 @@ type Options struct {
 	// deadline grows with the time that Temporal takes to answer, because the relay repeats a call that it
 	// has given up, and the repetition makes a slow server slower.
 	MinDeadline, MaxDeadline time.Duration
+	// HideProjects means that workflows get no search attribute with the project of their object.
+	HideProjects bool
 }
 
 // Relay delivers notes. Any number of relays may run concurrently. The database is bound to one Temporal

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -23,6 +24,7 @@ import (
 	"berth/internal/identity"
 	"berth/internal/notify"
 	"berth/internal/odl"
+	"berth/internal/payloadcodec"
 	"berth/internal/reconciler"
 	"berth/internal/relay"
 	"berth/internal/store"
@@ -43,6 +45,7 @@ type App struct {
 	keystone  *identity.Keystone // nil with BERTH_AUTH=noauth
 	Temporal  client.Client      // shared by the relay and the Temporal workers
 	namespace string             // name of the Temporal namespace
+	codec     payloadcodec.Codec // encrypts the payloads in Temporal
 	// with the role relay: runs; with the role temporal: activities use it to deliver notes
 	relay           *relay.Relay
 	reconciler      *reconciler.Reconciler // runs with the role relay
@@ -98,7 +101,10 @@ func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error
 	if a.traces, err = openTraces(cfg.Traces); err != nil {
 		return nil, err
 	}
-	if a.Temporal, a.namespace, err = dialTemporal(environment(environ), a.registry, workerSlot(cfg.Listen), a.traces); err != nil {
+	if a.codec, err = payloadcodec.New(cfg.Encryption.Keys, !cfg.Encryption.DecryptOnly); err != nil {
+		return nil, fmt.Errorf("%s: %w", payloadcodec.Setting, err)
+	}
+	if err := a.dialTemporal(environment(environ)); err != nil {
 		return nil, err
 	}
 	settings, err := storeConfig(cfg, options.Enforcement != nil)
@@ -136,21 +142,23 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 		a.odl.ShareBreaker(a.store.Journal.Breaker(cfg.ODL.URL))
 	}
 	a.relay = relay.New(relay.Options{
-		Store:     a.store.Outbox,
-		Client:    a.Temporal,
-		Namespace: a.namespace,
-		Metrics:   a.registry,
-		Tracer:    a.traces.Tracer(),
+		Store:        a.store.Outbox,
+		Client:       a.Temporal,
+		Namespace:    a.namespace,
+		Metrics:      a.registry,
+		Tracer:       a.traces.Tracer(),
+		HideProjects: a.hidesProjects(),
 	})
 	a.reconciler = reconciler.New(reconciler.Options{
 		DB:             a.store.DB,
 		Store:          a.store.Outbox,
 		Client:         a.Temporal,
 		Namespace:      a.namespace,
-		EnsureSchedule: func(ctx context.Context) error { return sweepSchedule.create(ctx, a.Temporal) },
+		EnsureSchedule: func(ctx context.Context) error { return a.sweep().create(ctx, a.Temporal) },
 		Metrics:        a.registry,
 		Overdue:        a.store.Report.Overdue,
 		RepairUsage:    a.store.Inventory.RepairUsage,
+		HideProjects:   a.hidesProjects(),
 	})
 	a.direct = delivery.NewDirect(
 		delivery.Sender{Recorded: a.store.Notifications, Nova: options.Nova, Agents: options.Agents},
@@ -162,7 +170,7 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 	options.AuditInterval, options.AuditRepair = cfg.ODL.AuditInterval, cfg.ODL.AuditRepair
 	options.MaxEntryFailures = cfg.ODL.RetryCount
 	options.HistoryRetention = inventorystore.Retention{Age: cfg.History.MaxAge, Rows: cfg.History.MaxRows}
-	options.RequireSignatures = cfg.RequiresSignatures()
+	options.RequireSignatures, options.HideProjects = cfg.RequiresSignatures(), a.hidesProjects()
 	registerRefusalMetric(&options, a.registry)
 	registerJournalMetrics(&options, a.odl, a.registry)
 	a.registerStoreMetrics()

@@ -66,8 +66,8 @@ func (a *App) agentTokens() *agentstore.Store {
 	return a.store.Agents
 }
 
-// newOperatorAPI returns the operators' API, with an additional route that explains the result of a query for
-// allocation candidates.
+// newOperatorAPI returns the operators' API, with additional routes: one explains the result of a query for
+// allocation candidates, and two are the codec server.
 func (a *App) newOperatorAPI(id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
 	api := operator.New(operator.Options{
 		Inventory:  a.store.Inventory,
@@ -85,6 +85,7 @@ func (a *App) newOperatorAPI(id identity.Authenticator, incomplete inventory.Own
 		Handle: osapi.AdminOnly(
 			placement.ExplainCandidates(a.store.Inventory, placement.Candidates(a.cfg.Candidates)),
 		)})
+	api.Routes = append(api.Routes, codecRoutes(a.codec)...)
 	return api
 }
 
@@ -188,10 +189,13 @@ func listenError(setting, address string, err error) error {
 
 // operatorPrefixes are the prefixes of the operators' API and of the console, without the leading slash. With
 // BERTH_OPERATOR_LISTEN, only this address serves them.
-var operatorPrefixes = []string{"operator/v1", consolePrefix}
+var operatorPrefixes = []string{operatorPrefix, consolePrefix}
 
-// consolePrefix is the prefix of the console, without the leading slash.
-const consolePrefix = "console"
+// Prefixes without the leading slash.
+const (
+	operatorPrefix = "operator/v1"
+	consolePrefix  = "console"
+)
 
 // newHandlers returns the handler of BERTH_LISTEN and the handler of BERTH_OPERATOR_LISTEN. If
 // BERTH_OPERATOR_LISTEN is not set, the handler of BERTH_LISTEN has the routes of operators too. The handlers
@@ -249,6 +253,9 @@ func (a *App) measuredAPIs(served []*osapi.API) map[string]http.Handler {
 		// no page of another site may read the console with the cookie of an operator
 		if prefix != consolePrefix {
 			h = osapi.CORS(a.cfg.CORS).Wrap(api)
+		}
+		if prefix == operatorPrefix {
+			h = a.withCodecClients(api, h)
 		}
 		routes[prefix] = requests.measure(prefix, h)
 	}

@@ -28,7 +28,7 @@ func descriptions() map[string]openapi.API {
 		"/reservation": blazar.Description(),
 		"/agent/v1":    agent.Description(),
 		"/journal/v1":  journal.Description(),
-		"/operator/v1": operator.Description(placement.ExplainOperation(explainPath)),
+		"/operator/v1": operator.Description(append(codecOperations(), placement.ExplainOperation(explainPath))...),
 	}
 }
 

@@ -12,10 +12,10 @@ import (
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"berth/internal/contract"
+	"berth/internal/payloadcodec"
 )
 
 // scheduleDefinition is what a version of berth defines about the Temporal Schedule of the sweep. A sweep
@@ -26,6 +26,7 @@ type scheduleDefinition struct {
 	// a sweep that Temporal could not start on time is started late by at most this duration
 	catchUpWindow time.Duration
 	summary       string
+	codec         payloadcodec.Codec // decrypts the recorded definition
 }
 
 // sweepSchedule is the definition in this version of berth.
@@ -36,13 +37,25 @@ var sweepSchedule = scheduleDefinition{
 	summary:       "restart the workflow of each row whose workflow was lost",
 }
 
+// sweep returns the definition of the Schedule with the keys of this process.
+func (a *App) sweep() scheduleDefinition {
+	d := sweepSchedule
+	d.codec = a.codec
+	return d
+}
+
 // memoDefinition is the key of the memo in which the Schedule's action records its definition. The record
 // tells a change of the definition from a change that an operator has made.
 const memoDefinition = "definition"
 
-// digest identifies the definition.
+// digest identifies the definition. The digest contains the key that encrypts the Schedule's payloads, so
+// that a new key encrypts them again, and an old key can be removed.
 func (d scheduleDefinition) digest() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %s", d.interval, d.overlap, d.catchUpWindow, d.summary))
+	text := fmt.Appendf(nil, "%s %s %s %s", d.interval, d.overlap, d.catchUpWindow, d.summary)
+	if key := d.codec.EncryptsWith(); key != "" {
+		text = fmt.Appendf(text, " %s", key)
+	}
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:6])
 }
 
@@ -76,9 +89,10 @@ func (d scheduleDefinition) create(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// apply creates the Schedule, or changes a Schedule that another definition has made. A paused Schedule stays
-// paused. If this definition has made the Schedule, apply does not change it, because an operator may have
-// changed it since.
+// apply creates the Schedule, or changes a Schedule that another definition has made. A paused Schedule
+// stays paused. If this definition has made the Schedule, apply does not change it, because an operator may
+// have changed it since. If the Schedule is encrypted with a key that this process does not have, apply
+// returns an error, so the process runs no workflows and activities whose payloads it could not decrypt.
 func (d scheduleDefinition) apply(ctx context.Context, c client.Client) error {
 	if err := d.create(ctx, c); err != nil {
 		return err
@@ -87,7 +101,7 @@ func (d scheduleDefinition) apply(ctx context.Context, c client.Client) error {
 	err := handle.Update(ctx, client.ScheduleUpdateOptions{
 		DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
 			schedule := in.Description.Schedule
-			if recordedDefinition(schedule.Action) == d.digest() {
+			if d.recorded(schedule.Action) == d.digest() {
 				return nil, temporal.ErrSkipScheduleUpdate
 			}
 			slog.InfoContext(
@@ -106,16 +120,16 @@ func (d scheduleDefinition) apply(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// recordedDefinition returns the digest of the definition that has made the action of a Schedule, or "" if
+// recorded returns the digest of the definition that has made the action of a Schedule, or "" if
 // the action records none.
-func recordedDefinition(action client.ScheduleAction) string {
+func (d scheduleDefinition) recorded(action client.ScheduleAction) string {
 	workflow, ok := action.(*client.ScheduleWorkflowAction)
 	if !ok {
 		return ""
 	}
 	var digest string
 	if payload, ok := workflow.Memo[memoDefinition].(*common.Payload); !ok ||
-		converter.GetDefaultDataConverter().FromPayload(payload, &digest) != nil {
+		d.codec.DataConverter().FromPayload(payload, &digest) != nil {
 		return ""
 	}
 	return digest

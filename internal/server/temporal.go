@@ -8,14 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
 	"google.golang.org/grpc"
 
 	"berth/internal/relay"
-	"berth/internal/tracing"
 	"berth/internal/tracing/temporaltrace"
 )
 
@@ -36,31 +34,27 @@ func (e environment) LookupEnv(name string) (string, bool) {
 	return "", false
 }
 
-// dialTemporal returns the only Temporal client of the process, and the namespace of the client. The relay
-// and the Temporal workers share one client, because Temporal's eager start of a workflow works only on a
-// worker of the client that starts the workflow. The client connects at its first call, so that the process
-// may start before the Temporal server. The parameter `slot` is the result of workerSlot.
-func dialTemporal(
-	env environment,
-	registry prometheus.Registerer,
-	slot string,
-	traces *tracing.Traces,
-) (c client.Client, namespace string, err error) {
+// dialTemporal creates the only Temporal client of the process. The relay and the Temporal workers share
+// one client, because Temporal's eager start of a workflow works only on a worker of the client that starts
+// the workflow. The client connects at its first call, so that the process may start before the Temporal
+// server.
+func (a *App) dialTemporal(env environment) error {
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: env})
 	if err != nil {
-		return nil, "", fmt.Errorf("load the settings of Temporal's client: %w", err)
+		return fmt.Errorf("load the settings of Temporal's client: %w", err)
 	}
 	if strings.Contains(options.HostPort, "@") { // a message that names the address would contain a password
-		return nil, "", errors.New("TEMPORAL_ADDRESS must be host:port, without a user")
+		return errors.New("TEMPORAL_ADDRESS must be host:port, without a user")
 	}
 	options.Logger = log.NewStructuredLogger(slog.Default())
-	if options.MetricsHandler, err = newSDKMetrics(registry); err != nil {
-		return nil, "", err
+	if options.MetricsHandler, err = newSDKMetrics(a.registry); err != nil {
+		return err
 	}
-	if traces.On() {
-		i, err := temporaltrace.New(traces.Tracer())
+	a.codec.Apply(&options)
+	if a.traces.On() {
+		i, err := temporaltrace.New(a.traces.Tracer())
 		if err != nil {
-			return nil, "", fmt.Errorf("trace the calls to Temporal: %w", err)
+			return fmt.Errorf("trace the calls to Temporal: %w", err)
 		}
 		options.Interceptors = append(options.Interceptors, i) // the workers of this client use it, too
 	}
@@ -76,13 +70,18 @@ func dialTemporal(
 	}
 	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions,
 		grpc.WithChainUnaryInterceptor(relay.SingleAttempts))
-	if slot != "" {
+	if slot := workerSlot(a.cfg.Listen); slot != "" {
 		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions,
 			grpc.WithChainUnaryInterceptor(takeOverStickyQueue(slot)))
 	}
-	c, err = client.NewLazyClient(options)
-	return c, options.Namespace, err
+	a.namespace = options.Namespace
+	a.Temporal, err = client.NewLazyClient(options)
+	return err
 }
+
+// hidesProjects reports whether the search attributes of workflows contain no projects. Temporal stores
+// search attributes in clear text, so they contain none if berth encrypts payloads.
+func (a *App) hidesProjects() bool { return a.codec.EncryptsWith() != "" }
 
 func isLoopback(address string) bool {
 	return address == "" || strings.HasPrefix(address, "127.") || strings.HasPrefix(address, "localhost:") ||

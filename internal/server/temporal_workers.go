@@ -70,7 +70,7 @@ func (a *App) startWorkers(ctx context.Context, fail func(error)) ([]worker.Work
 	if err := awaitTemporal(ctx, c); err != nil {
 		return nil, err
 	}
-	if err := sweepSchedule.apply(ctx, c); err != nil {
+	if err := a.sweep().apply(ctx, c); err != nil {
 		return nil, err
 	}
 	worker.SetStickyWorkflowCacheSize(cachedWorkflows)

@@ -12,6 +12,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
+
+	"berth/internal/payloadcodec"
 )
 
 // Session is the state of one run of a starter command: settings, clients and output.
@@ -112,6 +114,11 @@ func (s *Session) Temporal(ctx context.Context) (client.Client, error) {
 	}
 	options.HostPort, options.Namespace = s.TemporalAddress, s.TemporalNamespace
 	options.Logger = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
+	codec, err := payloadcodec.New(s.Encryption.Keys, !s.Encryption.DecryptOnly)
+	if err != nil {
+		return nil, UsageError("%s: %s", payloadcodec.Setting, err)
+	}
+	codec.Apply(&options)
 	ctx, cancel := s.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	c, err := s.Dial(ctx, options)

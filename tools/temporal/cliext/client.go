@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"strings"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
+	"google.golang.org/grpc"
 )
 
 // NewLogger returns a logger with the level and the format of the options.
@@ -36,7 +38,7 @@ type ClientOptionsBuilder struct {
 	EnvLookup     envconfig.EnvLookup
 	Logger        *slog.Logger
 
-	PayloadCodec converter.PayloadCodec // always nil: there is no flag for a codec
+	PayloadCodec converter.PayloadCodec // Build sets it; nil without a codec server
 }
 
 // Build computes the options.
@@ -66,7 +68,52 @@ func (b *ClientOptionsBuilder) Build(context.Context) (client.Options, error) {
 	if b.Logger != nil {
 		o.Logger = log.NewStructuredLogger(b.Logger)
 	}
-	return o, nil
+	if p.Codec == nil || p.Codec.Endpoint == "" {
+		return o, nil
+	}
+	return o, b.useCodec(&o, *p.Codec)
+}
+
+// useCodec makes the client encode and decode payloads and failures with a codec server.
+func (b *ClientOptionsBuilder) useCodec(o *client.Options, c envconfig.ClientConfigCodec) error {
+	headers := map[string]string{"X-Namespace": o.Namespace}
+	for _, pair := range b.ClientOptions.CodecHeader {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return fmt.Errorf("--codec-header %q is not of the form KEY=VALUE", pair)
+		}
+		headers[key] = value
+	}
+	if c.Auth != "" {
+		headers["Authorization"] = c.Auth
+	}
+	b.PayloadCodec = converter.NewRemotePayloadCodec(converter.RemotePayloadCodecOptions{
+		Endpoint: strings.ReplaceAll(c.Endpoint, "{namespace}", o.Namespace),
+		ModifyRequest: func(r *http.Request) error {
+			for key, value := range headers {
+				r.Header.Set(key, value)
+			}
+			return nil
+		},
+	})
+	failures, err := converter.NewFailureGRPCClientInterceptor(
+		converter.NewFailureGRPCClientInterceptorOptions{EncodeCommonAttributes: true},
+	)
+	if err != nil {
+		return fmt.Errorf("decode failures: %w", err)
+	}
+	payloads, err := converter.NewPayloadCodecGRPCClientInterceptor(
+		converter.PayloadCodecGRPCClientInterceptorOptions{Codecs: []converter.PayloadCodec{b.PayloadCodec}},
+	)
+	if err != nil {
+		return fmt.Errorf("decode payloads: %w", err)
+	}
+	// The first interceptor sees a request first and a response last.
+	o.ConnectionOptions.DialOptions = append(
+		o.ConnectionOptions.DialOptions,
+		grpc.WithChainUnaryInterceptor(failures, payloads),
+	)
+	return nil
 }
 
 // apply overrides the values of a profile by the flags that are set, and fills missing values with the flags'
@@ -80,6 +127,13 @@ func (o *ClientOptions) apply(p *envconfig.ClientConfigProfile) error {
 	}
 	override(&p.APIKey, o.ApiKey)
 	override(&p.Authority, o.ClientAuthority)
+	if o.CodecEndpoint != "" || o.CodecAuth != "" {
+		if p.Codec == nil {
+			p.Codec = &envconfig.ClientConfigCodec{}
+		}
+		override(&p.Codec.Endpoint, o.CodecEndpoint)
+		override(&p.Codec.Auth, o.CodecAuth)
+	}
 	for _, pair := range o.GrpcMeta {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok {

@@ -1,8 +1,8 @@
 // Package cliext contains the options that all commands of the temporal CLI share. The CLI imports a module
 // of this name, but its releases do not publish that module: they replace it by a folder of the CLI's own
 // repository. To build the CLI as a tool, berth therefore replaces the module by this package. This package
-// has only the flags with which the CLI connects to a server. It has no flags for OAuth and for remote
-// codecs, so the CLI rejects these flags as unknown.
+// has only the flags with which the CLI connects to a server and to a codec server. It has no flags for OAuth,
+// so the CLI rejects these flags as unknown.
 package cliext
 
 import "github.com/spf13/pflag"
@@ -64,6 +64,8 @@ type ClientOptions struct {
 	TlsCaPath, TlsCaData       string
 	TlsServerName              string
 	TlsDisableHostVerification bool
+	CodecEndpoint, CodecAuth   string
+	CodecHeader                []string
 
 	flags *pflag.FlagSet
 }
@@ -93,6 +95,12 @@ func (o *ClientOptions) BuildFlags(f *pflag.FlagSet) {
 		"Host name that the server's certificate must have.")
 	own.BoolVar(&o.TlsDisableHostVerification, "tls-disable-host-verification", false,
 		"Do not check the server's certificate.")
+	own.StringVar(&o.CodecEndpoint, "codec-endpoint", "",
+		"URL of a codec server, without /decode. {namespace} stands for the namespace.")
+	own.StringVar(&o.CodecAuth, "codec-auth", "",
+		"Header Authorization of the requests to the codec server.")
+	own.StringArrayVar(&o.CodecHeader, "codec-header", nil,
+		"Header KEY=VALUE of the requests to the codec server. Can be repeated.")
 	f.AddFlagSet(own)
 	o.flags = own
 }
