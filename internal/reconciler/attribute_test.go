@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"berth/internal/contract"
+	"berth/internal/store/outbox"
 )
 
 func TestDiffers_ComparesWhatTheWorkflowsOfPortsAndLeasesWrite(t *testing.T) {
@@ -87,6 +88,27 @@ func TestDiffers_ComparesWhatTheWorkflowsOfPortsAndLeasesWrite(t *testing.T) {
 		}
 		if got := differs(c.row, found); got != c.want {
 			t.Errorf("%s: differs: got %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+func TestComparison_HiddenProjectIsNoDifference(t *testing.T) {
+	t.Parallel()
+	for _, hide := range []bool{false, true} {
+		rows := map[string]outbox.Row{
+			"port/1": {Attributes: contract.Attributes{Status: "ACTIVE", Project: "p", Resource: "port"}},
+		}
+		newComparison(&Reconciler{Options: Options{HideProjects: hide}}).hideProjects(rows)
+		found := &common.SearchAttributes{IndexedFields: map[string]*common.Payload{}}
+		for name, value := range map[string]string{contract.AttributeStatus: "ACTIVE", contract.AttributeResource: "port"} {
+			payload, err := converter.GetDefaultDataConverter().ToPayload(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found.IndexedFields[name] = payload
+		}
+		if got := differs(rows["port/1"].Attributes, found); got == hide {
+			t.Errorf("workflow without a project, HideProjects %t: got a difference %t, want %t", hide, got, !hide)
 		}
 	}
 }

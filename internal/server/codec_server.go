@@ -26,7 +26,7 @@ const bearer = "Bearer "
 
 // codecRoutes returns the routes of the codec server, with which Temporal's UI and command line show
 // encrypted payloads in clear text. They speak the protocol of Temporal's remote codecs. Without keys, the
-// routes answer 404.
+// routes answer 409.
 func codecRoutes(c payloadcodec.Codec) []osapi.Route {
 	route := func(name string, convert func([]*common.Payload) ([]*common.Payload, error)) osapi.Route {
 		return osapi.Route{
@@ -38,7 +38,7 @@ func codecRoutes(c payloadcodec.Codec) []osapi.Route {
 			Handle: osapi.AdminOnly(func(r *http.Request) (int, any, error) {
 				if !c.HasKeys() {
 					return 0, nil, osapi.Fault(
-						http.StatusNotFound,
+						http.StatusConflict,
 						"",
 						"This process has no keys for payloads in Temporal; set %s.",
 						payloadcodec.Setting,

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/devstack/temporaltest"
+	"berth/internal/payloadcodec"
 )
 
 func TestSchedule_FollowsItsDefinitionAndKeepsChangesOfOperators(t *testing.T) {
@@ -95,5 +98,43 @@ func TestSchedule_WithoutRecordedDefinitionIsUpdated(t *testing.T) {
 	if err != nil || got.Schedule.Spec.Intervals[0].Every != sweepSchedule.interval {
 		t.Errorf("schedule after the update: got %+v, error %v; want the interval %s",
 			got, err, sweepSchedule.interval)
+	}
+}
+
+// The Schedule is the first encrypted data that a process reads, and the only data that outlives every
+// workflow.
+func TestSchedule_IsEncryptedAgainWithEachNewKey(t *testing.T) {
+	t.Parallel()
+	n := temporaltest.New(t)
+	apply := func(keys ...byte) error {
+		t.Helper()
+		var all [][]byte
+		for _, b := range keys {
+			all = append(all, bytes.Repeat([]byte{b}, 32))
+		}
+		codec, err := payloadcodec.New(all, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := client.Options{HostPort: n.Address, Namespace: n.Name}
+		codec.Apply(&o)
+		c, err := temporaltest.Dial(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		d := sweepSchedule
+		d.codec = codec
+		return d.apply(t.Context(), c)
+	}
+	for _, keys := range [][]byte{{1}, {2, 1}, {2}} {
+		if err := apply(keys...); err != nil {
+			t.Errorf("apply the definition with the keys %v: %v", keys, err)
+		}
+	}
+	for _, keys := range [][]byte{{}, {1}} {
+		if err := apply(keys...); err == nil || !strings.Contains(err.Error(), payloadcodec.Setting) {
+			t.Errorf("apply the definition with the keys %v: got error %v, want one that names the setting", keys, err)
+		}
 	}
 }

@@ -26,7 +26,8 @@ var routesWithoutDatabase = []string{
 	"GET /networking/: 200", "GET /networking/v2.0: 200", "GET /networking/v2.0/: 200",
 	"GET /networking/v2.0/extensions: 200", "GET /networking/v2.0/extensions/{alias}: 200", "GET /networking/v2.0/quotas/project: 200",
 	"GET /networking/v2.0/quotas/tenant: 200", "GET /networking/v2.0/quotas/{project}/default: 200", "GET /operator/v1/policy/rules: 200",
-	"GET /placement/: 200", "GET /reservation/: 300", "GET /reservation/versions: 300", "POST /operator/v1/policy/check: 200",
+	"GET /placement/: 200", "GET /reservation/: 300", "GET /reservation/versions: 300",
+	"POST /operator/v1/codec/decode: 409", "POST /operator/v1/codec/encode: 409", "POST /operator/v1/policy/check: 200",
 }
 
 // requestsWithoutWrite are the routes whose example request berth answers without writing a row, because the
@@ -35,7 +36,9 @@ var routesWithoutDatabase = []string{
 var requestsWithoutWrite = []string{
 	"DELETE /networking/v2.0/networks/{id}/tags/{tag}: 404", "DELETE /networking/v2.0/ports/{id}/tags/{tag}: 404",
 	"DELETE /networking/v2.0/security-groups/{id}/tags/{tag}: 404", "DELETE /networking/v2.0/subnets/{id}/tags/{tag}: 404",
-	"DELETE /networking/v2.0/trunks/{id}/tags/{tag}: 404", "POST /console/login: 400", "POST /console/logout: 200", "POST /operator/v1/policy/check: 200", "POST /placement/reshaper: 409",
+	"DELETE /networking/v2.0/trunks/{id}/tags/{tag}: 404", "POST /console/login: 400", "POST /console/logout: 200",
+	"POST /operator/v1/codec/decode: 409", "POST /operator/v1/codec/encode: 409",
+	"POST /operator/v1/policy/check: 200", "POST /placement/reshaper: 409",
 }
 
 // requiredQueries has the query string for each route that refuses a request without a query string.

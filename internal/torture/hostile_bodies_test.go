@@ -20,6 +20,8 @@ var validBodies = map[string]string{
 	"POST /operator/v1/agent-keys":        `{"host":"cmp-1","public_key":"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAbIKv1J9G9M6VdSx2YPM6N+JpoLXVhmzAPtgT1e1I9oU=\n-----END PUBLIC KEY-----\n"}`,
 	"POST /operator/v1/agent-vhosts":      `{"host":"cmp-2","name":"agents-2","agent_types":["Open vSwitch agent"]}`,
 	"POST /operator/v1/policy/check":      `{"api":"placement","rule":"placement:usages","project":"demo","roles":["reader"],"target":{"project_id":"demo"}}`,
+	"POST /operator/v1/codec/encode":      `{"payloads":[{"metadata":{"encoding":"anNvbi9wbGFpbg=="},"data":"MQ=="}]}`,
+	"POST /operator/v1/codec/decode":      `{"payloads":[{"metadata":{"encoding":"anNvbi9wbGFpbg=="},"data":"MQ=="}]}`,
 	"POST /operator/v1/notes/retry":       `{"workflow_ids":["port/{port}"]}`,
 
 	"POST /reservation/v1/leases": `{"name":"gold","start_date":"2038-01-01 00:00","end_date":"2038-01-02 00:00","before_end_date":"2038-01-01 12:00","events":[],` +

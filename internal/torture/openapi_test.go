@@ -120,6 +120,8 @@ var refusedOperations = map[string]int{
 	"DELETE /placement/resource_providers/{uuid}/inventories/{class}": http.StatusConflict,
 	"DELETE /reservation/v1/os-hosts/{id}":                            http.StatusConflict,
 	"POST /networking/v2.0/agents/{id}/dhcp-networks":                 http.StatusConflict,
+	"POST /operator/v1/codec/decode":                                  http.StatusConflict,
+	"POST /operator/v1/codec/encode":                                  http.StatusConflict,
 	"POST /networking/v2.0/ports/{id}/bindings":                       http.StatusBadRequest,
 	"POST /reservation/v1/plans":                                      http.StatusConflict,
 	"PUT /networking/v2.0/ports/{id}/bindings/{host}/activate":        http.StatusConflict,

@@ -92,7 +92,7 @@ func New(t testing.TB) Namespace {
 	}
 	t.Cleanup(c.Close)
 	n.Client = c
-	if err := register(t.Context(), c, n.Name); err != nil {
+	if err := Register(t.Context(), c, n.Name); err != nil {
 		t.Fatalf("register the test's namespace: %v", err)
 	}
 	return n
@@ -136,7 +136,8 @@ func extendDeadline(
 	return invoke(extended, method, req, reply, cc, opts...)
 }
 
-func register(ctx context.Context, c client.Client, name string) error {
+// Register creates a Temporal namespace with berth's search attributes.
+func Register(ctx context.Context, c client.Client, name string) error {
 	_, err := c.WorkflowService().RegisterNamespace(ctx, &workflowservice.RegisterNamespaceRequest{
 		Namespace:                        name,
 		WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
