@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"strconv"
@@ -12,7 +13,7 @@ import (
 )
 
 // dateHelp lists the formats of a date on the command line.
-const dateHelp = `now, +90m, +3d, 2030-01-31T10:00:00Z, or "2030-01-31 10:00" (UTC) with or without a zone such as Europe/Paris`
+const dateHelp = `now, +90m, +3d, 2030-01-31T10:00:00Z, "2030-01-31 10:00" or "tomorrow 09:00" (UTC) with or without a zone such as Europe/Paris`
 
 // parseInstantFlag is the Parser of the flags that take a date.
 func parseInstantFlag(_ context.Context, s *cli.Session, values []string) (any, error) {
@@ -29,6 +30,13 @@ func parseInstant(word string, now time.Time) (any, error) {
 			return nil, err
 		}
 		return FormatSecond(now.Add(d)), nil
+	}
+	if parts := dayAndTime.FindStringSubmatch(word); parts != nil {
+		at, err := parseDayAndTime(parts[1], parts[2], cmp.Or(parts[3], "UTC"), now)
+		if err != nil {
+			return nil, err
+		}
+		return FormatSecond(at), nil
 	}
 	if parts := dateWithZone.FindStringSubmatch(word); parts != nil {
 		at, err := parseInZone(parts[1], parts[2])
@@ -66,6 +74,22 @@ func parseDuration(word string) (time.Duration, error) {
 
 // dateWithZone matches a date and a time, followed by a blank and a time zone: a name, an offset or Z.
 var dateWithZone = regexp.MustCompile(`^(\d{4}-\d{1,2}-\d{1,2} \d{1,2}:\d{2}(?::\d{2})?) ([A-Za-z+-].*)$`)
+
+// dayAndTime matches today or tomorrow, a time, and perhaps a time zone.
+var dayAndTime = regexp.MustCompile(`^(today|tomorrow) (\d{1,2}:\d{2}(?::\d{2})?)(?: ([A-Za-z+-].*))?$`)
+
+// parseDayAndTime converts a time of today or tomorrow to an instant. The day is the one of the time zone.
+func parseDayAndTime(day, clock, zone string, now time.Time) (time.Time, error) {
+	location, err := parseZone(zone)
+	if err != nil {
+		return time.Time{}, err
+	}
+	date := now.In(location)
+	if day == "tomorrow" {
+		date = date.AddDate(0, 0, 1)
+	}
+	return parseInZone(date.Format(time.DateOnly)+" "+clock, zone)
+}
 
 // parseInZone converts a local time in a time zone to an instant. When daylight saving time begins or ends,
 // some local times do not exist and some exist twice; parseInZone returns an error for these local times.
