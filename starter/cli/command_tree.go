@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -89,6 +90,9 @@ func (t Tree) addCommand(root *cobra.Command, s *Session, row Command) {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := s.Open(c.OutOrStdout()); err != nil {
 			return err
+		}
+		if c.Flags().Lookup(sortFlag) == nil && slices.Contains(listFormats, s.Format) {
+			return UsageError("%s prints no list of objects; it does not support --output %s", c.CommandPath(), s.Format)
 		}
 		return act(c.Context(), s, args)
 	}

@@ -42,24 +42,9 @@ func (f filters) apply(r *Resource, all []Object) ([]Object, error) {
 	if len(f) == 0 {
 		return all, nil
 	}
-	attributes := map[string]bool{}
-	for _, column := range r.Columns {
-		attributes[column] = true
-	}
-	for _, o := range all {
-		for name := range o {
-			attributes[name] = true
-		}
-	}
 	for _, name := range slices.Sorted(maps.Keys(f)) {
-		if !attributes[name] {
-			return nil, Errorf(
-				ExitUsage,
-				"The attributes are "+strings.Join(slices.Sorted(maps.Keys(attributes)), ", ")+".",
-				"no %s has the attribute %q",
-				r.Name,
-				name,
-			)
+		if err := checkAttribute(r, all, name); err != nil {
+			return nil, err
 		}
 	}
 	return slices.DeleteFunc(all, func(o Object) bool { return !f.match(o) }), nil

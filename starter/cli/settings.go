@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -23,7 +24,7 @@ type Settings struct {
 	TemporalAddress   string
 	TemporalNamespace string
 	Env               Environment
-	Format            string // table, json or yaml
+	Format            string // table, json or yaml; of lists also csv, name or wide
 }
 
 // ReadSettings reads the settings from an environment in the form of os.Environ. If the environment has
@@ -93,7 +94,8 @@ func (s *Settings) addFlags(f *pflag.FlagSet) {
 		"host:port of Temporal's frontend (TEMPORAL_ADDRESS, else Temporal's own profile)")
 	f.StringVar(&s.TemporalNamespace, "namespace", s.TemporalNamespace,
 		"Temporal namespace (TEMPORAL_NAMESPACE)")
-	f.StringVarP(&s.Format, "output", "o", s.Format, "output format: table, json or yaml")
+	f.StringVarP(&s.Format, "output", "o", s.Format,
+		"output format: table, json or yaml; for lists also csv, name or wide")
 }
 
 func (s *Settings) validate() error {
@@ -104,10 +106,8 @@ func (s *Settings) validate() error {
 	if u, err := url.Parse(s.URL); err == nil && u.User != nil {
 		return UsageError("--url must not contain a user and a password")
 	}
-	switch s.Format {
-	case "table", "json", "yaml":
-		return nil
-	default:
-		return UsageError("--output %q is none of table, json, yaml", s.Format)
+	if !slices.Contains(append([]string{"table", "json", "yaml"}, listFormats...), s.Format) {
+		return UsageError("--output %q is none of table, json, yaml, and for lists csv, name, wide", s.Format)
 	}
+	return nil
 }

@@ -21,6 +21,7 @@ const MinInterval = 10 * time.Millisecond
 type Watcher struct {
 	enabled  *bool
 	interval *time.Duration
+	view     listView // of a list
 }
 
 // WatchFlags declares the flags --watch and --every.
@@ -31,6 +32,14 @@ func WatchFlags(f *pflag.FlagSet) Watcher {
 	}
 }
 
+// ListFlags declares the flags --watch and --every, and the flags that choose attributes, order and number of
+// the objects.
+func ListFlags(f *pflag.FlagSet) Watcher {
+	w := WatchFlags(f)
+	w.view = listViewFlags(f)
+	return w
+}
+
 // List prints the list of objects that the function `read` returns. With --watch, List then prints every
 // change of this list.
 func (w Watcher) List(
@@ -39,11 +48,21 @@ func (w Watcher) List(
 	r *Resource,
 	read func(context.Context) ([]Object, error),
 ) error {
+	if *w.enabled && slices.Contains(listFormats, s.Output.Format) {
+		return UsageError("--watch prints changes as table, json or yaml, and not as %s", s.Output.Format)
+	}
+	if *w.enabled && *w.view.limit > 0 {
+		return UsageError("--watch prints the changes of all objects; --limit and --watch are mutually exclusive")
+	}
 	all, err := read(ctx)
 	if err != nil {
 		return err
 	}
-	if err := s.Output.PrintList(all, r.Columns); err != nil || !*w.enabled {
+	shown, err := w.view.arrange(s, r, slices.Clone(all))
+	if err != nil {
+		return err
+	}
+	if err := w.view.print(s, r, shown); err != nil || !*w.enabled {
 		return err
 	}
 	return w.follow(ctx, s, r, r.Columns, all, read)

@@ -25,7 +25,7 @@ func requireAttribute(key, flag string) func(cli.Object) error {
 func listCommand(r *cli.Resource) func(*pflag.FlagSet) cli.Action {
 	return func(f *pflag.FlagSet) cli.Action {
 		filters := f.StringArray("filter", nil, "list only objects with ATTRIBUTE=VALUE; may be repeated")
-		w := cli.WatchFlags(f)
+		w := cli.ListFlags(f)
 		return func(ctx context.Context, s *cli.Session, _ []string) error {
 			query := url.Values{}
 			given, err := cli.ParsePairs(*filters)

@@ -13,13 +13,14 @@ import (
 // JournalEntries is the cli.Resource for the entries of the journal: the changes that berth sends to the
 // controller.
 var JournalEntries = &cli.Resource{
-	Name:        "journal",
-	Path:        "/journal/v1/entries",
-	SingularKey: "entry",
-	PluralKey:   "entries",
-	IDKey:       "seq",
-	NameKey:     "seq",
-	IsID:        cli.Digits.MatchString,
+	Name:          "journal",
+	Path:          "/journal/v1/entries",
+	SingularKey:   "entry",
+	PluralKey:     "entries",
+	IDKey:         "seq",
+	NameKey:       "seq",
+	IsID:          cli.Digits.MatchString,
+	PageParameter: "after",
 	Columns: []string{
 		"seq",
 		"operation",
