@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -83,6 +84,9 @@ func awaitTaskFailure(t *testing.T, c client.Client, id string) string {
 			}
 			if f := e.GetWorkflowTaskFailedEventAttributes(); f != nil {
 				return f.GetFailure().GetMessage()
+			}
+			if e.GetEventType() == enums.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED {
+				t.Fatalf("the workflow has failed, want that only the task fails: %v", e)
 			}
 		}
 	}
@@ -232,4 +236,73 @@ func keyIDs(t *testing.T, c client.Client, id string) map[string]bool {
 		}
 	}
 	return keys
+}
+
+const activityQueue = "codec-activities"
+
+// callEcho calls the activity echo with the retries of berth's regular activities.
+func callEcho(ctx workflow.Context, input string) (result string, err error) {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:           activityQueue,
+		StartToCloseTimeout: time.Minute,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 1},
+	})
+	err = workflow.ExecuteActivity(ctx, echo, input).Get(ctx, &result)
+	return result, err
+}
+
+func echo(input string) (string, error) { return input, nil }
+
+// startActivityWorker runs the activity echo until `stop` is called.
+func startActivityWorker(t *testing.T, c client.Client) (stop func()) {
+	t.Helper()
+	w := worker.New(c, activityQueue, worker.Options{DisableWorkflowWorker: true})
+	w.RegisterActivity(echo)
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return w.Stop
+}
+
+// An activity that begins in a process without the key is repeated in another process.
+func TestActivity_IsRepeatedInAProcessWithTheKey(t *testing.T) {
+	t.Parallel()
+	n := temporaltest.New(t)
+	with := connect(t, n, newCodec(t, true, newKey(1)))
+	w := worker.New(with, queue, worker.Options{})
+	w.RegisterWorkflow(callEcho)
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+	stop := startActivityWorker(t, connect(t, n, payloadcodec.Codec{}))
+	run, err := with.ExecuteWorkflow(
+		t.Context(),
+		client.StartWorkflowOptions{ID: "w", TaskQueue: queue},
+		callEcho,
+		secret,
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := ""
+	for deadline := time.Now().Add(5 * time.Minute); message == ""; time.Sleep(50 * time.Millisecond) {
+		d, err := with.DescribeWorkflowExecution(t.Context(), "w", "")
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("no attempt of the activity has failed, want one; error %v", err)
+		}
+		for _, a := range d.GetPendingActivities() {
+			message = a.GetLastFailure().GetMessage()
+		}
+	}
+	if !strings.Contains(message, "set BERTH_TEMPORAL_ENCRYPTION_KEYS") {
+		t.Errorf("failure of the activity: got %q, want the setting", message)
+	}
+	stop()
+
+	t.Cleanup(startActivityWorker(t, with))
+	var got string
+	if err := run.Get(t.Context(), &got); err != nil || got != secret {
+		t.Errorf("result of the workflow: got %q, error %v; want %q", got, err, secret)
+	}
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -101,10 +100,7 @@ func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error
 	if a.traces, err = openTraces(cfg.Traces); err != nil {
 		return nil, err
 	}
-	if a.codec, err = payloadcodec.New(cfg.Encryption.Keys, !cfg.Encryption.DecryptOnly); err != nil {
-		return nil, fmt.Errorf("%s: %w", payloadcodec.Setting, err)
-	}
-	if err := a.dialTemporal(environment(environ)); err != nil {
+	if err := a.dialTemporal(ctx, environment(environ)); err != nil {
 		return nil, err
 	}
 	settings, err := storeConfig(cfg, options.Enforcement != nil)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"go.temporal.io/sdk/log"
 	"google.golang.org/grpc"
 
+	"berth/internal/config"
+	"berth/internal/payloadcodec"
 	"berth/internal/relay"
 	"berth/internal/tracing/temporaltrace"
 )
@@ -38,7 +41,7 @@ func (e environment) LookupEnv(name string) (string, bool) {
 // one client, because Temporal's eager start of a workflow works only on a worker of the client that starts
 // the workflow. The client connects at its first call, so that the process may start before the Temporal
 // server.
-func (a *App) dialTemporal(env environment) error {
+func (a *App) dialTemporal(ctx context.Context, env environment) error {
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: env})
 	if err != nil {
 		return fmt.Errorf("load the settings of Temporal's client: %w", err)
@@ -48,6 +51,9 @@ func (a *App) dialTemporal(env environment) error {
 	}
 	options.Logger = log.NewStructuredLogger(slog.Default())
 	if options.MetricsHandler, err = newSDKMetrics(a.registry); err != nil {
+		return err
+	}
+	if a.codec, err = openCodec(ctx, a.cfg.Encryption); err != nil {
 		return err
 	}
 	a.codec.Apply(&options)
@@ -77,6 +83,18 @@ func (a *App) dialTemporal(env environment) error {
 	a.namespace = options.Namespace
 	a.Temporal, err = client.NewLazyClient(options)
 	return err
+}
+
+// openCodec returns the codec of the payloads in Temporal, and logs the ID of the key that encrypts.
+func openCodec(ctx context.Context, e config.Encryption) (payloadcodec.Codec, error) {
+	c, err := payloadcodec.New(e.Keys, !e.DecryptOnly)
+	if err != nil {
+		return c, fmt.Errorf("%s: %w", payloadcodec.Setting, err)
+	}
+	if c.HasKeys() {
+		slog.InfoContext(ctx, "encryption of payloads in Temporal", "key", cmp.Or(c.EncryptsWith(), "off"))
+	}
+	return c, nil
 }
 
 // hidesProjects reports whether the search attributes of workflows contain no projects. Temporal stores

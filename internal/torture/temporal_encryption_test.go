@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -182,8 +183,8 @@ func checkTemporalCommand(
 	}
 }
 
-// TestEncryption_RotationKeepsWorkflowsRunning creates ports with the old key, and brings them to ACTIVE
-// after the rotation, one of them by a signal in clear text.
+// TestEncryption_RotationKeepsWorkflowsRunning creates a port with the old key, and brings it to ACTIVE after
+// the rotation, by an encrypted update and by a signal in clear text.
 func TestEncryption_RotationKeepsWorkflowsRunning(t *testing.T) {
 	t.Parallel()
 	s, c := servertest.SharedDeployment(t)
@@ -214,17 +215,29 @@ func TestEncryption_RotationKeepsWorkflowsRunning(t *testing.T) {
 
 	after := with(newKey + "," + oldKey)
 	after.AwaitReady()
-	for entity, host := range map[string]string{"L2": "cmp-1", "DHCP": "net-1"} {
-		err := c.SignalWorkflow(
-			t.Context(),
-			contract.PortID(port),
-			"",
-			contract.SignalProvisioningComplete,
-			contract.Report{Entity: entity, Host: host},
-		)
+	starter := func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), servertest.Program(t, "starter"), args...)
+		cmd.Env = append(append(os.Environ(), s.Settings...), "BERTH_URL="+after.URL)
+		out, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Fatal(err)
+			t.Errorf("starter %q: got error %v, want none:\n%s", args, err, out)
 		}
+		return string(out)
+	}
+	starter("signal", contract.PortID(port), "--entity", "L2", "--host", "cmp-1", "--ack")
+	if out := starter("why", contract.PortID(port)); !strings.Contains(out, "DHCP") {
+		t.Errorf("starter why with keys: got %s, want that the port waits for DHCP", out)
+	}
+	err := c.SignalWorkflow(
+		t.Context(),
+		contract.PortID(port),
+		"",
+		contract.SignalProvisioningComplete,
+		contract.Report{Entity: "DHCP", Host: "net-1"},
+	)
+	if err != nil {
+		t.Fatal(err)
 	}
 	s.AwaitActive(after, []string{port})
 	after.Kill()
