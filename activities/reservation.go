@@ -87,14 +87,10 @@ func (a *Activities) ReleaseReservation(ctx context.Context, id uuid.UUID) error
 }
 
 func (a *Activities) releaseReservation(ctx context.Context, id uuid.UUID) error {
-	err := a.callCloud(
-		ctx,
-		id,
-		a.Store.Lease.EndingCloudReservation,
-		func(ctx context.Context, c lease.CloudReservation) error {
-			return a.Cloud.Deprovision(ctx, c)
-		},
-	)
+	deprovision := func(ctx context.Context, c lease.CloudReservation) error {
+		return a.Cloud.Deprovision(ctx, c)
+	}
+	err := a.callCloud(ctx, id, a.Store.Lease.EndingCloudReservation, deprovision)
 	if err != nil && !errors.Is(err, db.ErrNotFound) {
 		return err
 	}
@@ -106,19 +102,11 @@ func (a *Activities) releaseReservation(ctx context.Context, id uuid.UUID) error
 // reservation's servers.
 func (a *Activities) RunBeforeEndAction(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
-	return a.recordCall(
-		ctx,
-		id,
-		a.callCloud(
-			ctx,
-			id,
-			a.Store.Lease.CloudReservation,
-			func(ctx context.Context, c lease.CloudReservation) error {
-				c.BeforeEnd = a.beforeEndAction(c.Reservation)
-				return a.Cloud.BeforeEnd(ctx, c)
-			},
-		),
-	)
+	act := func(ctx context.Context, c lease.CloudReservation) error {
+		c.BeforeEnd = a.beforeEndAction(c.Reservation)
+		return a.Cloud.BeforeEnd(ctx, c)
+	}
+	return a.recordCall(ctx, id, a.callCloud(ctx, id, a.Store.Lease.CloudReservation, act))
 }
 
 // callCloud reads a reservation. If reservations of this resource type need calls to Nova or Neutron,

@@ -54,12 +54,10 @@ func openAllocations(ctx context.Context, s *stack) (*subject, error) {
 	}
 	s.onClose(server.Stop)
 	next := 0
-	return s.measureAllocations(
-		newAPI(server.URL),
-		1,
-		allocationProviders,
-		func(int) int { next++; return next % allocationProviders },
-	), nil
+	return s.measureAllocations(newAPI(server.URL), 1, allocationProviders, func(int) int {
+		next++
+		return next % allocationProviders
+	}), nil
 }
 
 // openAllocationsApart measures allocations by concurrent clients, each with its own provider.

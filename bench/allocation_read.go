@@ -33,11 +33,9 @@ func openSelects(ctx context.Context, s *stack) (*subject, error) {
 	if _, err := s.rows.Exec(ctx, `insert into bench_row (id, value) select id, 'bench' from unnest($1::uuid[]) as id`, ids); err != nil {
 		return nil, err
 	}
-	return measureReads(
-		s,
-		s.stubs.ReadBaseline,
-		func(n int64) string { return "/" + ids[n%readableRows].String() },
-	), nil
+	return measureReads(s, s.stubs.ReadBaseline, func(n int64) string {
+		return "/" + ids[n%readableRows].String()
+	}), nil
 }
 
 // createBenchTable creates the table that the baselines of reads and writes use.
@@ -68,11 +66,9 @@ func openReads(ctx context.Context, s *stack) (*subject, error) {
 			return nil, err
 		}
 	}
-	return measureReads(
-		s,
-		s.api.base,
-		func(n int64) string { return "/placement/allocations/" + ids[n%readableRows] },
-	), nil
+	return measureReads(s, s.api.base, func(n int64) string {
+		return "/placement/allocations/" + ids[n%readableRows]
+	}), nil
 }
 
 // measureReads measures GET requests; the parameter `path` returns the URL path of the n-th request.

@@ -227,18 +227,13 @@ func (a *api) createLease(
 	reservations ...attributes,
 ) (id string, err error) {
 	var created struct{ Lease struct{ ID string } }
-	err = a.post(
-		ctx,
-		"/reservation/v1/leases",
-		attributes{
-			"name":         "bench",
-			"start_date":   start.UTC().Format(time.RFC3339Nano),
-			"end_date":     end.UTC().Format(time.RFC3339Nano),
-			"events":       []any{},
-			"reservations": append([]attributes{}, reservations...),
-		},
-		&created,
-	)
+	err = a.post(ctx, "/reservation/v1/leases", attributes{
+		"name":         "bench",
+		"start_date":   start.UTC().Format(time.RFC3339Nano),
+		"end_date":     end.UTC().Format(time.RFC3339Nano),
+		"events":       []any{},
+		"reservations": append([]attributes{}, reservations...),
+	}, &created)
 	if err == nil && created.Lease.ID == "" {
 		err = errors.New("the answer to the creation of a lease has no ID")
 	}

@@ -175,17 +175,13 @@ func (p *port) report(ctx workflow.Context) error {
 	if p.refused != "" {
 		sentence += " " + p.refused
 	}
-	return p.reporter.report(
-		ctx,
-		contract.Why{
-			State:          s.Status,
-			Sentence:       sentence,
-			Waiting:        s.Waiting,
-			LastError:      p.novaFailed,
-			IgnoredReports: s.IgnoredReports,
-		},
-		s.Attributes,
-	)
+	return p.reporter.report(ctx, contract.Why{
+		State:          s.Status,
+		Sentence:       sentence,
+		Waiting:        s.Waiting,
+		LastError:      p.novaFailed,
+		IgnoredReports: s.IgnoredReports,
+	}, s.Attributes)
 }
 
 // notifyNova delivers the recorded events to Nova. notifyNova runs concurrently with the main loop of the

@@ -127,12 +127,9 @@ func (v *Verifier) Check(p Page) error {
 			return broken(next.Sequence, "record %d is missing: record %d follows record %d",
 				next.Sequence, r.Sequence, v.position.Sequence)
 		case r.Hash != next.Hash:
-			return broken(
-				r.Sequence,
+			return broken(r.Sequence,
 				"record %d does not have the hash that follows from its content and from record %d",
-				r.Sequence,
-				v.position.Sequence,
-			)
+				r.Sequence, v.position.Sequence)
 		}
 		if err := v.moveTo(next); err != nil {
 			return err

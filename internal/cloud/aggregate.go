@@ -134,15 +134,9 @@ func (n nova) removeHost(ctx context.Context, a aggregates.Aggregate, host strin
 // hostAction adds a host to an aggregate or removes a host from an aggregate. hostAction does not decode
 // Nova's answer, which contains all hosts of the aggregate and may be large.
 func (n nova) hostAction(ctx context.Context, a aggregates.Aggregate, action, host string) error {
-	_, err := n.client.Post(
-		ctx,
-		n.client.ServiceURL("os-aggregates", strconv.Itoa(a.ID), "action"),
-		map[string]any{
-			action: map[string]string{"host": host},
-		},
-		nil,
-		&gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}},
-	)
+	url := n.client.ServiceURL("os-aggregates", strconv.Itoa(a.ID), "action")
+	body := map[string]any{action: map[string]string{"host": host}}
+	_, err := n.client.Post(ctx, url, body, nil, &gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}})
 	return err
 }
 

@@ -155,13 +155,10 @@ func fromFile(path string) (map[string]string, error) {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		name, ok := known[key]
 		if !ok {
-			errs = append(
-				errs,
-				fmt.Errorf(
-					"%s: unknown key %q: did you mean %q?",
-					path, key, nearest(key, slices.Sorted(maps.Keys(known))),
-				),
-			)
+			errs = append(errs, fmt.Errorf(
+				"%s: unknown key %q: did you mean %q?",
+				path, key, nearest(key, slices.Sorted(maps.Keys(known))),
+			))
 			continue
 		}
 		value, err := scalarText(keys[key])

@@ -112,10 +112,9 @@ const notificationBatch = 100
 // Notifications publishes the notifications of a network to the agents, oldest first, until no notification
 // is left. Notifications returns ErrClaimed, or an error of the database or of RabbitMQ.
 func (s Sender) Notifications(ctx context.Context, id uuid.UUID) error {
-	return s.publishAll(
-		ctx,
-		func() ([]network.AgentNotification, error) { return s.Recorded.Unsent(ctx, id, notificationBatch) },
-	)
+	return s.publishAll(ctx, func() ([]network.AgentNotification, error) {
+		return s.Recorded.Unsent(ctx, id, notificationBatch)
+	})
 }
 
 func (s Sender) publishAll(ctx context.Context, next func() ([]network.AgentNotification, error)) error {

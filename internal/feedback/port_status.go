@@ -91,16 +91,12 @@ func (l *Listener) reportPort(ctx context.Context, id uuid.UUID, tries int) erro
 	if !reportable {
 		return nil
 	}
-	_, err = l.Store.ReportPort(
-		ctx,
-		id,
-		[]network.Report{{
-			Entity:   network.L2,
-			Host:     p.Host,
-			Event:    event,
-			Revision: p.BindingRevision,
-		}},
-	)
+	_, err = l.Store.ReportPort(ctx, id, []network.Report{{
+		Entity:   network.L2,
+		Host:     p.Host,
+		Event:    event,
+		Revision: p.BindingRevision,
+	}})
 	if errors.Is(err, db.ErrNotFound) {
 		return nil
 	}

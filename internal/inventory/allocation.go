@@ -138,12 +138,9 @@ func checkAmount(
 ) error {
 	capacity, ok := capacities[key]
 	if !ok {
-		return Faultf(
-			Conflict,
+		return Faultf(Conflict,
 			"Unable to allocate inventory: Inventory for '%s' on resource provider '%s' invalid.",
-			key.Class,
-			key.Provider,
-		)
+			key.Class, key.Provider)
 	}
 	if !capacity.Inventory.MatchesUnits(amount) {
 		return Faultf(

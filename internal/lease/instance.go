@@ -159,11 +159,9 @@ func (flavorType) CheckChange(was Reservation, is ReservationDraft) error {
 	if reflect.DeepEqual(was.ReservationDraft, is) {
 		return nil
 	}
-	return Faultf(
-		CannotUpdate,
+	return Faultf(CannotUpdate,
 		"A reservation of the type %s cannot be updated; only the dates of its lease can.",
-		FlavorInstance,
-	)
+		FlavorInstance)
 }
 
 func checkAffinity(a Affinity) error {

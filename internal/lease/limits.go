@@ -33,10 +33,7 @@ func (m Limits) check(kind Kind, project string, length time.Duration) error {
 	if m.MaxDuration <= 0 || length <= m.MaxDuration || slices.Contains(m.ExemptProjects, project) {
 		return nil
 	}
-	return Faultf(
-		kind,
+	return Faultf(kind,
 		"Lease duration of %d seconds must be less than or equal to the maximum lease duration of %d seconds.",
-		int64(length/time.Second),
-		int64(m.MaxDuration/time.Second),
-	)
+		int64(length/time.Second), int64(m.MaxDuration/time.Second))
 }

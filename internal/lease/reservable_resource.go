@@ -119,12 +119,9 @@ func checkText(name, value, allowed string) error {
 	forbidden := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune(allowed, r) }
 	if utf8.RuneCountInString(value) > longest || strings.ContainsFunc(value, forbidden) ||
 		!utf8.ValidString(value) {
-		return Faultf(
-			MalformedParameter,
+		return Faultf(MalformedParameter,
 			"Malformed parameter %s: it must have at most %d characters, without control characters.",
-			name,
-			longest,
-		)
+			name, longest)
 	}
 	return nil
 }
@@ -282,21 +279,18 @@ func matchResources(d ReservationDraft, candidates []ResourceCandidate) ([]Resou
 			return nil, Faultf(MalformedRequirements, "No %s has the property %q.", rules.noun, r.Key)
 		}
 	}
-	return slices.DeleteFunc(
-		slices.Clone(candidates),
-		func(c ResourceCandidate) bool { return !c.Meets(requirements) },
-	), nil
+	return slices.DeleteFunc(slices.Clone(candidates), func(c ResourceCandidate) bool {
+		return !c.Meets(requirements)
+	}), nil
 }
 
 // KeepsHeld returns a fault if a reservation that has started would lose one of the resources that it has:
 // Neutron cannot move a network to another segment, and the users of a device would lose their work.
 func KeepsHeld(d ReservationDraft, held, picked []uuid.UUID) error {
 	if slices.ContainsFunc(held, func(id uuid.UUID) bool { return !slices.Contains(picked, id) }) {
-		return Faultf(
-			NotEnoughResources,
+		return Faultf(NotEnoughResources,
 			"Not enough %s available: an active reservation cannot lose one of its %[1]s.",
-			registeredTypes[d.Type].plural,
-		)
+			registeredTypes[d.Type].plural)
 	}
 	return nil
 }

@@ -122,11 +122,9 @@ func checkRequirements(d ReservationDraft) error {
 		return err
 	}
 	if len(all) > MaxRequirementsSize {
-		return Faultf(
-			MalformedRequirements,
+		return Faultf(MalformedRequirements,
 			"Malformed requirements: without blanks, they must not be longer than %d bytes.",
-			MaxRequirementsSize,
-		)
+			MaxRequirementsSize)
 	}
 	return nil
 }

@@ -59,12 +59,9 @@ func (p Port) addressRequest(subnets []Subnet, f FixedIP) (AddressRequest, error
 	if p.HasAutoAddressIn(subnets[at]) {
 		w.IP = EUI64(subnets[at].CIDR, p.MAC)
 		if f.IP.IsValid() && f.IP != w.IP {
-			return AddressRequest{}, Faultf(
-				AllocationOnAutoAddressSubnet,
+			return AddressRequest{}, Faultf(AllocationOnAutoAddressSubnet,
 				"IPv6 address %s cannot be directly assigned to a port on subnet %s as the subnet is configured for automatic addresses",
-				f.IP,
-				subnets[at].ID,
-			)
+				f.IP, subnets[at].ID)
 		}
 	}
 	return w, nil
@@ -107,12 +104,9 @@ func (p Port) CandidateSubnets(subnets []Subnet) ([]Subnet, error) {
 	}
 	candidates := append(typed, untyped...)
 	if len(candidates) == 0 && len(subnets) > 0 {
-		return nil, Faultf(
-			NoMatchingSubnet,
+		return nil, Faultf(NoMatchingSubnet,
 			"No valid service subnet for the given device owner, network %s, service type %s.",
-			p.Network,
-			p.DeviceOwner,
-		)
+			p.Network, p.DeviceOwner)
 	}
 	return candidates, nil
 }

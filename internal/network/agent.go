@@ -81,12 +81,9 @@ func (s AgentState) Check() error {
 
 // TooManyAgents returns the fault for a new agent on a host that has MaxAgentsOfHost agents.
 func TooManyAgents(host string) *Fault {
-	return Faultf(
-		QuotaExceeded,
+	return Faultf(QuotaExceeded,
 		"The host '%s' has agents of %d types, the maximum. Delete an agent that the host no longer runs.",
-		host,
-		MaxAgentsOfHost,
-	)
+		host, MaxAgentsOfHost)
 }
 
 // Results of an agent's heartbeat.

@@ -118,11 +118,9 @@ func (n Network) Check(vlans VLANRanges) error {
 		return Faultf(InvalidInput,
 			"Invalid input for operation: provider:physical_network specified for %s network.", n.Type)
 	case n.Type == VLAN && n.PhysicalNetwork != "" && len(vlans.On(n.PhysicalNetwork)) == 0:
-		return Faultf(
-			InvalidInput,
+		return Faultf(InvalidInput,
 			"Invalid input for operation: physical_network '%s' unknown for VLAN provider network.",
-			n.PhysicalNetwork,
-		)
+			n.PhysicalNetwork)
 	case n.Type == VLAN && n.PhysicalNetwork == "" && n.Segment != nil:
 		return Faultf(
 			InvalidInput,

@@ -55,12 +55,9 @@ func (p Port) CheckMultipleBindings() error {
 	if strings.HasPrefix(p.DeviceOwner, "compute:") {
 		return nil
 	}
-	return Faultf(
-		BadRequest,
+	return Faultf(BadRequest,
 		"Bad port request: Port %s does not support multiple bindings, its device_owner is '%s'.",
-		p.ID,
-		p.DeviceOwner,
-	)
+		p.ID, p.DeviceOwner)
 }
 
 func (p Port) bindingAt(host string) int {

@@ -158,12 +158,9 @@ const maxPort = 65535
 func (r SecurityRule) check() error {
 	number, known := r.protocolNumber()
 	if !known && r.Protocol != "" {
-		return Faultf(
-			RuleProtocol,
+		return Faultf(RuleProtocol,
 			"Security group rule protocol %s not supported. Only protocol values [%s] and integer representations [0 to 255] are supported.",
-			r.Protocol,
-			strings.Join(slices.Sorted(maps.Keys(protocolNumbers)), ", "),
-		)
+			r.Protocol, strings.Join(slices.Sorted(maps.Keys(protocolNumbers)), ", "))
 	}
 	if err := r.checkPorts(number); err != nil {
 		return err
@@ -194,11 +191,9 @@ func (r SecurityRule) checkPorts(protocol int) error {
 	case slices.Contains(icmpProtocols, protocol):
 		return r.checkICMP()
 	case !slices.Contains(portRangeProtocols, protocol):
-		return Faultf(
-			RuleNoPorts,
+		return Faultf(RuleNoPorts,
 			"Ports cannot be specified for protocol %d. Ports are only supported for DCCP, SCTP, TCP, UDP, UDPLITE.",
-			protocol,
-		)
+			protocol)
 	case zero(low) || zero(high):
 		return Faultf(RulePort, "Invalid value for port 0")
 	case low == nil || high == nil || *low > *high:
@@ -219,11 +214,9 @@ func (r SecurityRule) checkICMP() error {
 		return Faultf(RuleICMPValue,
 			"Invalid value for ICMP code (port_range_max) %d. It must be 0 to 255.", *r.PortMax)
 	case r.PortMin == nil:
-		return Faultf(
-			RuleICMPType,
+		return Faultf(RuleICMPType,
 			"ICMP code (port-range-max) %d is provided but ICMP type (port-range-min) is missing.",
-			*r.PortMax,
-		)
+			*r.PortMax)
 	default:
 		return nil
 	}

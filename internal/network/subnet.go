@@ -165,20 +165,14 @@ func (s Subnet) check() error {
 		return err
 	}
 	if len(s.DNS) > maxDNS {
-		return Faultf(
-			TooManyDNS,
+		return Faultf(TooManyDNS,
 			"Unable to complete operation for %s. The number of DNS nameservers exceeds the limit %d.",
-			s.ID,
-			maxDNS,
-		)
+			s.ID, maxDNS)
 	}
 	if len(s.Routes) > maxRoutes {
-		return Faultf(
-			TooManyRoutes,
+		return Faultf(TooManyRoutes,
 			"Unable to complete operation for %s. The number of host routes exceeds the limit %d.",
-			s.ID,
-			maxRoutes,
-		)
+			s.ID, maxRoutes)
 	}
 	for i, server := range s.DNS {
 		if a, err := netip.ParseAddr(server); err != nil || a.Is4() != s.CIDR.Addr().Is4() {

@@ -122,11 +122,9 @@ func (t Trunk) CheckAddSubports(subports []Subport) error {
 	case len(subports) == 0:
 		return nil
 	case t.Status == Errored:
-		return Faultf(
-			TrunkErrored,
+		return Faultf(TrunkErrored,
 			"Trunk %s is in error state. Attempt to resolve the error condition before proceeding.",
-			t.ID,
-		)
+			t.ID)
 	}
 	all := slices.Clone(t.Subports)
 	for _, s := range subports {

@@ -132,14 +132,11 @@ func (d *devRun) checkPorts() error {
 	} {
 		var taken devstack.PortTaken
 		if _, err := devstack.Port(p.port); errors.As(err, &taken) {
-			errs = append(
-				errs,
-				fmt.Errorf(
-					"port %d (%s) is already in use; set the setting to another port, or to 0 for a free one",
-					p.port,
-					p.setting,
-				),
-			)
+			errs = append(errs, fmt.Errorf(
+				"port %d (%s) is already in use; set the setting to another port, or to 0 for a free one",
+				p.port,
+				p.setting,
+			))
 		} else if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", p.setting, err))
 		}

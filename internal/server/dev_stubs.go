@@ -69,9 +69,9 @@ func (d *devRun) startController() error {
 
 func (d *devRun) startNova() error {
 	nova := &notifytest.Nova{Token: d.cfg.Nova.Token}
-	nova.MirrorHypervisors(
-		func(ctx context.Context) ([]string, error) { return devstack.RootProviders(ctx, d.cfg.DatabaseURL) },
-	)
+	nova.MirrorHypervisors(func(ctx context.Context) ([]string, error) {
+		return devstack.RootProviders(ctx, d.cfg.DatabaseURL)
+	})
 	var err error
 	if d.nova, err = devstack.Serve(0, nova); err != nil {
 		return err

@@ -86,9 +86,9 @@ func (o Options) sampler() sdktrace.Sampler {
 
 // logErrors makes OpenTelemetry write its errors, for example about a missing receiver, to the log.
 var logErrors = sync.OnceFunc(func() {
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(
-		func(err error) { slog.Warn("sending traces failed; spans are lost", "error", err) },
-	))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		slog.Warn("sending traces failed; spans are lost", "error", err)
+	}))
 })
 
 // On reports whether the process sends traces.

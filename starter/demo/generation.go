@@ -101,12 +101,9 @@ func (d *demonstration) raceAllocations(ctx context.Context, provider string) er
 		return err
 	}
 	generation := cli.Integer(read["consumer_generation"])
-	d.printStep(
-		"PUT /placement/allocations/{consumer}",
+	d.printStep("PUT /placement/allocations/{consumer}",
 		"consumer %s has 1 VCPU at generation %d; two writers read this generation",
-		consumer,
-		generation,
-	)
+		consumer, generation)
 	amount := func(writer int) int { return 2 + writer }
 	won, lost, err := raceWriters(http.StatusNoContent, func(writer int) (int, error) {
 		return d.putAllocation(ctx, consumer, provider, amount(writer), generation)

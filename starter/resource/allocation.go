@@ -73,10 +73,9 @@ func ConsumerAllocations(ctx context.Context, s *cli.Session, consumer string) (
 func showAllocations(f *pflag.FlagSet) cli.Action {
 	w := cli.WatchFlags(f)
 	return func(ctx context.Context, s *cli.Session, args []string) error {
-		return w.Show(
-			ctx, s, consumerAllocations,
-			func(ctx context.Context) (cli.Object, error) { return ConsumerAllocations(ctx, s, args[0]) },
-		)
+		return w.Show(ctx, s, consumerAllocations, func(ctx context.Context) (cli.Object, error) {
+			return ConsumerAllocations(ctx, s, args[0])
+		})
 	}
 }
 

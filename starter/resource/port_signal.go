@@ -61,31 +61,19 @@ func signalCommand(f *pflag.FlagSet) cli.Action {
 	f.StringVar(&c.report.Entity, "entity", "",
 		"provisioning entity: DHCP, L2, or another one that blocks the port")
 	f.StringVar(&c.report.Host, "host", "", "host of the agent")
-	f.StringVar(
-		&c.report.Event,
-		"event",
-		"complete",
+	f.StringVar(&c.report.Event, "event", "complete",
 		"complete: the entity has done its part; begun: the agent works on it and will report "+
 			"again; lost: the device is unplugged, or the agent gave up; block: the port waits for the entity from now on; "+
-			"unblock: the port no longer waits for the entity",
-	)
+			"unblock: the port no longer waits for the entity")
 	f.StringVar(&c.report.Owner, "owner", "", "with --event block: who adds the block")
-	f.Int64Var(
-		&c.report.TimeoutSeconds,
-		"timeout-seconds",
-		0,
+	f.Int64Var(&c.report.TimeoutSeconds, "timeout-seconds", 0,
 		"with --event block: the seconds until the block's deadline; the port waits on "+
-			"after the deadline, or gets the status ERROR with --fatal (0: no deadline)",
-	)
+			"after the deadline, or gets the status ERROR with --fatal (0: no deadline)")
 	f.BoolVar(&c.report.Fatal, "fatal", false,
 		"with --event block: the port becomes ERROR after --timeout-seconds")
-	f.Int64Var(
-		&c.report.Revision,
-		"revision",
-		0,
+	f.Int64Var(&c.report.Revision, "revision", 0,
 		"revision_number of the port that the agent provisioned; reports for an earlier binding are "+
-			"ignored (0: not given)",
-	)
+			"ignored (0: not given)")
 	f.BoolVar(&c.ack, "ack", false, "send an update instead of a signal and wait for the answer")
 	f.StringVar(&c.key, "key", "", "PEM file with a private key of the host: sign the report")
 	c.lifetime = f.Duration("expires-in", time.Hour,

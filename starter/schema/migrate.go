@@ -103,12 +103,9 @@ func printNothingToMigrate(ctx context.Context, s *cli.Session) error {
 			"Is PostgreSQL running, and is BERTH_DATABASE_URL correct?", err)
 	}
 	if known := db.Window().Newest; schema.Version > known {
-		return s.Output.PrintMessage(
-			[]cli.Object{},
+		return s.Output.PrintMessage([]cli.Object{},
 			"nothing to migrate: the schema has version %d, which is newer than version %d of this program and supports this program",
-			schema.Version,
-			known,
-		)
+			schema.Version, known)
 	}
 	return s.Output.PrintMessage([]cli.Object{}, "the schema is up to date")
 }

@@ -79,13 +79,10 @@ func checkLicenses(modules []module, allowed map[string]bool, w io.Writer) error
 		}
 		for _, license := range m.Licenses {
 			if !allowed[license] {
-				errs = append(
-					errs,
-					fmt.Errorf(
-						"module %s %s has the licence %s, which allowed_licenses.txt does not contain",
-						m.Path, m.Version, license,
-					),
-				)
+				errs = append(errs, fmt.Errorf(
+					"module %s %s has the licence %s, which allowed_licenses.txt does not contain",
+					m.Path, m.Version, license,
+				))
 			}
 		}
 	}

@@ -36,16 +36,13 @@ func Description() openapi.API {
 				Path:        "/reports",
 				Summary:     "Report about ports.",
 				Description: "All reports of a request are committed before the answer. A repeated request is harmless.",
-				Body: openapi.Input(
-					openapi.Fields{
-						"reports": openapi.Schema{
-							"type":     "array",
-							"maxItems": maxReports,
-							"items":    one.Named("Report"),
-						},
+				Body: openapi.Input(openapi.Fields{
+					"reports": openapi.Schema{
+						"type":     "array",
+						"maxItems": maxReports,
+						"items":    one.Named("Report"),
 					},
-					"reports",
-				),
+				}, "reports"),
 				Responses: openapi.Returns(
 					http.StatusOK,
 					openapi.Of[reportsAnswer]().With("verdicts", openapi.Array(reported.Named("Verdict"))),

@@ -257,12 +257,9 @@ func negotiate(h http.Header) error {
 		switch {
 		case service != "reservation" || version == "latest" || version == "1.0":
 		case !microversion.MatchString(version):
-			return osapi.Fault(
-				http.StatusBadRequest,
-				framework,
+			return osapi.Fault(http.StatusBadRequest, framework,
 				"API Version String '%s' is of invalid format. Must be of format MajorNum.MinorNum.",
-				version,
-			)
+				version)
 		default:
 			return osapi.Fault(http.StatusNotAcceptable, framework,
 				"Version %s is not supported by the API. Minimum is 1.0 and maximum is 1.0.", version)

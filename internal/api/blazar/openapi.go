@@ -73,16 +73,13 @@ var (
 
 func versionOperations() (all []openapi.Operation) {
 	links := openapi.Array(openapi.Object(openapi.Fields{"rel": openapi.String(), "href": openapi.String()}))
-	body := of(
-		"versions",
-		openapi.Array(openapi.Object(openapi.Fields{
-			"id":          openapi.String(),
-			"status":      openapi.String(),
-			"min_version": openapi.String(),
-			"max_version": openapi.String(),
-			"links":       links,
-		})),
-	)
+	body := of("versions", openapi.Array(openapi.Object(openapi.Fields{
+		"id":          openapi.String(),
+		"status":      openapi.String(),
+		"min_version": openapi.String(),
+		"max_version": openapi.String(),
+		"links":       links,
+	})))
 	for _, path := range []string{"/", "/versions"} {
 		all = append(all, openapi.Operation{
 			Method:    http.MethodGet,

@@ -97,15 +97,11 @@ func useOperations(path, plural string, id openapi.Schema) []openapi.Operation {
 		{Name: "lease_id", Schema: openapi.UUID()},
 		{Name: "reservation_id", Schema: openapi.UUID()},
 	}
-	property := openapi.Object(
-		openapi.Fields{
-			"property": openapi.String(),
-			"private":  openapi.Boolean(),
-			"values":   openapi.Array(openapi.String()),
-		},
-		"private",
-		"values",
-	)
+	property := openapi.Object(openapi.Fields{
+		"property": openapi.String(),
+		"private":  openapi.Boolean(),
+		"values":   openapi.Array(openapi.String()),
+	}, "private", "values")
 	changed := openapi.Object(openapi.Fields{
 		"id":            openapi.UUID(),
 		"resource_type": openapi.String(),
@@ -173,14 +169,10 @@ func addressOperations() []openapi.Operation {
 			Method:  "POST",
 			Path:    "/v1/floatingips",
 			Summary: "Register a floating IP.",
-			Body: openapi.Input(
-				openapi.Fields{
-					"floating_network_id": openapi.UUID(),
-					"floating_ip_address": openapi.String(),
-				},
-				"floating_network_id",
-				"floating_ip_address",
-			),
+			Body: openapi.Input(openapi.Fields{
+				"floating_network_id": openapi.UUID(),
+				"floating_ip_address": openapi.String(),
+			}, "floating_network_id", "floating_ip_address"),
 			Responses: versioned(http.StatusCreated, one),
 		},
 		{

@@ -54,16 +54,16 @@ var readers = map[string]func(o object, name string, c *lease.ReservationChange)
 	"vcpus":     readInt64(func(c *lease.ReservationChange) **int64 { return &c.VCPUs }),
 	"memory_mb": readInt64(func(c *lease.ReservationChange) **int64 { return &c.MemoryMB }),
 	"disk_gb":   readInt64(func(c *lease.ReservationChange) **int64 { return &c.DiskGB }),
-	"hypervisor_properties": readText(
-		func(c *lease.ReservationChange) **string { return &c.HypervisorProperties },
-	),
-	"resource_properties": readText(
-		func(c *lease.ReservationChange) **string { return &c.ResourceProperties },
-	),
+	"hypervisor_properties": readText(func(c *lease.ReservationChange) **string {
+		return &c.HypervisorProperties
+	}),
+	"resource_properties": readText(func(c *lease.ReservationChange) **string {
+		return &c.ResourceProperties
+	}),
 	"network_name": readText(func(c *lease.ReservationChange) **string { return &c.NetworkName }),
-	"network_description": readText(
-		func(c *lease.ReservationChange) **string { return &c.NetworkDescription },
-	),
+	"network_description": readText(func(c *lease.ReservationChange) **string {
+		return &c.NetworkDescription
+	}),
 	"network_properties":   readText(func(c *lease.ReservationChange) **string { return &c.NetworkProperties }),
 	"before_end":           readText(func(c *lease.ReservationChange) **string { return &c.BeforeEnd }),
 	"affinity":             readAffinity,

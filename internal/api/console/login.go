@@ -72,12 +72,8 @@ type loginView struct {
 }
 
 func (c *handler) showLogin(r *http.Request) (int, any, error) {
-	return http.StatusOK, c.document(
-		r,
-		"Log in",
-		"login",
-		loginView{Next: localPath(r, r.URL.Query().Get("next"))},
-	), nil
+	view := loginView{Next: localPath(r, r.URL.Query().Get("next"))}
+	return http.StatusOK, c.document(r, "Log in", "login", view), nil
 }
 
 // login checks the token in the form. If it is the token of an administrator, login sets the cookie and

@@ -98,12 +98,9 @@ func (c *handler) find(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if path == "" {
-		return 0, nil, osapi.Fault(
-			http.StatusNotFound,
-			"",
+		return 0, nil, osapi.Fault(http.StatusNotFound, "",
 			"No port, lease, resource provider, host or journal entry has the ID or host name %q.",
-			text,
-		)
+			text)
 	}
 	osapi.Header(r.Context()).Set("Location", basePath(r)+path)
 	return http.StatusSeeOther, nil, nil

@@ -191,17 +191,14 @@ func (res resource[N, C]) operations(s attributeSchemas) []openapi.Operation {
 	created := res.inputSchema(s, attribute.OnCreate)
 	create := openapi.OneOf(
 		openapi.Input(openapi.Fields{noun: created}, noun),
-		openapi.Input(
-			openapi.Fields{
-				noun + "s": {
-					"type":     "array",
-					"minItems": 1,
-					"maxItems": maxBulk,
-					"items":    created,
-				},
+		openapi.Input(openapi.Fields{
+			noun + "s": {
+				"type":     "array",
+				"minItems": 1,
+				"maxItems": maxBulk,
+				"items":    created,
 			},
-			noun+"s",
-		),
+		}, noun+"s"),
 	)
 	member := res.path() + "/{id}"
 	return []openapi.Operation{
@@ -311,18 +308,12 @@ func tagList() openapi.Schema {
 
 func discoveryOperations() []openapi.Operation {
 	links := openapi.Array(openapi.Object(openapi.Fields{"rel": openapi.String(), "href": openapi.String()}))
-	versions := of(
-		"versions",
-		openapi.Array(openapi.Object(
-			openapi.Fields{"id": openapi.String(), "status": openapi.String(), "links": links},
-		)),
-	)
-	resources := of(
-		"resources",
-		openapi.Array(openapi.Object(
-			openapi.Fields{"name": openapi.String(), "collection": openapi.String(), "links": links},
-		)),
-	)
+	versions := of("versions", openapi.Array(openapi.Object(
+		openapi.Fields{"id": openapi.String(), "status": openapi.String(), "links": links},
+	)))
+	resources := of("resources", openapi.Array(openapi.Object(
+		openapi.Fields{"name": openapi.String(), "collection": openapi.String(), "links": links},
+	)))
 	one := openapi.Object(openapi.Fields{
 		"alias":       openapi.String(),
 		"name":        openapi.String(),

@@ -19,14 +19,11 @@ func subportOperations() []openapi.Operation {
 			"sub_ports",
 		)
 	}
-	removed := openapi.Input(
-		openapi.Fields{
-			"port_id":           openapi.UUID(),
-			"segmentation_type": openapi.String(),
-			"segmentation_id":   openapi.Integer(),
-		},
-		"port_id",
-	)
+	removed := openapi.Input(openapi.Fields{
+		"port_id":           openapi.UUID(),
+		"segmentation_type": openapi.String(),
+		"segmentation_id":   openapi.Integer(),
+	}, "port_id")
 	return []openapi.Operation{
 		{
 			Method:    http.MethodGet,

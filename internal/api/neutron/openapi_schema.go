@@ -171,15 +171,11 @@ func portSchemas() attributeSchemas {
 
 // subportSchema returns the schema of a subport in requests and responses.
 func subportSchema() openapi.Schema {
-	return openapi.Input(
-		openapi.Fields{
-			"port_id":           openapi.UUID(),
-			"segmentation_type": openapi.String(),
-			"segmentation_id":   openapi.Integer(),
-		},
-		"port_id",
-		"segmentation_type",
-	)
+	return openapi.Input(openapi.Fields{
+		"port_id":           openapi.UUID(),
+		"segmentation_type": openapi.String(),
+		"segmentation_id":   openapi.Integer(),
+	}, "port_id", "segmentation_type")
 }
 
 func trunkSchemas() attributeSchemas {

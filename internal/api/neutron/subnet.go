@@ -286,11 +286,9 @@ func serviceType(raw json.RawMessage) (string, error) {
 			attribute.Excerpt(raw))
 	case !network.IsSingleLine(s),
 		!slices.ContainsFunc(ownerPrefixes, func(prefix string) bool { return strings.HasPrefix(s, prefix) }):
-		err = network.Faultf(
-			network.InvalidServiceType,
+		err = network.Faultf(network.InvalidServiceType,
 			"Subnet service type %s does not correspond to a valid device owner.",
-			attribute.Excerpt(raw),
-		)
+			attribute.Excerpt(raw))
 	}
 	return s, err
 }

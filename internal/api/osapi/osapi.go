@@ -130,16 +130,12 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		if p := recover(); p != nil {
 			slog.ErrorContext(ctx, "Handler panicked", "panic", p, "stack", string(debug.Stack()))
-			a.Fail(
-				w,
-				r,
-				Fault(
-					http.StatusInternalServerError,
-					"",
-					"The server failed to perform the requested operation (%s).",
-					id,
-				),
-			)
+			a.Fail(w, r, Fault(
+				http.StatusInternalServerError,
+				"",
+				"The server failed to perform the requested operation (%s).",
+				id,
+			))
 		}
 	}()
 	status, body, err := a.handle(w, &r)

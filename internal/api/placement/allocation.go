@@ -244,11 +244,9 @@ type consumerShare struct {
 func (h *handler) listProviderAllocations(c *call) (int, any, error) {
 	found, err := h.store.ProviderAllocations(c.Context(), c.PathValue("uuid"))
 	if err != nil {
-		return 0, nil, notFound(
-			err,
+		return 0, nil, notFound(err,
 			"Resource provider '%s' not found: No resource provider with that uuid.",
-			c.PathValue("uuid"),
-		)
+			c.PathValue("uuid"))
 	}
 	c.setLastModified(found.ChangedAt)
 	allocations := map[string]consumerShare{}

@@ -192,11 +192,8 @@ func (h *handler) replaceInventories(c *call) (int, any, error) {
 	}
 	s, err := h.store.ReplaceInventories(c.Context(), provider, requested.Generation, requested.Classes)
 	if err != nil {
-		err = prefixMessage(
-			err,
-			"Unknown resource class in inventory for resource provider "+provider+": ",
-			inventory.UnknownClass,
-		)
+		prefix := "Unknown resource class in inventory for resource provider " + provider + ": "
+		err = prefixMessage(err, prefix, inventory.UnknownClass)
 		err = prefixMessage(err, "update conflict: ", inventory.InventoryInUse)
 		return 0, nil, notFound(err, noProvider, provider)
 	}
@@ -240,15 +237,9 @@ func (h *handler) updateInventory(c *call) (int, any, error) {
 	}
 	s, err := h.store.UpdateInventory(c.Context(), provider, generation, class, i)
 	if err != nil {
-		err = changeKind(
-			prefixMessage(
-				err,
-				"No inventory record with resource class for resource provider "+provider+": ",
-				inventory.Missing,
-			),
-			inventory.Missing,
-			inventory.Invalid,
-		)
+		prefix := "No inventory record with resource class for resource provider " + provider + ": "
+		err = prefixMessage(err, prefix, inventory.Missing)
+		err = changeKind(err, inventory.Missing, inventory.Invalid)
 		err = changeKind(err, inventory.UnknownClass, inventory.Missing)
 		return 0, nil, notFound(err, noProvider, provider)
 	}
@@ -259,11 +250,8 @@ func (h *handler) updateInventory(c *call) (int, any, error) {
 func (h *handler) deleteInventory(c *call) (int, any, error) {
 	provider, class := c.PathValue("uuid"), c.PathValue("class")
 	if err := h.store.DeleteInventory(c.Context(), provider, class); err != nil {
-		err = changeKind(
-			prefixMessage(err, "Unable to delete inventory of class "+class+": ", inventory.InventoryInUse),
-			inventory.InventoryInUse,
-			inventory.ConcurrentUpdate,
-		)
+		err = prefixMessage(err, "Unable to delete inventory of class "+class+": ", inventory.InventoryInUse)
+		err = changeKind(err, inventory.InventoryInUse, inventory.ConcurrentUpdate)
 		return 0, nil, notFound(err, noProvider, provider)
 	}
 	return http.StatusNoContent, nil, nil

@@ -136,34 +136,27 @@ func (s *schema) addObject(out openapi.Schema) {
 
 func versionsSchema() openapi.Schema {
 	return openapi.Object(openapi.Fields{
-		"versions": openapi.Array(
-			openapi.Object(openapi.Fields{
-				"id":          openapi.String(),
-				"min_version": openapi.String(),
-				"max_version": openapi.String(),
-				"status":      openapi.String(),
-				"links":       openapi.Array(openapi.Of[link]()),
-			}),
-		),
+		"versions": openapi.Array(openapi.Object(openapi.Fields{
+			"id":          openapi.String(),
+			"min_version": openapi.String(),
+			"max_version": openapi.String(),
+			"status":      openapi.String(),
+			"links":       openapi.Array(openapi.Of[link]()),
+		})),
 	})
 }
 
 // errorSchema returns the schema of the errors that fail writes for clients that accept JSON.
 func errorSchema() openapi.Schema {
-	one := openapi.Object(
-		openapi.Fields{
-			"status":      openapi.Integer(),
-			"title":       openapi.String(),
-			"detail":      openapi.String(),
-			"request_id":  openapi.String(),
-			"code":        openapi.String().Describe("From microversion 1.23 on."),
-			"min_version": openapi.String(),
-			"max_version": openapi.String(),
-		},
-		"code",
-		"min_version",
-		"max_version",
-	)
+	one := openapi.Object(openapi.Fields{
+		"status":      openapi.Integer(),
+		"title":       openapi.String(),
+		"detail":      openapi.String(),
+		"request_id":  openapi.String(),
+		"code":        openapi.String().Describe("From microversion 1.23 on."),
+		"min_version": openapi.String(),
+		"max_version": openapi.String(),
+	}, "code", "min_version", "max_version")
 	unauthenticated := openapi.Object(
 		openapi.Fields{"message": openapi.String(), "code": openapi.String(), "title": openapi.String()},
 	)

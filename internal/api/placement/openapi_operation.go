@@ -213,19 +213,13 @@ func inventoryDescriptions() map[string]description {
 
 func allocationDescriptions() map[string]description {
 	share := openapi.Object(openapi.Fields{"resources": amountsSchema(), "generation": openapi.Integer()})
-	shown := openapi.Object(
-		openapi.Fields{
-			"allocations":         openapi.Map(share),
-			"project_id":          openapi.String(),
-			"user_id":             openapi.String(),
-			"consumer_generation": openapi.Integer(),
-			"consumer_type":       openapi.String(),
-		},
-		"project_id",
-		"user_id",
-		"consumer_generation",
-		"consumer_type",
-	)
+	shown := openapi.Object(openapi.Fields{
+		"allocations":         openapi.Map(share),
+		"project_id":          openapi.String(),
+		"user_id":             openapi.String(),
+		"consumer_generation": openapi.Integer(),
+		"consumer_type":       openapi.String(),
+	}, "project_id", "user_id", "consumer_generation", "consumer_type")
 	usages := openapi.Object(openapi.Fields{
 		"usages": openapi.Map(amountsSchema()).
 			Describe("By consumer type: amounts by resource class, and consumer_count."),

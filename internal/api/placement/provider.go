@@ -146,11 +146,8 @@ func (h *handler) updateProvider(c *call) (int, any, error) {
 	}
 	p, err := h.store.UpdateProvider(c.Context(), change)
 	if err != nil {
-		err = prefixMessage(
-			err,
-			"Unable to save resource provider "+change.UUID+": Object action update failed because: ",
-			inventory.Invalid,
-		)
+		prefix := "Unable to save resource provider " + change.UUID + ": "
+		err = prefixMessage(err, prefix+"Object action update failed because: ", inventory.Invalid)
 		return 0, nil, notFound(err, noProvider, change.UUID)
 	}
 	c.setLastModified(p.ChangedAt)

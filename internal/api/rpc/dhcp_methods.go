@@ -302,14 +302,11 @@ type releaseArgs struct {
 // releaseDHCPPort deletes a DHCP agent's port on a network. If the port does not exist, releaseDHCPPort
 // returns no error.
 func (h *handlers) releaseDHCPPort(ctx context.Context, a releaseArgs) (any, error) {
-	ports, err := h.Store.Ports(
-		ctx,
-		db.Listing{Where: []db.Condition{{Field: "network", In: []string{parseUUID(a.Network).String()}},
-			{
-				Field: "device_id",
-				In:    []string{a.Device},
-			}, {Field: "device_owner", In: []string{network.DeviceOwnerDHCP}}}},
-	)
+	ports, err := h.Store.Ports(ctx, db.Listing{Where: []db.Condition{
+		{Field: "network", In: []string{parseUUID(a.Network).String()}},
+		{Field: "device_id", In: []string{a.Device}},
+		{Field: "device_owner", In: []string{network.DeviceOwnerDHCP}},
+	}})
 	if err != nil {
 		return nil, err
 	}

@@ -18,12 +18,12 @@ func (h *handlers) dvrMethods() map[string]oslomsg.Method {
 			all, err := h.Store.RouterMACs(ctx)
 			return emptyIfNil(all), err
 		}),
-		"get_ports_on_host_by_subnet": oslomsg.WithArgs(
-			func(context.Context, struct{}) (any, error) { return []object{}, nil },
-		),
-		"get_subnet_for_dvr": oslomsg.WithArgs(
-			func(context.Context, struct{}) (any, error) { return object{}, nil },
-		),
+		"get_ports_on_host_by_subnet": oslomsg.WithArgs(func(context.Context, struct{}) (any, error) {
+			return []object{}, nil
+		}),
+		"get_subnet_for_dvr": oslomsg.WithArgs(func(context.Context, struct{}) (any, error) {
+			return object{}, nil
+		}),
 	}
 }
 

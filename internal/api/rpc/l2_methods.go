@@ -277,12 +277,9 @@ func (h *handlers) tunnelSync(ctx context.Context, a tunnelArgs) (any, error) {
 		return nil, err
 	}
 	if !slices.Contains([]string{"vxlan", "gre", "geneve"}, a.Type) {
-		return nil, oslomsg.NewFailure(
-			neutronExceptions,
-			"InvalidInput",
+		return nil, oslomsg.NewFailure(neutronExceptions, "InvalidInput",
 			"Invalid input for operation: Network type value '%s' not supported.",
-			oslomsg.Excerpt(a.Type),
-		)
+			oslomsg.Excerpt(a.Type))
 	}
 	endpoints, err := h.Store.SyncTunnel(ctx,
 		network.TunnelEndpoint{Type: a.Type, Host: h.sender.host(a.Host), IP: ip}, h.sender != nil)

@@ -119,10 +119,9 @@ func (h *handlers) buildMessages(
 	case objectType == "":
 		err = h.buildAgentMessages(ctx, b, n)
 	case n.Event == network.EventDeleted:
-		b.addPush(
-			objectType, "deleted", versions[objectType],
-			func(v string) object { return attribute.Versioned(objectType, v, object{"id": n.ResourceID}) },
-		)
+		b.addPush(objectType, "deleted", versions[objectType], func(v string) object {
+			return attribute.Versioned(objectType, v, object{"id": n.ResourceID})
+		})
 		err = b.addDeleted(n, dhcpHosts)
 	case n.Resource == network.ResourcePort:
 		err = h.buildPortMessages(ctx, b, n, dhcpHosts, versions[objectType])

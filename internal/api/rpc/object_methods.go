@@ -86,32 +86,28 @@ func (h *handlers) bulkPull(ctx context.Context, a pullArgs) (any, error) {
 		return h.portObjects(ctx, append(found, members...), a.Version)
 	case typeNetwork:
 		found, err := requireReadable(ctx, h.sender, h.Store.Networks, networkID, where, networkstore.OnHost)
-		return versionedObjects(
-			found,
-			func(n network.Network) object { return networkObject(n, a.Version) },
-		), err
+		return versionedObjects(found, func(n network.Network) object {
+			return networkObject(n, a.Version)
+		}), err
 	case typeSubnet:
 		found, err := requireReadable(ctx, h.sender, h.Store.Subnets, subnetID, where, networkstore.OnHost)
-		return versionedObjects(
-			found,
-			func(s network.Subnet) object { return subnetObject(s, a.Version) },
-		), err
+		return versionedObjects(found, func(s network.Subnet) object {
+			return subnetObject(s, a.Version)
+		}), err
 	case typeSecurityGroup:
 		found, err := requireReadable(
 			ctx, h.sender, h.Store.SecurityGroups, groupID, where, networkstore.OnHost,
 			networkstore.RemoteGroupsOf,
 		)
-		return versionedObjects(
-			found,
-			func(g network.SecurityGroup) object { return securityGroupObject(g, a.Version) },
-		), err
+		return versionedObjects(found, func(g network.SecurityGroup) object {
+			return securityGroupObject(g, a.Version)
+		}), err
 	default:
 		found, err := requireReadable(ctx, h.sender,
 			h.Store.SecurityRules, ruleID, where, networkstore.OnHost)
-		return versionedObjects(
-			found,
-			func(r network.SecurityRule) object { return securityGroupRuleObject(r, a.Version) },
-		), err
+		return versionedObjects(found, func(r network.SecurityRule) object {
+			return securityGroupRuleObject(r, a.Version)
+		}), err
 	}
 }
 
@@ -135,8 +131,7 @@ func (h *handlers) portObjects(ctx context.Context, ports []network.Port, versio
 		ids[i] = p.ID
 	}
 	_, networks, err := h.portsWithNetworks(ctx, ids)
-	return versionedObjects(
-		ports,
-		func(p network.Port) object { return attribute.PortVersioned(p, networks[p.Network], version) },
-	), err
+	return versionedObjects(ports, func(p network.Port) object {
+		return attribute.PortVersioned(p, networks[p.Network], version)
+	}), err
 }

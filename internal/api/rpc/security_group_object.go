@@ -13,18 +13,13 @@ func securityGroupObject(g network.SecurityGroup, version string) object {
 		"shared":     false,
 		"stateful":   g.Stateful,
 		"is_default": g.Name == network.DefaultGroup,
-		"rules": versionedObjects(
-			g.Rules,
-			func(r network.SecurityRule) object { return securityGroupRuleObject(r, nestedRuleVersion) },
-		),
+		"rules": versionedObjects(g.Rules, func(r network.SecurityRule) object {
+			return securityGroupRuleObject(r, nestedRuleVersion)
+		}),
 	}
-	return attribute.Versioned(
-		typeSecurityGroup,
-		version,
-		withStandardAttributes(
-			data, g.Description, g.Revision, formatTime(g.CreatedAt), formatTime(g.UpdatedAt),
-		),
-	)
+	return attribute.Versioned(typeSecurityGroup, version, withStandardAttributes(
+		data, g.Description, g.Revision, formatTime(g.CreatedAt), formatTime(g.UpdatedAt),
+	))
 }
 
 // nestedRuleVersion is the object version of the rules inside a security group object. All supported agents
@@ -49,11 +44,7 @@ func securityGroupRuleObject(r network.SecurityRule, version string) object {
 	if r.RemoteIP.IsValid() {
 		data["remote_ip_prefix"], data["normalized_cidr"] = r.RemoteIP, r.RemoteIP.Masked()
 	}
-	return attribute.Versioned(
-		typeSecurityGroupRule,
-		version,
-		withStandardAttributes(
-			data, r.Description, r.Revision, formatTime(r.CreatedAt), formatTime(r.UpdatedAt),
-		),
-	)
+	return attribute.Versioned(typeSecurityGroupRule, version, withStandardAttributes(
+		data, r.Description, r.Revision, formatTime(r.CreatedAt), formatTime(r.UpdatedAt),
+	))
 }

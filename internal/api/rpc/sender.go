@@ -71,9 +71,9 @@ const ovsAgentID = "ovs-agent-"
 // the sender may not report.
 func (s *sender) guard(name string, m oslomsg.Method) oslomsg.Method {
 	return func(ctx context.Context, raw json.RawMessage) (any, error) {
-		check := oslomsg.WithArgs(
-			func(ctx context.Context, a senderArgs) (any, error) { return nil, s.check(ctx, name, a) },
-		)
+		check := oslomsg.WithArgs(func(ctx context.Context, a senderArgs) (any, error) {
+			return nil, s.check(ctx, name, a)
+		})
 		if _, err := check(ctx, raw); err != nil {
 			return nil, err
 		}

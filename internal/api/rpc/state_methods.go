@@ -11,9 +11,9 @@ import (
 // stateMethods are the methods that every agent calls on q-reports-plugin.
 func (h *handlers) stateMethods() map[string]oslomsg.Method {
 	return map[string]oslomsg.Method{
-		"has_alive_neutron_server": oslomsg.WithArgs(
-			func(context.Context, struct{}) (any, error) { return true, nil },
-		),
+		"has_alive_neutron_server": oslomsg.WithArgs(func(context.Context, struct{}) (any, error) {
+			return true, nil
+		}),
 		"report_state": oslomsg.WithArgs(h.reportState),
 	}
 }

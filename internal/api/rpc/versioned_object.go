@@ -20,57 +20,39 @@ func withStandardAttributes(o object, description string, revision int64, create
 }
 
 func networkObject(n network.Network, version string) object {
-	return attribute.Versioned(
-		typeNetwork,
-		version,
-		withStandardAttributes(
-			object{
-				"id":             n.ID,
-				"project_id":     n.Project,
-				"name":           n.Name,
-				"status":         network.Active,
-				"admin_state_up": n.AdminUp,
-				"shared":         n.Shared,
-				"mtu":            n.MTU,
-				"dns_domain":     nil,
-				"qos_policy_id":  nil,
-				"security": attribute.Versioned(
-					"NetworkPortSecurity",
-					"1.0",
-					object{"id": n.ID, "port_security_enabled": n.PortSecurity},
-				),
-				"segments": []object{attribute.SegmentVersioned(n)},
-			},
-			n.Description,
-			n.Revision,
-			formatTime(n.CreatedAt),
-			formatTime(n.UpdatedAt),
+	return attribute.Versioned(typeNetwork, version, withStandardAttributes(object{
+		"id":             n.ID,
+		"project_id":     n.Project,
+		"name":           n.Name,
+		"status":         network.Active,
+		"admin_state_up": n.AdminUp,
+		"shared":         n.Shared,
+		"mtu":            n.MTU,
+		"dns_domain":     nil,
+		"qos_policy_id":  nil,
+		"security": attribute.Versioned(
+			"NetworkPortSecurity", "1.0", object{"id": n.ID, "port_security_enabled": n.PortSecurity},
 		),
-	)
+		"segments": []object{attribute.SegmentVersioned(n)},
+	}, n.Description, n.Revision, formatTime(n.CreatedAt), formatTime(n.UpdatedAt)))
 }
 
 func subnetObject(s network.Subnet, version string) object {
 	pools, routes := []object{}, []object{}
 	for _, p := range s.Pools {
-		pools = append(
-			pools,
-			attribute.Versioned("IPAllocationPool", "1.0", object{
-				"id":        s.ID,
-				"subnet_id": s.ID,
-				"start":     p.Start,
-				"end":       p.End,
-			}),
-		)
+		pools = append(pools, attribute.Versioned("IPAllocationPool", "1.0", object{
+			"id":        s.ID,
+			"subnet_id": s.ID,
+			"start":     p.Start,
+			"end":       p.End,
+		}))
 	}
 	for _, r := range s.Routes {
-		routes = append(
-			routes,
-			attribute.Versioned(
-				"Route",
-				"1.0",
-				object{"subnet_id": s.ID, "destination": r.Destination, "nexthop": r.NextHop},
-			),
-		)
+		routes = append(routes, attribute.Versioned(
+			"Route",
+			"1.0",
+			object{"subnet_id": s.ID, "destination": r.Destination, "nexthop": r.NextHop},
+		))
 	}
 	nameservers := []object{}
 	for i, a := range s.DNS {
@@ -79,34 +61,25 @@ func subnetObject(s network.Subnet, version string) object {
 			attribute.Versioned("DNSNameServer", "1.0", object{"address": a, "subnet_id": s.ID, "order": i}),
 		)
 	}
-	return attribute.Versioned(
-		typeSubnet,
-		version,
-		withStandardAttributes(
-			object{
-				"id":                   s.ID,
-				"project_id":           s.Project,
-				"name":                 s.Name,
-				"network_id":           s.Network,
-				"segment_id":           nil,
-				"subnetpool_id":        nil,
-				"ip_version":           s.Version(),
-				"cidr":                 s.CIDR,
-				"gateway_ip":           nullIfInvalid(s.Gateway),
-				"allocation_pools":     pools,
-				"enable_dhcp":          s.DHCP,
-				"shared":               false,
-				"dns_nameservers":      nameservers,
-				"dns_publish_fixed_ip": false,
-				"host_routes":          routes,
-				"ipv6_ra_mode":         nullIfEmpty(s.RAMode),
-				"ipv6_address_mode":    nullIfEmpty(s.AddressMode),
-				"service_types":        s.ServiceTypes,
-			},
-			s.Description,
-			s.Revision,
-			formatTime(s.CreatedAt),
-			formatTime(s.UpdatedAt),
-		),
-	)
+	return attribute.Versioned(typeSubnet, version,
+		withStandardAttributes(object{
+			"id":                   s.ID,
+			"project_id":           s.Project,
+			"name":                 s.Name,
+			"network_id":           s.Network,
+			"segment_id":           nil,
+			"subnetpool_id":        nil,
+			"ip_version":           s.Version(),
+			"cidr":                 s.CIDR,
+			"gateway_ip":           nullIfInvalid(s.Gateway),
+			"allocation_pools":     pools,
+			"enable_dhcp":          s.DHCP,
+			"shared":               false,
+			"dns_nameservers":      nameservers,
+			"dns_publish_fixed_ip": false,
+			"host_routes":          routes,
+			"ipv6_ra_mode":         nullIfEmpty(s.RAMode),
+			"ipv6_address_mode":    nullIfEmpty(s.AddressMode),
+			"service_types":        s.ServiceTypes,
+		}, s.Description, s.Revision, formatTime(s.CreatedAt), formatTime(s.UpdatedAt)))
 }

@@ -35,31 +35,25 @@ func nullIfInvalid(a netip.Addr) any {
 }
 
 func viewNetwork(n network.Network) object {
-	return addStandardAttributes(
-		object{
-			"id":                        n.ID,
-			"name":                      n.Name,
-			"description":               n.Description,
-			"project_id":                n.Project,
-			"tenant_id":                 n.Project,
-			"admin_state_up":            n.AdminUp,
-			"status":                    network.Active,
-			"shared":                    n.Shared,
-			"mtu":                       n.MTU,
-			"router:external":           n.External,
-			"port_security_enabled":     n.PortSecurity,
-			"subnets":                   n.Subnets,
-			"provider:network_type":     n.Type,
-			"provider:physical_network": nullIfEmpty(n.PhysicalNetwork),
-			"provider:segmentation_id":  n.Segment,
-			"availability_zone_hints":   n.ZoneHints,
-			"availability_zones":        n.Zones,
-		},
-		n.Revision,
-		n.CreatedAt,
-		n.UpdatedAt,
-		n.Tags,
-	)
+	return addStandardAttributes(object{
+		"id":                        n.ID,
+		"name":                      n.Name,
+		"description":               n.Description,
+		"project_id":                n.Project,
+		"tenant_id":                 n.Project,
+		"admin_state_up":            n.AdminUp,
+		"status":                    network.Active,
+		"shared":                    n.Shared,
+		"mtu":                       n.MTU,
+		"router:external":           n.External,
+		"port_security_enabled":     n.PortSecurity,
+		"subnets":                   n.Subnets,
+		"provider:network_type":     n.Type,
+		"provider:physical_network": nullIfEmpty(n.PhysicalNetwork),
+		"provider:segmentation_id":  n.Segment,
+		"availability_zone_hints":   n.ZoneHints,
+		"availability_zones":        n.Zones,
+	}, n.Revision, n.CreatedAt, n.UpdatedAt, n.Tags)
 }
 
 func viewSubnet(s network.Subnet) object {
@@ -70,32 +64,26 @@ func viewSubnet(s network.Subnet) object {
 	for _, r := range s.Routes {
 		routes = append(routes, object{"destination": r.Destination, "nexthop": r.NextHop})
 	}
-	return addStandardAttributes(
-		object{
-			"id":                s.ID,
-			"name":              s.Name,
-			"description":       s.Description,
-			"project_id":        s.Project,
-			"tenant_id":         s.Project,
-			"network_id":        s.Network,
-			"ip_version":        s.Version(),
-			"cidr":              s.CIDR,
-			"gateway_ip":        nullIfInvalid(s.Gateway),
-			"enable_dhcp":       s.DHCP,
-			"allocation_pools":  pools,
-			"host_routes":       routes,
-			"dns_nameservers":   emptyIfNil(s.DNS),
-			"ipv6_ra_mode":      nullIfEmpty(s.RAMode),
-			"ipv6_address_mode": nullIfEmpty(s.AddressMode),
-			"subnetpool_id":     nil,
-			"shared":            false,
-			"service_types":     s.ServiceTypes,
-		},
-		s.Revision,
-		s.CreatedAt,
-		s.UpdatedAt,
-		s.Tags,
-	)
+	return addStandardAttributes(object{
+		"id":                s.ID,
+		"name":              s.Name,
+		"description":       s.Description,
+		"project_id":        s.Project,
+		"tenant_id":         s.Project,
+		"network_id":        s.Network,
+		"ip_version":        s.Version(),
+		"cidr":              s.CIDR,
+		"gateway_ip":        nullIfInvalid(s.Gateway),
+		"enable_dhcp":       s.DHCP,
+		"allocation_pools":  pools,
+		"host_routes":       routes,
+		"dns_nameservers":   emptyIfNil(s.DNS),
+		"ipv6_ra_mode":      nullIfEmpty(s.RAMode),
+		"ipv6_address_mode": nullIfEmpty(s.AddressMode),
+		"subnetpool_id":     nil,
+		"shared":            false,
+		"service_types":     s.ServiceTypes,
+	}, s.Revision, s.CreatedAt, s.UpdatedAt, s.Tags)
 }
 
 // emptyIfNil replaces a nil slice by an empty slice, because JSON encodes an empty slice as [] and a nil

@@ -29,17 +29,13 @@ func (s *Server) Service(typ, url string) {
 
 // version serves the version document of the Identity API, which clients read before they log in.
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
-	write(
-		w,
-		http.StatusOK,
-		object{"version": object{
-			"id":          "v3.14",
-			"status":      "stable",
-			"updated":     "2020-04-07T00:00:00Z",
-			"links":       []object{{"rel": "self", "href": s.URL + "/v3/"}},
-			"media-types": []object{},
-		}},
-	)
+	write(w, http.StatusOK, object{"version": object{
+		"id":          "v3.14",
+		"status":      "stable",
+		"updated":     "2020-04-07T00:00:00Z",
+		"links":       []object{{"rel": "self", "href": s.URL + "/v3/"}},
+		"media-types": []object{},
+	}})
 }
 
 // projects lists the projects of all users; if the query contains a name, projects lists only the project

@@ -235,18 +235,13 @@ func (c *cloud) createExternalNetwork() error {
 		return err
 	}
 	c.external = made.Network.ID
-	return c.call(
-		"POST",
-		c.berth+"/networking/v2.0/subnets",
-		object{"subnet": object{
-			"network_id":       c.external,
-			"ip_version":       4,
-			"cidr":             "172.24.4.0/24",
-			"enable_dhcp":      false,
-			"allocation_pools": []object{{"start": "172.24.4.10", "end": "172.24.4.254"}},
-		}},
-		nil,
-	)
+	return c.call("POST", c.berth+"/networking/v2.0/subnets", object{"subnet": object{
+		"network_id":       c.external,
+		"ip_version":       4,
+		"cidr":             "172.24.4.0/24",
+		"enable_dhcp":      false,
+		"allocation_pools": []object{{"start": "172.24.4.10", "end": "172.24.4.254"}},
+	}}, nil)
 }
 
 func (c *cloud) listExtensions() error {

@@ -88,17 +88,12 @@ func (c *cloud) registerService(kind, url string) error {
 	if err := c.call("POST", c.keystone+"/v3/services", object{"service": object{"type": kind, "name": "berth"}}, &made); err != nil {
 		return err
 	}
-	return c.call(
-		"POST",
-		c.keystone+"/v3/endpoints",
-		object{"endpoint": object{
-			"service_id": made.Service.ID,
-			"interface":  "public",
-			"region_id":  "RegionOne",
-			"url":        url,
-		}},
-		nil,
-	)
+	return c.call("POST", c.keystone+"/v3/endpoints", object{"endpoint": object{
+		"service_id": made.Service.ID,
+		"interface":  "public",
+		"region_id":  "RegionOne",
+		"url":        url,
+	}}, nil)
 }
 
 // call sends a request as the administrator and decodes the answer.

@@ -232,11 +232,9 @@ func PortRPC(p network.Port) map[string]any {
 
 // PortController returns the representation of the port in OpenDaylight's northbound API.
 func PortController(p network.Port) map[string]any {
-	return view(
-		Ports,
-		p,
-		func(d Definition[port, portChange]) (string, func(port) any) { return d.Name, d.Views.Controller },
-	)
+	return view(Ports, p, func(d Definition[port, portChange]) (string, func(port) any) {
+		return d.Name, d.Views.Controller
+	})
 }
 
 func portProject(p port) any { return p.Project }

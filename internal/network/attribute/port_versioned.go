@@ -111,18 +111,15 @@ func versionedBindings(p port) []object {
 		if b.Host == p.Host && b.VIF != network.VIFUnbound && b.VIF != network.VIFFailed {
 			details = jsonText(agentVIFDetails(p))
 		}
-		list = append(
-			list,
-			Versioned("PortBinding", "1.0", object{
-				"port_id":     p.ID,
-				"host":        b.Host,
-				"profile":     jsonText(b.Profile),
-				"vif_type":    b.VIF,
-				"vif_details": details,
-				"vnic_type":   b.VNIC,
-				"status":      b.Status,
-			}),
-		)
+		list = append(list, Versioned("PortBinding", "1.0", object{
+			"port_id":     p.ID,
+			"host":        b.Host,
+			"profile":     jsonText(b.Profile),
+			"vif_type":    b.VIF,
+			"vif_details": details,
+			"vnic_type":   b.VNIC,
+			"status":      b.Status,
+		}))
 	}
 	return list
 }
@@ -135,19 +132,16 @@ func versionedDistributedBindings(p port) []object {
 		return list
 	}
 	for _, b := range p.Bindings {
-		list = append(
-			list,
-			Versioned("DistributedPortBinding", "1.0", object{
-				"port_id":     p.ID,
-				"host":        b.Host,
-				"profile":     jsonText(b.Profile),
-				"vif_type":    b.VIF,
-				"vif_details": nil,
-				"vnic_type":   b.VNIC,
-				"status":      b.Status,
-				"router_id":   p.DeviceID,
-			}),
-		)
+		list = append(list, Versioned("DistributedPortBinding", "1.0", object{
+			"port_id":     p.ID,
+			"host":        b.Host,
+			"profile":     jsonText(b.Profile),
+			"vif_type":    b.VIF,
+			"vif_details": nil,
+			"vnic_type":   b.VNIC,
+			"status":      b.Status,
+			"router_id":   p.DeviceID,
+		}))
 	}
 	return list
 }
@@ -164,17 +158,14 @@ func versionedLevels(p port, n network.Network) []object {
 		if b.VIF == network.VIFDistributed {
 			driver = port{VIF: network.VIFOVS}.MechanismDriver()
 		}
-		list = append(
-			list,
-			Versioned("PortBindingLevel", "1.1", object{
-				"port_id":    p.ID,
-				"host":       b.Host,
-				"level":      0,
-				"driver":     driver,
-				"segment":    SegmentVersioned(n),
-				"segment_id": n.ID,
-			}),
-		)
+		list = append(list, Versioned("PortBindingLevel", "1.1", object{
+			"port_id":    p.ID,
+			"host":       b.Host,
+			"level":      0,
+			"driver":     driver,
+			"segment":    SegmentVersioned(n),
+			"segment_id": n.ID,
+		}))
 	}
 	return list
 }

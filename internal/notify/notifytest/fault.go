@@ -41,10 +41,9 @@ func (q *faultQueue) add(faults []Fault) {
 func (q *faultQueue) take(what string) Fault {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	i := slices.IndexFunc(
-		q.pending,
-		func(f Fault) bool { return f.Request == what || f.Request != "" && strings.HasPrefix(what, f.Request) },
-	)
+	i := slices.IndexFunc(q.pending, func(f Fault) bool {
+		return f.Request == what || f.Request != "" && strings.HasPrefix(what, f.Request)
+	})
 	if i < 0 {
 		return Fault{}
 	}

@@ -92,20 +92,18 @@ func (n *Neutron) replyNetwork(r *http.Request, collection string, parts []strin
 			return n.deleteSubnet(parts[0])
 		}
 		return http.StatusOK, map[string]any{
-			"subnets": matching(
-				n.subnets,
-				func(s *Subnet) bool { return s.Network == r.URL.Query().Get("network_id") },
-			),
+			"subnets": matching(n.subnets, func(s *Subnet) bool {
+				return s.Network == r.URL.Query().Get("network_id")
+			}),
 		}
 	case "ports":
 		if r.Method == http.MethodDelete {
 			return n.deletePort(parts[0])
 		}
 		return http.StatusOK, map[string]any{
-			"ports": matching(
-				n.ports,
-				func(p *Port) bool { return p.Network == r.URL.Query().Get("network_id") },
-			),
+			"ports": matching(n.ports, func(p *Port) bool {
+				return p.Network == r.URL.Query().Get("network_id")
+			}),
 		}
 	case "routers":
 		return n.removeInterface(parts[0], raw)

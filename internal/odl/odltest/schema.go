@@ -98,13 +98,10 @@ var schemas = map[string][]schemaAttribute{
 		onCreate(text, "provider:network_type", "flat"),
 		attributes(text, "provider:physical_network", "provider:segmentation_id", "qos_policy_id"),
 		withDefault(
-			listOf(
-				"segments",
-				attributes(
-					text, "provider:network_type",
-					"provider:physical_network", "provider:segmentation_id",
-				),
-			),
+			listOf("segments", attributes(
+				text, "provider:network_type",
+				"provider:physical_network", "provider:segmentation_id",
+			)),
 			nil,
 			emptyList,
 		),

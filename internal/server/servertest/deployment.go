@@ -51,9 +51,9 @@ func NewDeployment(t *testing.T, db string, temporal ...string) *Deployment {
 		Controller: odltest.New(),
 		Nova:       &notifytest.Nova{},
 	}
-	s.Nova.MirrorHypervisors(
-		func(ctx context.Context) ([]string, error) { return devstack.RootProviders(ctx, db) },
-	)
+	s.Nova.MirrorHypervisors(func(ctx context.Context) ([]string, error) {
+		return devstack.RootProviders(ctx, db)
+	})
 	// The stub of the controller has the check network from the beginning. Without the check network, the
 	// scheduled check of the controller could start a full sync during the test.
 	s.Controller.ServeHTTP(

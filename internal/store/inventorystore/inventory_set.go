@@ -86,12 +86,9 @@ func (s *Store) CreateInventory(
 ) (inventory.ProviderInventories, error) {
 	return s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
 		if slices.Contains(p.classes, class) {
-			return inventory.Faultf(
-				inventory.ConcurrentUpdate,
+			return inventory.Faultf(inventory.ConcurrentUpdate,
 				"Update conflict: Inventory for '%s' on resource provider '%s' already exists.",
-				class,
-				p.uuid,
-			)
+				class, p.uuid)
 		}
 		QueueInventory(batch, p.LockedProvider, class, i)
 		return p.checkNewClasses(ctx, tx, class)

@@ -98,16 +98,12 @@ func providerConditions(f inventory.ProviderFilter, classes, traits nameIndex) (
 			addCondition(`not `+exists, id(r.Forbidden))
 		}
 	}
-	addRule(
-		f.Aggregates,
+	addRule(f.Aggregates,
 		`exists (select from provider_aggregate a where a.provider_id = p.id and a.aggregate = any($%d))`,
-		func(names []string) any { return names },
-	)
-	addRule(
-		f.Traits,
+		func(names []string) any { return names })
+	addRule(f.Traits,
 		`exists (select from provider_trait pt where pt.provider_id = p.id and pt.trait_id = any($%d))`,
-		func(names []string) any { return traits.idsOf(names) },
-	)
+		func(names []string) any { return traits.idsOf(names) })
 	for class := range f.Resources {
 		addCondition(
 			`exists (select from inventory i where i.provider_id = p.id and i.class_id = $%d)`,

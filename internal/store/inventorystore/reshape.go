@@ -81,12 +81,9 @@ func checkInventoryProviders(ctx context.Context, tx db.Tx, shape inventory.Resh
 	for _, name := range shape.InventoryProviders() {
 		p, ok := known[name]
 		if !ok {
-			return inventory.Faultf(
-				inventory.UnknownProvider,
+			return inventory.Faultf(inventory.UnknownProvider,
 				"Resource provider %s in inventories not found: No resource provider with uuid %s found",
-				name,
-				name,
-			)
+				name, name)
 		}
 		if given := shape.Inventories[name].Generation; p.generation != given {
 			return inventory.Faultf(

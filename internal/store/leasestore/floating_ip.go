@@ -145,11 +145,9 @@ func findSubnet(
 		return id, lease.Faultf(lease.InvalidInput,
 			"The floating IP %s is the network address or the broadcast address of its subnet.", ip)
 	case all[i].pooled:
-		return id, lease.Faultf(
-			lease.InvalidInput,
+		return id, lease.Faultf(lease.InvalidInput,
 			"The floating IP %s is in an allocation pool of its subnet, so Neutron could give it to a port.",
-			ip,
-		)
+			ip)
 	}
 	return *all[i].id, nil
 }

@@ -153,11 +153,9 @@ func (s *Store) DeleteHost(ctx context.Context, id int64) error {
 			return fmt.Errorf("read allocations on host %d: %w", id, err)
 		}
 		if used {
-			return lease.Faultf(
-				lease.HostInUse,
+			return lease.Faultf(lease.HostInUse,
 				"Servers or other consumers hold resources of host %s; it cannot be deleted.",
-				h.Hostname,
-			)
+				h.Hostname)
 		}
 		_, err = tx.Exec(ctx, `delete from host where id = $1`, id)
 		if db.Violates(err, "host_allocation_host") {

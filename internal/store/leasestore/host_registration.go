@@ -98,11 +98,9 @@ func readHypervisor(ctx context.Context, tx *transaction, name string) (lease.Ho
 	case registered:
 		return h, lease.Faultf(lease.HostInUse, "Host %s is registered already.", h.Hostname)
 	case used:
-		return h, lease.Faultf(
-			lease.HostInUse,
+		return h, lease.Faultf(lease.HostInUse,
 			"Servers or other consumers hold resources of host %s; it cannot be registered.",
-			h.Hostname,
-		)
+			h.Hostname)
 	}
 	return h, nil
 }

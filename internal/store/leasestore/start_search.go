@@ -39,12 +39,9 @@ func (s *startSearch) proceed(next time.Time) error {
 	if time.Since(s.begin) < s.budget {
 		return nil
 	}
-	return lease.Faultf(
-		lease.SearchTooLong,
+	return lease.Faultf(lease.SearchTooLong,
 		"The search for a start has taken %s, and no start before %s has enough resources. Search from this start.",
-		s.budget,
-		next.UTC().Format(time.RFC3339),
-	)
+		s.budget, next.UTC().Format(time.RFC3339))
 }
 
 // matchHosts returns the candidates that meet the requirements of a reservation. A search matches the

@@ -43,16 +43,13 @@ func mirrored(
 	mirror any,
 	project, name string,
 ) journal.Change {
-	return referring(
-		journal.Change{
-			Object:    journal.Ref{Type: typ, ID: id.String()},
-			Operation: op,
-			Data:      encoded(mirror),
-			Project:   project,
-			Name:      name,
-		},
-		nil,
-	)
+	return referring(journal.Change{
+		Object:    journal.Ref{Type: typ, ID: id.String()},
+		Operation: op,
+		Data:      encoded(mirror),
+		Project:   project,
+		Name:      name,
+	}, nil)
 }
 
 // referring adds to a journal change the objects to which the changed object refers or, according to

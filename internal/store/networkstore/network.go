@@ -282,11 +282,9 @@ func checkNoForeignPorts(ctx context.Context, tx *transaction, n network.Network
 		return fmt.Errorf("find ports of other projects: %w", err)
 	}
 	if inUse {
-		return network.Faultf(
-			network.InvalidSharedSetting,
+		return network.Faultf(network.InvalidSharedSetting,
 			"Unable to reconfigure sharing settings for network %s. Multiple projects are using it.",
-			n.ID,
-		)
+			n.ID)
 	}
 	return nil
 }

@@ -29,11 +29,9 @@ func deleteServicePorts(ctx context.Context, tx *transaction, n uuid.UUID) error
 		return err
 	}
 	if used {
-		return network.Faultf(
-			network.NetworkInUse,
+		return network.Faultf(network.NetworkInUse,
 			"Unable to complete operation on network %s. There are one or more ports still in use on the network.",
-			n,
-		)
+			n)
 	}
 	for _, id := range ports {
 		p, err := lockPort(ctx, tx, id)
@@ -61,11 +59,9 @@ func releaseSubnetAddresses(ctx context.Context, tx *transaction, s network.Subn
 		return err
 	}
 	if used {
-		return network.Faultf(
-			network.SubnetInUse,
+		return network.Faultf(network.SubnetInUse,
 			"Unable to complete operation on subnet %s: One or more ports have an IP allocation from this subnet.",
-			s.ID,
-		)
+			s.ID)
 	}
 	for _, id := range ports {
 		if err := releaseAddresses(ctx, tx, id, s.ID); err != nil &&

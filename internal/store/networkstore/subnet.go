@@ -108,12 +108,9 @@ func createSubnet(ctx context.Context, tx *transaction, c network.SubnetChange) 
 		return s, err
 	}
 	if at := slices.IndexFunc(siblings, func(o network.Subnet) bool { return o.CIDR.Overlaps(s.CIDR) }); at >= 0 {
-		return s, network.Faultf(
-			network.InvalidInput,
+		return s, network.Faultf(network.InvalidInput,
 			"Invalid input for operation: Requested subnet with cidr: %s for network: %s overlaps with another subnet.",
-			s.CIDR,
-			s.Network,
-		)
+			s.CIDR, s.Network)
 	}
 	if _, err := tx.Exec(ctx, `
 		insert into subnet (id, network_id, project, name, description, cidr, gateway, dhcp, pools, dns, routes, ra_mode, address_mode, service_types)

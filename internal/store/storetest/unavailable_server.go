@@ -173,10 +173,9 @@ func (s *Server) endSessions(admin *pgx.Conn) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		remaining = slices.DeleteFunc(
-			remaining,
-			func(pid int) bool { return !slices.Contains(running, pid) || slices.Contains(others, pid) },
-		)
+		remaining = slices.DeleteFunc(remaining, func(pid int) bool {
+			return !slices.Contains(running, pid) || slices.Contains(others, pid)
+		})
 	}
 }
 
