@@ -24,12 +24,9 @@ func (m *mirrorFixture) addUnknownObject(collection, typ string, attributes map[
 		m.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	m.odl.ServeHTTP(
-		w,
-		httptest.NewRequestWithContext(
-			m.Context(), "POST", odltest.BasePath+collection, bytes.NewReader(raw),
-		),
-	)
+	m.odl.ServeHTTP(w, httptest.NewRequestWithContext(
+		m.Context(), "POST", odltest.BasePath+collection, bytes.NewReader(raw),
+	))
 	if w.Code != 201 {
 		m.Fatalf("create an object with POST %s: got %d %s, want 201", collection, w.Code, w.Body)
 	}

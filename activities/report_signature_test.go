@@ -46,15 +46,12 @@ func newSignatureFixture(t *testing.T) *signatureFixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ports, err := s.Network.CreatePorts(
-		t.Context(),
-		[]network.PortChange{{
-			Network:     &nets[0].ID,
-			Project:     &project,
-			Host:        &host,
-			DeviceOwner: &owner,
-		}},
-	)
+	ports, err := s.Network.CreatePorts(t.Context(), []network.PortChange{{
+		Network:     &nets[0].ID,
+		Project:     &project,
+		Host:        &host,
+		DeviceOwner: &owner,
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,11 +175,7 @@ func TestApplyPortReports_RefusesHostsThatTheDatabaseCannotStore(t *testing.T) {
 	good := contract.Report{
 		Entity: "L2",
 		Host:   "cmp-1",
-	}.Sign(
-		own,
-		contract.PortID(f.port),
-		time.Now().Add(time.Hour),
-	)
+	}.Sign(own, contract.PortID(f.port), time.Now().Add(time.Hour))
 
 	s := f.apply(contract.Report{Entity: "L2", Host: "cmp-1\x00", Signature: "x"}, good)
 

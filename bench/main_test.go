@@ -36,26 +36,21 @@ func TestRun_ShortRunOfAllFiguresLeavesOnlyTheResults(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "bench.json")
 	var table, progress bytes.Buffer
 
-	err = run(
-		t.Context(),
-		[]string{
-			"-dev-server",
-			"-window=300ms",
-			"-warmup=100ms",
-			"-rounds=1",
-			"-in-flight=4",
-			"-signals=60",
-			"-idle=20",
-			"-dir",
-			dir,
-			"-worker",
-			filepath.Join(programs, "worker"),
-			"-out",
-			out,
-		},
-		&table,
-		&progress,
-	)
+	err = run(t.Context(), []string{
+		"-dev-server",
+		"-window=300ms",
+		"-warmup=100ms",
+		"-rounds=1",
+		"-in-flight=4",
+		"-signals=60",
+		"-idle=20",
+		"-dir",
+		dir,
+		"-worker",
+		filepath.Join(programs, "worker"),
+		"-out",
+		out,
+	}, &table, &progress)
 
 	if err != nil {
 		t.Fatalf("a short run of all figures: got error %v, want none; output:\n%s", err, &progress)

@@ -45,10 +45,9 @@ func unprivileged(t *testing.T, folder string, cmd *exec.Cmd) *exec.Cmd {
 	}
 	uid, _ := strconv.Atoi(nobody.Uid)
 	gid, _ := strconv.Atoi(nobody.Gid)
-	err = filepath.WalkDir(
-		folder,
-		func(path string, _ os.DirEntry, err error) error { return cmp.Or(err, os.Lchown(path, uid, gid)) },
-	)
+	err = filepath.WalkDir(folder, func(path string, _ os.DirEntry, err error) error {
+		return cmp.Or(err, os.Lchown(path, uid, gid))
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,13 +123,10 @@ func checkDatabaseTLS(f files, s service) (found []string) {
 		}
 		for name, want := range settings {
 			if s.Environment[name] != want {
-				found = append(
-					found,
-					fmt.Sprintf(
-						"does not check the certificate of PostgreSQL: %s is %q, want %q",
-						name, s.Environment[name], want,
-					),
-				)
+				found = append(found, fmt.Sprintf(
+					"does not check the certificate of PostgreSQL: %s is %q, want %q",
+					name, s.Environment[name], want,
+				))
 			}
 		}
 	}

@@ -154,10 +154,11 @@ func callAll(ctx context.Context, c *cloud.Cloud, value string) error {
 func newEchoCloud(t *testing.T, value string, answers map[string]string) (*cloud.Cloud, *echoServices) {
 	t.Helper()
 	echo := &echoServices{value: value, answers: answers}
-	c, err := cloud.New(
-		cloud.Config{Nova: "http://cloud.test/compute/v2.1", Neutron: "http://cloud.test/network",
-			Wrap: func(http.RoundTripper) http.RoundTripper { return echo }},
-	)
+	c, err := cloud.New(cloud.Config{
+		Nova:    "http://cloud.test/compute/v2.1",
+		Neutron: "http://cloud.test/network",
+		Wrap:    func(http.RoundTripper) http.RoundTripper { return echo },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

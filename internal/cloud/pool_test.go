@@ -47,9 +47,9 @@ func TestAddToFreepool_RacesWithAReservation(t *testing.T) {
 		s := newCloudTest(t)
 		c := hostsClaim("a", "b")
 		var both sync.WaitGroup
-		both.Go(
-			func() { s.retry(func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err }) },
-		)
+		both.Go(func() {
+			s.retry(func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err })
+		})
 		both.Go(func() { s.retry(func(ctx context.Context) error { return s.AddToFreepool(ctx, "a") }) })
 		both.Wait()
 		if own := s.pools(c); len(own["own"]) != 2 || len(own["freepool"]) != 0 {

@@ -99,9 +99,8 @@ func TestBatcher_QueuesRunConcurrently(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
-		b := coalesce.NewBatcher(
-			coalesce.Config[string, string]{Run: r.run, Queue: func(item string) string { return item[:1] }},
-		)
+		byFirstLetter := func(item string) string { return item[:1] }
+		b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: r.run, Queue: byFirstLetter})
 		results := []<-chan error{
 			do(t.Context(), b, "a1"),
 			do(t.Context(), b, "b1"),
@@ -182,14 +181,13 @@ func TestBatcher_CancelledCallerLeavesTheQueueAndStopsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
 		var batchErr error
-		b := coalesce.NewBatcher(
-			coalesce.Config[string, string]{Run: func(ctx context.Context, batch []*call) {
-				r.run(ctx, batch)
-				if batch[0].Item == "other" {
-					batchErr = ctx.Err()
-				}
-			}},
-		)
+		run := func(ctx context.Context, batch []*call) {
+			r.run(ctx, batch)
+			if batch[0].Item == "other" {
+				batchErr = ctx.Err()
+			}
+		}
+		b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: run})
 		firstCtx, cancelFirst := context.WithCancel(t.Context())
 		waitingCtx, cancelWaiting := context.WithCancel(t.Context())
 		first := do(firstCtx, b, "first")
@@ -226,15 +224,14 @@ func TestBatcher_BatchEndsWhenAllItsCallersHaveGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var ended int
-		b := coalesce.NewBatcher(
-			coalesce.Config[string, string]{Run: func(ctx context.Context, batch []*call) {
-				select {
-				case <-release: // only for the first batch
-				case <-ctx.Done():
-					ended = len(batch)
-				}
-			}},
-		)
+		run := func(ctx context.Context, batch []*call) {
+			select {
+			case <-release: // only for the first batch
+			case <-ctx.Done():
+				ended = len(batch)
+			}
+		}
+		b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: run})
 		first := do(t.Context(), b, "first")
 		oneCtx, cancelOne := context.WithCancel(t.Context())
 		twoCtx, cancelTwo := context.WithCancel(t.Context())
@@ -317,14 +314,13 @@ func TestBatcher_PanicFailsItsBatchOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
-		b := coalesce.NewBatcher(
-			coalesce.Config[string, string]{Run: func(ctx context.Context, batch []*call) {
-				r.run(ctx, batch[:1])
-				if batch[0].Item == "bad" {
-					panic("scripted")
-				}
-			}},
-		)
+		run := func(ctx context.Context, batch []*call) {
+			r.run(ctx, batch[:1])
+			if batch[0].Item == "bad" {
+				panic("scripted")
+			}
+		}
+		b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: run})
 		first := do(t.Context(), b, "first")
 		bad := do(t.Context(), b, "bad")
 		beside := do(t.Context(), b, "beside")
@@ -351,9 +347,8 @@ func TestBatcher_PanicFailsItsBatchOnly(t *testing.T) {
 func TestBatcher_CallWithoutResultFails(t *testing.T) {
 	t.Parallel()
 	for _, inline := range []bool{false, true} {
-		b := coalesce.NewBatcher(
-			coalesce.Config[string, string]{Inline: inline, Run: func(context.Context, []*call) {}},
-		)
+		finishNone := func(context.Context, []*call) {}
+		b := coalesce.NewBatcher(coalesce.Config[string, string]{Inline: inline, Run: finishNone})
 		if _, err := b.Do(t.Context(), "a"); err == nil {
 			t.Errorf(
 				"call to a batcher (inline=%t) whose function Run finishes no item: got no error, want one",

@@ -43,11 +43,9 @@ func page() string {
 	var b strings.Builder
 	b.WriteString(settingsHead)
 	for _, section := range config.Sections() {
-		fmt.Fprintf(
-			&b,
+		fmt.Fprintf(&b,
 			"\n## %s\n\n| Variable | Default | Unit or form | Description |\n|---|---|---|---|\n",
-			section.Title,
-		)
+			section.Title)
 		for _, s := range section.Settings {
 			value := ""
 			if s.Default != "" {

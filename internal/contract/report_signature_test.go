@@ -85,11 +85,7 @@ func FuzzReport_SignatureFitsOneReport(f *testing.F) {
 			Host:     host,
 			Event:    event,
 			Revision: revision,
-		}.Sign(
-			private,
-			workflow,
-			now.Add(time.Duration(lifetime%100000)*time.Second),
-		)
+		}.Sign(private, workflow, now.Add(time.Duration(lifetime%100000)*time.Second))
 		other := contract.Report{
 			Entity:    otherEntity,
 			Host:      otherHost,

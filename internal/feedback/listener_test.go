@@ -412,13 +412,10 @@ func TestHostConfigs_CreateUpdateAndDeleteAgents(t *testing.T) {
 		if err := json.Unmarshal(a.Configurations, &c); err != nil {
 			t.Error(err)
 		}
-		got = append(
-			got,
-			fmt.Sprint(
-				a.Type, " on ", a.Host, " ", a.Alive, " ", a.Topic, " ",
-				c[network.ReportsPortStatusKey],
-			),
-		)
+		got = append(got, fmt.Sprint(
+			a.Type, " on ", a.Host, " ", a.Alive, " ", a.Topic, " ",
+			c[network.ReportsPortStatusKey],
+		))
 	}
 	slices.Sort(got)
 	if d := cmp.Diff([]string{"ODL L2 on cmp-9 true N/A true", "ODL L3 on cmp-9 true N/A true"}, got); d != "" {

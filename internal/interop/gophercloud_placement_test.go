@@ -265,14 +265,10 @@ func (g *goClient) traits() {
 	}).Extract()
 	g.mustSucceed("set the traits of a provider", err)
 	slices.Sort(got.Traits)
-	g.expectEqual(
-		"answer to setting traits",
-		resourceproviders.ResourceProviderTraits{
-			ResourceProviderGeneration: 4,
-			Traits:                     []string{"CUSTOM_GOLD", "HW_CPU_X86_AVX"},
-		},
-		*got,
-	)
+	g.expectEqual("answer to setting traits", resourceproviders.ResourceProviderTraits{
+		ResourceProviderGeneration: 4,
+		Traits:                     []string{"CUSTOM_GOLD", "HW_CPU_X86_AVX"},
+	}, *got)
 	got, err = resourceproviders.GetTraits(g.ctx, c, g.host).Extract()
 	g.mustSucceed("show the traits of a provider", err)
 	g.expectEqual("provider generation in the answer", 4, got.ResourceProviderGeneration)
@@ -286,12 +282,9 @@ func (g *goClient) traits() {
 		traits.Delete(g.ctx, c, "CUSTOM_GOLD").ExtractErr(), http.StatusConflict)
 	g.expectEqual("list providers by required and forbidden traits", []string{g.host},
 		g.list("1.22", resourceproviders.ListOpts{Required: "CUSTOM_GOLD,!HW_CPU_X86_SSE"}))
-	g.expectEqual(
-		"list providers by one of several traits",
-		[]string{g.host},
+	g.expectEqual("list providers by one of several traits", []string{g.host},
 		g.list("1.39", resourceproviders.ListOpts139{Name: "host-1", MemberOf: []string{g.agg, "!" + g.rack},
-			Required: []string{"in:CUSTOM_GOLD,HW_CPU_X86_SSE", "!HW_CPU_X86_SSE"}}),
-	)
+			Required: []string{"in:CUSTOM_GOLD,HW_CPU_X86_SSE", "!HW_CPU_X86_SSE"}}))
 	g.mustSucceed("remove all traits from a provider",
 		resourceproviders.DeleteTraits(g.ctx, c, g.host).ExtractErr())
 	g.mustSucceed("delete the trait", traits.Delete(g.ctx, c, "CUSTOM_GOLD").ExtractErr())
@@ -310,14 +303,10 @@ func (g *goClient) classes() {
 		resourceclasses.Update(g.ctx, c, "CUSTOM_SLOT").ExtractErr())
 	found, err := resourceclasses.Get(g.ctx, c, "CUSTOM_SLOT").Extract()
 	g.mustSucceed("show a resource class", err)
-	g.expectEqual(
-		"answer to showing a resource class",
-		resourceclasses.ResourceClass{
-			Name:  "CUSTOM_SLOT",
-			Links: []resourceclasses.Link{{Href: "/placement/resource_classes/CUSTOM_SLOT", Rel: "self"}},
-		},
-		*found,
-	)
+	g.expectEqual("answer to showing a resource class", resourceclasses.ResourceClass{
+		Name:  "CUSTOM_SLOT",
+		Links: []resourceclasses.Link{{Href: "/placement/resource_classes/CUSTOM_SLOT", Rel: "self"}},
+	}, *found)
 	all := listAll(g, resourceclasses.List(c), resourceclasses.ExtractResourceClasses)
 	g.expectEqual("first and last resource class of the list", [2]string{"VCPU", "CUSTOM_SLOT"},
 		[2]string{all[0].Name, all[len(all)-1].Name})
@@ -356,39 +345,27 @@ func (g *goClient) allocations() {
 	got, err := allocations.Get(g.ctx, c, one).Extract()
 	g.mustSucceed("show allocations", err)
 	p, u, kind := "p", "u", "INSTANCE"
-	g.expectEqual(
-		"allocations of the consumer",
-		allocations.Allocations{
-			ProjectID:          &p,
-			UserID:             &u,
-			ConsumerType:       &kind,
-			ConsumerGeneration: &second,
-			Allocations: map[string]allocations.ProviderAllocations{
-				g.host: {Generation: 7, Resources: map[string]int{"VCPU": 3}},
-			},
+	g.expectEqual("allocations of the consumer", allocations.Allocations{
+		ProjectID:          &p,
+		UserID:             &u,
+		ConsumerType:       &kind,
+		ConsumerGeneration: &second,
+		Allocations: map[string]allocations.ProviderAllocations{
+			g.host: {Generation: 7, Resources: map[string]int{"VCPU": 3}},
 		},
-		*got,
-	)
+	}, *got)
 	held, err := resourceproviders.GetAllocations(g.ctx, c, g.host).Extract()
 	g.mustSucceed("show the allocations of a provider", err)
-	g.expectEqual(
-		"allocations of the provider",
-		map[string]resourceproviders.Allocation{
-			one:   {Resources: map[string]int{"VCPU": 3}},
-			other: {Resources: map[string]int{"VCPU": 4}},
-		},
-		held.Allocations,
-	)
+	g.expectEqual("allocations of the provider", map[string]resourceproviders.Allocation{
+		one:   {Resources: map[string]int{"VCPU": 3}},
+		other: {Resources: map[string]int{"VCPU": 4}},
+	}, held.Allocations)
 	used, err := resourceproviders.GetUsages(g.ctx, c, g.host).Extract()
 	g.mustSucceed("show usages of the provider", err)
-	g.expectEqual(
-		"usages of the provider",
-		resourceproviders.ResourceProviderUsage{
-			ResourceProviderGeneration: 7,
-			Usages:                     map[string]int{"VCPU": 7, "MEMORY_MB": 0},
-		},
-		*used,
-	)
+	g.expectEqual("usages of the provider", resourceproviders.ResourceProviderUsage{
+		ResourceProviderGeneration: 7,
+		Usages:                     map[string]int{"VCPU": 7, "MEMORY_MB": 0},
+	}, *used)
 	ofUser := usages.GetOpts{ProjectID: "p", UserID: "u"}
 	before, err := usages.Get(g.ctx, g.client("1.37"), ofUser).ExtractPre138()
 	g.mustSucceed("show usages of the project before microversion 1.38", err)

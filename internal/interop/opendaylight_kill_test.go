@@ -136,14 +136,11 @@ func (s *openDaylightStory) tellKillStory(round int, step func()) {
 		servertest.Object{"security_group_id": group, "direction": "ingress", "protocol": "tcp"})
 	var ports []string
 	for range 3 {
-		ports = append(
-			ports,
-			create(
-				"ports",
-				"port",
-				servertest.Object{"network_id": network, "security_groups": []string{group}},
-			),
-		)
+		ports = append(ports, create(
+			"ports",
+			"port",
+			servertest.Object{"network_id": network, "security_groups": []string{group}},
+		))
 	}
 	for _, c := range []struct {
 		path, typ string

@@ -297,15 +297,10 @@ func (l *requestList) addCollection(i int, c collection) {
 	add("read the object without a tenant", "GET", "/"+id(5), "")
 	add("create for an empty tenant", "POST", "",
 		fmt.Sprintf(`{%q:{"id":%q,"tenant_id":"",%s}}`, c.envelope, id(6), c.attributes))
-	add(
-		"create for a tenant without dashes",
-		"POST",
-		"",
-		fmt.Sprintf(
-			`{%q:{"id":%q,"tenant_id":%q,%s}}`,
-			c.envelope, id(7), strings.ReplaceAll(tenant, "-", ""), c.attributes,
-		),
-	)
+	add("create for a tenant without dashes", "POST", "", fmt.Sprintf(
+		`{%q:{"id":%q,"tenant_id":%q,%s}}`,
+		c.envelope, id(7), strings.ReplaceAll(tenant, "-", ""), c.attributes,
+	))
 	add("read the object of a tenant without dashes", "GET", "/"+id(7), "")
 	add("create for a project", "POST", "",
 		fmt.Sprintf(`{%q:{"id":%q,"project_id":%q,%s}}`, c.envelope, id(8), tenant, c.attributes))
@@ -325,24 +320,14 @@ func (l *requestList) addCollection(i int, c collection) {
 	add("create with text after the JSON", "POST", "", object(c.envelope, id(15), c.attributes)+"rest")
 	add("create in another envelope", "POST", "", `{"thing":{"id":"`+id(11)+`"}}`)
 	add("create an empty object", "POST", "", fmt.Sprintf(`{%q:{}}`, c.envelope))
-	add(
-		"create two at once",
-		"POST",
-		"",
-		fmt.Sprintf(
-			`{%q:[{"id":%q,"tenant_id":%q,%s},{"id":%q,"tenant_id":%q,%s}]}`,
-			c.plural, id(12), tenant, c.attributes, id(13), tenant, c.attributes,
-		),
-	)
-	add(
-		"create two of which one exists",
-		"POST",
-		"",
-		fmt.Sprintf(
-			`{%q:[{"id":%q,"tenant_id":%q,%s},{"id":%q,"tenant_id":%q,%s}]}`,
-			c.plural, id(14), tenant, c.attributes, id(12), tenant, c.attributes,
-		),
-	)
+	add("create two at once", "POST", "", fmt.Sprintf(
+		`{%q:[{"id":%q,"tenant_id":%q,%s},{"id":%q,"tenant_id":%q,%s}]}`,
+		c.plural, id(12), tenant, c.attributes, id(13), tenant, c.attributes,
+	))
+	add("create two of which one exists", "POST", "", fmt.Sprintf(
+		`{%q:[{"id":%q,"tenant_id":%q,%s},{"id":%q,"tenant_id":%q,%s}]}`,
+		c.plural, id(14), tenant, c.attributes, id(12), tenant, c.attributes,
+	))
 	add("create an empty list", "POST", "", fmt.Sprintf(`{%q:[]}`, c.plural))
 	add("PUT to the collection", "PUT", "", object(c.envelope, id(1), c.changed))
 	add("DELETE of the collection", "DELETE", "", "")
@@ -363,32 +348,20 @@ func (l *requestList) addCollection(i int, c collection) {
 
 func (l *requestList) addRuleRequests() {
 	for i, protocol := range []string{"tcp", "udp", "icmp", "icmpv6", "ipv6-icmp", "TCP", "sctp", "vrrp", "any", "", "6", "132", "255", "256", "-1", "nonsense"} {
-		l.add(
-			"rule with protocol "+protocol,
-			"POST",
-			"/security-group-rules",
-			object(
-				"security_group_rule",
-				fmt.Sprintf("77777777-0000-4000-8000-%012d", i),
-				fmt.Sprintf(
-					`"security_group_id":%q,"direction":"ingress","ethertype":"IPv4","protocol":%q`,
-					sharedID(3),
-					protocol,
-				),
-			),
-		)
+		const attributes = `"security_group_id":%q,"direction":"ingress","ethertype":"IPv4","protocol":%q`
+		l.add("rule with protocol "+protocol, "POST", "/security-group-rules", object(
+			"security_group_rule",
+			fmt.Sprintf("77777777-0000-4000-8000-%012d", i),
+			fmt.Sprintf(attributes, sharedID(3), protocol),
+		))
 		l.add("read the rule with protocol "+protocol, "GET",
 			fmt.Sprintf("/security-group-rules/77777777-0000-4000-8000-%012d", i), "")
 	}
 	for i, attributes := range []string{`"ethertype":"ipv4"`, `"ethertype":"IPv5"`, `"direction":"sideways"`, `"port_range_min":70000`, `"port_range_min":"80"`,
 		`"protocol":6`, `"remote_ip_prefix":"nonsense"`, `"remote_ip_prefix":"2001:db8::/32"`} {
-		l.add(
-			"rule with "+attributes,
-			"POST",
-			"/security-group-rules",
+		l.add("rule with "+attributes, "POST", "/security-group-rules",
 			object("security_group_rule", fmt.Sprintf("77777777-0000-4000-8000-%012d", 100+i),
-				fmt.Sprintf(`"security_group_id":%q,%s`, sharedID(3), attributes)),
-		)
+				fmt.Sprintf(`"security_group_id":%q,%s`, sharedID(3), attributes)))
 		l.add("read the rule with "+attributes, "GET",
 			fmt.Sprintf("/security-group-rules/77777777-0000-4000-8000-%012d", 100+i), "")
 	}
@@ -423,28 +396,18 @@ func (l *requestList) addReferenceRequests() {
 	missing := sharedID(999)
 	l.add("rule of an unknown group", "POST", "/security-group-rules",
 		object("security_group_rule", rule, `"security_group_id":"`+missing+`"`))
-	l.add(
-		"rule with an unknown remote group",
-		"POST",
-		"/security-group-rules",
-		object(
-			"security_group_rule",
-			rule,
-			`"security_group_id":"`+sharedID(3)+`","remote_group_id":"`+missing+`"`,
-		),
-	)
+	l.add("rule with an unknown remote group", "POST", "/security-group-rules", object(
+		"security_group_rule",
+		rule,
+		`"security_group_id":"`+sharedID(3)+`","remote_group_id":"`+missing+`"`,
+	))
 	l.add("rule without a group", "POST", "/security-group-rules",
 		object("security_group_rule", rule, `"direction":"ingress"`))
-	l.add(
-		"rule of a group",
-		"POST",
-		"/security-group-rules",
-		object(
-			"security_group_rule",
-			rule,
-			`"security_group_id":"`+sharedID(3)+`","remote_group_id":"`+sharedID(3)+`"`,
-		),
-	)
+	l.add("rule of a group", "POST", "/security-group-rules", object(
+		"security_group_rule",
+		rule,
+		`"security_group_id":"`+sharedID(3)+`","remote_group_id":"`+sharedID(3)+`"`,
+	))
 	l.add("move the rule to an unknown group", "PUT", "/security-group-rules/"+rule,
 		object("security_group_rule", rule, `"security_group_id":"`+missing+`"`))
 	l.add("network with an unknown policy", "POST", "/networks",
@@ -541,16 +504,11 @@ func (l *requestList) addMemberRequests() {
 // addListRequests adds requests that list networks with filters and in pages.
 func (l *requestList) addListRequests() {
 	for n := range 5 {
-		l.add(
-			fmt.Sprint("network ", n, " of a list"),
-			"POST",
-			"/networks",
-			object(
-				"network",
-				fmt.Sprintf("33333333-0000-4000-8000-%012d", n),
-				fmt.Sprintf(`"name":"listed","admin_state_up":%v`, n%2 == 0),
-			),
-		)
+		l.add(fmt.Sprint("network ", n, " of a list"), "POST", "/networks", object(
+			"network",
+			fmt.Sprintf("33333333-0000-4000-8000-%012d", n),
+			fmt.Sprintf(`"name":"listed","admin_state_up":%v`, n%2 == 0),
+		))
 	}
 	for _, query := range []string{"name=listed", "name=absent", "name=listed&admin_state_up=true", "name=listed&fields=name", "name=listed&fields=nonsense", "nonsense=1",
 		"limit=nonsense", "limit=0", "limit=-1", "limit=2&marker=nonsense", "limit=2&marker=33333333-0000-4000-8000-000000000999", "tenant_id=" + tenant, "shared=false&name=listed"} {

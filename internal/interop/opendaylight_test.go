@@ -137,13 +137,10 @@ func recordedEntries(operation string, body func(c collection) string) (entries 
 		if c.envelope == "pool" {
 			id = memberPool
 		}
-		entries = append(
-			entries,
-			json.RawMessage(fmt.Sprintf(
-				`{"operation":%q,"object_type":%q,"object_id":%q,"data":{"id":%q,"project_id":"demo",%s}}`,
-				operation, c.envelope, id, id, body(c),
-			)),
-		)
+		entries = append(entries, json.RawMessage(fmt.Sprintf(
+			`{"operation":%q,"object_type":%q,"object_id":%q,"data":{"id":%q,"project_id":"demo",%s}}`,
+			operation, c.envelope, id, id, body(c),
+		)))
 	}
 	return entries
 }

@@ -25,16 +25,15 @@ func TestOpenStackClient_Leases(t *testing.T) {
 	api := s.StartWorker("api,relay,temporal")
 	for _, host := range []string{"node-1", "node-2", "node-3"} {
 		provider := api.Must("POST", "/placement/resource_providers", servertest.Object{"name": host})
-		api.Must(
-			"PUT",
-			"/placement/resource_providers/"+provider["uuid"].(string)+"/inventories",
-			servertest.Object{"resource_provider_generation": 0,
-				"inventories": servertest.Object{
-					"VCPU":      servertest.Object{"total": 8},
-					"MEMORY_MB": servertest.Object{"total": 16384},
-					"DISK_GB":   servertest.Object{"total": 100},
-				}},
-		)
+		path := "/placement/resource_providers/" + provider["uuid"].(string) + "/inventories"
+		api.Must("PUT", path, servertest.Object{
+			"resource_provider_generation": 0,
+			"inventories": servertest.Object{
+				"VCPU":      servertest.Object{"total": 8},
+				"MEMORY_MB": servertest.Object{"total": 16384},
+				"DISK_GB":   servertest.Object{"total": 100},
+			},
+		})
 	}
 	sea := api.CreateNetwork("sea")
 	api.Create("subnet", servertest.Object{

@@ -37,16 +37,12 @@ func (c *agentScenario) physicalNetworkLifecycle() {
 	net := c.api.Must("POST", "/networking/v2.0/networks", servertest.Object{"network": servertest.Object{"name": "physical",
 		"provider:network_type": "flat", "provider:physical_network": "physnet1"}})["network"].(servertest.Object)["id"].(string)
 	// the host of the DHCP agent is not connected to the physical network
-	c.api.Must(
-		"POST",
-		"/networking/v2.0/subnets",
-		servertest.Object{"subnet": servertest.Object{
-			"network_id":  net,
-			"ip_version":  4,
-			"cidr":        "10.30.0.0/24",
-			"enable_dhcp": false,
-		}},
-	)
+	c.api.Must("POST", "/networking/v2.0/subnets", servertest.Object{"subnet": servertest.Object{
+		"network_id":  net,
+		"ip_version":  4,
+		"cidr":        "10.30.0.0/24",
+		"enable_dhcp": false,
+	}})
 
 	direct := c.createPhysicalPort(net, "hw_veb", servertest.Object{"binding:vnic_type": "direct",
 		"binding:profile": servertest.Object{

@@ -218,10 +218,9 @@ func runSearch(q inventory.CandidateQuery, d deployment, shortTurns bool) []stri
 		s.ShortenTurns()
 	}
 	s.AddSharingTrees(slices.DeleteFunc(slices.Clone(d.trees), func(t *inventory.Tree) bool {
-		return !slices.ContainsFunc(
-			t.Nodes,
-			func(n *inventory.Node) bool { return slices.Contains(n.Traits, inventory.TraitSharesViaAggregate) },
-		)
+		return !slices.ContainsFunc(t.Nodes, func(n *inventory.Node) bool {
+			return slices.Contains(n.Traits, inventory.TraitSharesViaAggregate)
+		})
 	}))
 	for _, t := range d.trees {
 		s.SearchTree(t)

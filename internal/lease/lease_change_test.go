@@ -13,14 +13,10 @@ func TestApplyChange_KeepsReservationsThatOlderRulesAllowed(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2039, 1, 1, 9, 0, 0, 0, time.UTC)
 	s := Schedule{Start: now.Add(time.Hour), End: now.Add(2 * time.Hour)}
-	l := NewLease(
-		Draft{
-			Name:         "l",
-			Reservations: []ReservationDraft{{Type: FloatingIP, Network: uuid.New(), Amount: 0}},
-		},
-		s,
-		uuid.New,
-	)
+	l := NewLease(Draft{
+		Name:         "l",
+		Reservations: []ReservationDraft{{Type: FloatingIP, Network: uuid.New(), Amount: 0}},
+	}, s, uuid.New)
 	later := RequestedDate{At: now.Add(3 * time.Hour)}
 	moved, err := ApplyChange(l, Change{End: &later}, now)
 	if err != nil || !moved.EndAt.Equal(later.At) {

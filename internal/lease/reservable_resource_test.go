@@ -103,15 +103,12 @@ func TestPickResources_PrefersHeldThenNeverReserved(t *testing.T) {
 		r, err := ReservableResource{
 			ID:   uuid.New(),
 			Type: Device,
-		}.With(
-			map[string]string{
-				"name":          "d",
-				"device_type":   "c",
-				"device_driver": "zun",
-				"rack":          rack,
-			},
-			nil,
-		)
+		}.With(map[string]string{
+			"name":          "d",
+			"device_type":   "c",
+			"device_driver": "zun",
+			"rack":          rack,
+		}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

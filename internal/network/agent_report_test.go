@@ -70,16 +70,12 @@ func permute[T any](v []T, visit func([]T)) {
 func TestPort_AcceptsDHCPReportWithoutHostAndReportsOfUnknownEntities(t *testing.T) {
 	t.Parallel()
 	p := Port{Blocks: []Block{{Entity: DHCP}, {Entity: "storage"}, {Entity: "audit", Host: "h"}}}
-	p, accepted := p.ApplyReports(
-		PortContext{},
-		[]Report{
-			completeReport(DHCP, ""),
-			completeReport("storage", "any"),
-			completeReport("audit", "g"),
-			completeReport("audit", "h"),
-		},
-		time.Time{},
-	)
+	p, accepted := p.ApplyReports(PortContext{}, []Report{
+		completeReport(DHCP, ""),
+		completeReport("storage", "any"),
+		completeReport("audit", "g"),
+		completeReport("audit", "h"),
+	}, time.Time{})
 	if !slices.Equal(accepted, []bool{true, true, false, true}) || len(p.Blocks) != 0 {
 		t.Errorf(
 			"accepted reports %v, remaining blocks %v; want all but the third accepted and no block",
@@ -104,16 +100,12 @@ func TestApplyReports_ProvenHostCountsOnlyForWhatWaitsForIt(t *testing.T) {
 		{"any", "a", ReportComplete, false}, {"any", "a", ReportUnblock, false}, {"new", "a", ReportBlock, false},
 		{"own", "b", ReportComplete, false}, {"own", "a", ReportUnblock, false}, {"own", "a", ReportComplete, true},
 	} {
-		_, accepted := p.ApplyReports(
-			pc,
-			[]Report{{
-				Entity:   c.entity,
-				Host:     c.host,
-				Event:    c.event,
-				HostOnly: true,
-			}},
-			time.Time{},
-		)
+		_, accepted := p.ApplyReports(pc, []Report{{
+			Entity:   c.entity,
+			Host:     c.host,
+			Event:    c.event,
+			HostOnly: true,
+		}}, time.Time{})
 		if accepted[0] != c.want {
 			t.Errorf("report %q of entity %s by the proven host %q: accepted %v, want %v",
 				c.event, c.entity, c.host, accepted[0], c.want)

@@ -221,16 +221,9 @@ func TestSend_HasCredentials(t *testing.T) {
 	t.Cleanup(server.Close)
 	for password, want := range map[string]int{"secret": 201, "wrong": 401} {
 		t.Run(password, func(t *testing.T) {
-			a := send(
-				t,
-				newClient(
-					t,
-					odl.Config{URL: server.URL + odltest.BasePath, User: "admin", Password: password},
-				),
-				"POST",
-				"/networks",
-				strings.Replace(create, "1111", password, 1),
-			)
+			config := odl.Config{URL: server.URL + odltest.BasePath, User: "admin", Password: password}
+			body := strings.Replace(create, "1111", password, 1)
+			a := send(t, newClient(t, config), "POST", "/networks", body)
 			if a.Status != want {
 				t.Errorf(
 					"send a request with the password %s: got %+v, want status 201 for the password secret and 401 for any other",

@@ -92,9 +92,7 @@ func TestList_UnexpectedBodyIsNotAFailure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				c := newMemoryClient(
-					t,
-					odl.Config{Timeout: time.Minute},
+				c := newMemoryClient(t, odl.Config{Timeout: time.Minute},
 					http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 						if tt.status != 0 {
 							w.WriteHeader(tt.status)
@@ -109,8 +107,7 @@ func TestList_UnexpectedBodyIsNotAFailure(t *testing.T) {
 						case "hang":
 							<-r.Context().Done()
 						}
-					}),
-				)
+					}))
 				n := 0
 				a, err := c.List(t.Context(), "/networks", "networks", func(json.RawMessage) error {
 					n++
@@ -136,13 +133,10 @@ func TestList_UnexpectedBodyIsNotAFailure(t *testing.T) {
 func TestList_SlowCallbackIsNoTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newMemoryClient(
-			t,
-			odl.Config{Timeout: time.Second},
+		c := newMemoryClient(t, odl.Config{Timeout: time.Second},
 			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = fmt.Fprint(w, `{"networks":[{},{},{},{},{},{}]}`)
-			}),
-		)
+			}))
 		a, err := c.List(t.Context(), "/networks", "networks", func(json.RawMessage) error {
 			time.Sleep(2 * time.Second)
 			return nil

@@ -12,9 +12,9 @@ import (
 func TestRouteByPrefix_PathsAreNotCleaned(t *testing.T) {
 	t.Parallel()
 	echo := func(name string) http.Handler {
-		return http.HandlerFunc(
-			func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, name, " ", r.URL.Path) },
-		)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = fmt.Fprint(w, name, " ", r.URL.Path)
+		})
 	}
 	h := routeByPrefix(map[string]http.Handler{"networking": echo("n"), "agent/v1": echo("a")})
 	for path, want := range map[string]string{

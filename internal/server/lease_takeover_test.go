@@ -20,17 +20,12 @@ func TestLeaseTakeover_FinishesStepsThatAnotherProcessHasBegun(t *testing.T) {
 	post(t, base+"devices",
 		map[string]any{"name": "iot-1", "device_type": "container", "device_driver": "zun"}, &ignored)
 	var created struct{ Lease struct{ ID string } }
-	post(
-		t,
-		base+"leases",
-		map[string]any{
-			"name":         "lab",
-			"start_date":   "now",
-			"end_date":     time.Now().Add(time.Hour).UTC().Format("2006-01-02 15:04"),
-			"reservations": []map[string]any{{"resource_type": "device", "min": 1, "max": 1}},
-		},
-		&created,
-	)
+	post(t, base+"leases", map[string]any{
+		"name":         "lab",
+		"start_date":   "now",
+		"end_date":     time.Now().Add(time.Hour).UTC().Format("2006-01-02 15:04"),
+		"reservations": []map[string]any{{"resource_type": "device", "min": 1, "max": 1}},
+	}, &created)
 
 	// BeginDueLeases is what a process does before the calls to Nova and Neutron. This process is killed
 	// then: nobody finishes the step.

@@ -314,9 +314,8 @@ func TestTLS_ClientsNeedACertificateOfTheClientAuthority(t *testing.T) {
 	check("a client without a certificate", false, ca.client())
 	check("a client with the certificate of a stranger", false, ca.client(strange))
 	remembering := ca.client(known)
-	remembering.Transport.(*http.Transport).TLSClientConfig.ClientSessionCache = tls.NewLRUClientSessionCache(
-		1,
-	)
+	sessions := tls.NewLRUClientSessionCache(1)
+	remembering.Transport.(*http.Transport).TLSClientConfig.ClientSessionCache = sessions
 	check("a client that remembers its session", true, remembering)
 
 	write(t, clientCA, strangers.pem())

@@ -403,19 +403,14 @@ func (l *clientLoad) expectNamePrefix(id, prefix string) {
 
 func (l *clientLoad) allocate() bool {
 	consumer := uuid.NewString()
-	return l.send(
-		"PUT",
-		"/placement/allocations/"+consumer,
-		servertest.Object{
-			"allocations": servertest.Object{
-				l.provider: servertest.Object{"resources": servertest.Object{"VCPU": 1, "MEMORY_MB": 1}},
-			},
-			"project_id":          "p",
-			"user_id":             "u",
-			"consumer_generation": nil,
+	return l.send("PUT", "/placement/allocations/"+consumer, servertest.Object{
+		"allocations": servertest.Object{
+			l.provider: servertest.Object{"resources": servertest.Object{"VCPU": 1, "MEMORY_MB": 1}},
 		},
-		func(servertest.Object) { l.consumers[consumer] = true },
-	)
+		"project_id":          "p",
+		"user_id":             "u",
+		"consumer_generation": nil,
+	}, func(servertest.Object) { l.consumers[consumer] = true })
 }
 
 func (l *clientLoad) deletePort(port string) bool {

@@ -276,15 +276,10 @@ func TestWorkflowsStartedManually_ChangeNothing(t *testing.T) {
 	var runs []client.WorkflowRun
 	for _, typ := range []string{contract.Port, contract.Lease, contract.JournalEntry, contract.Maintenance} {
 		for i, in := range inputs {
-			run, err := c.ExecuteWorkflow(
-				ctx,
-				client.StartWorkflowOptions{
-					ID:        fmt.Sprintf("hand/%s/%d", typ, i),
-					TaskQueue: contract.TaskQueue(typ),
-				},
-				typ,
-				in,
-			)
+			run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+				ID:        fmt.Sprintf("hand/%s/%d", typ, i),
+				TaskQueue: contract.TaskQueue(typ),
+			}, typ, in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -295,15 +290,11 @@ func TestWorkflowsStartedManually_ChangeNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs = append(
-			runs,
-			run,
-			mustRun(c.ExecuteWorkflow(
-				ctx,
-				client.StartWorkflowOptions{ID: "hand/twice/" + typ, TaskQueue: contract.TaskQueue(typ)},
-				typ, 1, 2, 3,
-			)),
-		)
+		runs = append(runs, run, mustRun(c.ExecuteWorkflow(
+			ctx,
+			client.StartWorkflowOptions{ID: "hand/twice/" + typ, TaskQueue: contract.TaskQueue(typ)},
+			typ, 1, 2, 3,
+		)))
 	}
 	for _, run := range runs {
 		ended, cancel := context.WithTimeout(ctx, 10*time.Minute)

@@ -254,120 +254,77 @@ func (h *hostileClient) must(a attack, at ...string) string {
 func (h *hostileClient) seed() {
 	h.t.Helper()
 	post := func(path, body string) attack { return attack{method: http.MethodPost, path: path, body: h.fill(body)} }
-	h.ids["provider"], h.ids["consumer"], h.ids["zero"] = "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0001", "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0002", "00000000-0000-0000-0000-000000000000"
+	create := func(name, path, body string, at ...string) { h.ids[name] = h.must(post(path, body), at...) }
+	find := func(name, path string, at ...string) {
+		h.ids[name] = h.must(attack{method: http.MethodGet, path: h.fill(path)}, at...)
+	}
+	h.ids["provider"] = "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0001"
+	h.ids["consumer"] = "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0002"
+	h.ids["zero"] = "00000000-0000-0000-0000-000000000000"
 	h.must(post("/agent/v1/state", `{"agent_type":"DHCP agent","host":"cmp-1"}`))
 	h.must(post("/agent/v1/state", `{"agent_type":"Open vSwitch agent","host":"cmp-1"}`))
-	h.ids["agent"] = h.must(
-		attack{method: http.MethodGet, path: "/networking/v2.0/agents?agent_type=DHCP%20agent"},
-		"agents",
-		"id",
-	)
-	h.ids["network"] = h.must(
-		post("/networking/v2.0/networks", `{"network":{"name":"blue","project_id":"demo"}}`),
-		"network",
-		"id",
-	)
-	h.ids["subnet"] = h.must(
-		post(
-			"/networking/v2.0/subnets",
-			`{"subnet":{"network_id":"{network}","ip_version":4,"cidr":"10.0.0.0/16","project_id":"demo"}}`,
-		),
-		"subnet",
-		"id",
-	)
-	h.ids["port"] = h.must(
-		post(
-			"/networking/v2.0/ports",
-			`{"port":{"network_id":"{network}","project_id":"demo","binding:host_id":"cmp-1","device_id":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0009"}}`,
-		),
-		"port",
-		"id",
-	)
+	find("agent", "/networking/v2.0/agents?agent_type=DHCP%20agent", "agents", "id")
+	create("network", "/networking/v2.0/networks", `{"network":{"name":"blue","project_id":"demo"}}`,
+		"network", "id")
+	create("subnet", "/networking/v2.0/subnets",
+		`{"subnet":{"network_id":"{network}","ip_version":4,"cidr":"10.0.0.0/16","project_id":"demo"}}`,
+		"subnet", "id")
+	create("port", "/networking/v2.0/ports",
+		`{"port":{"network_id":"{network}","project_id":"demo","binding:host_id":"cmp-1",`+
+			`"device_id":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0009"}}`,
+		"port", "id")
 	for _, name := range []string{"lone", "single", "parent", "subport"} {
-		h.ids[name] = h.must(
-			post("/networking/v2.0/ports", `{"port":{"network_id":"{network}","project_id":"demo"}}`),
-			"port",
-			"id",
-		)
+		create(name, "/networking/v2.0/ports", `{"port":{"network_id":"{network}","project_id":"demo"}}`,
+			"port", "id")
 	}
-	h.ids["trunk"] = h.must(
-		post(
-			"/networking/v2.0/trunks",
-			`{"trunk":{"port_id":"{parent}","project_id":"demo","sub_ports":[{"port_id":"{subport}","segmentation_type":"vlan","segmentation_id":3}]}}`,
-		),
-		"trunk",
-		"id",
-	)
-	h.ids["outside"] = h.must(
-		post("/networking/v2.0/networks", `{"network":{"name":"out","project_id":"demo"}}`),
-		"network",
-		"id",
-	)
-	h.must(post(
-		"/networking/v2.0/subnets",
-		`{"subnet":{"network_id":"{outside}","ip_version":4,"cidr":"172.24.4.0/24","allocation_pools":[{"start":"172.24.4.100","end":"172.24.4.200"}]}}`,
-	))
-	h.must(post(
-		"/reservation/v1/floatingips",
-		`{"floating_network_id":"{outside}","floating_ip_address":"172.24.4.10"}`,
-	))
-	h.ids["address"] = h.must(
-		post(
-			"/reservation/v1/floatingips",
-			`{"floating_network_id":"{outside}","floating_ip_address":"172.24.4.11"}`,
-		),
-		"floatingip",
-		"id",
-	)
-	h.ids["group"] = h.must(
-		post("/networking/v2.0/security-groups", `{"security_group":{"name":"web","project_id":"demo"}}`),
-		"security_group",
-		"id",
-	)
-	h.ids["rule"] = h.must(
-		attack{
-			method: http.MethodGet,
-			path:   h.fill("/networking/v2.0/security-group-rules?security_group_id={group}"),
-		},
-		"security_group_rules",
-		"id",
-	)
+	create("trunk", "/networking/v2.0/trunks",
+		`{"trunk":{"port_id":"{parent}","project_id":"demo",`+
+			`"sub_ports":[{"port_id":"{subport}","segmentation_type":"vlan","segmentation_id":3}]}}`,
+		"trunk", "id")
+	create("outside", "/networking/v2.0/networks", `{"network":{"name":"out","project_id":"demo"}}`,
+		"network", "id")
+	h.must(post("/networking/v2.0/subnets",
+		`{"subnet":{"network_id":"{outside}","ip_version":4,"cidr":"172.24.4.0/24",`+
+			`"allocation_pools":[{"start":"172.24.4.100","end":"172.24.4.200"}]}}`))
+	h.must(post("/reservation/v1/floatingips",
+		`{"floating_network_id":"{outside}","floating_ip_address":"172.24.4.10"}`))
+	create("address", "/reservation/v1/floatingips",
+		`{"floating_network_id":"{outside}","floating_ip_address":"172.24.4.11"}`,
+		"floatingip", "id")
+	create("group", "/networking/v2.0/security-groups",
+		`{"security_group":{"name":"web","project_id":"demo"}}`,
+		"security_group", "id")
+	find("rule", "/networking/v2.0/security-group-rules?security_group_id={group}",
+		"security_group_rules", "id")
 	h.must(post("/placement/resource_providers", `{"name":"cmp-1","uuid":"{provider}"}`))
-	h.must(
-		attack{method: http.MethodPut, path: h.fill("/placement/resource_providers/{provider}/inventories"),
-			body: `{"resource_provider_generation":0,"inventories":{"VCPU":{"total":8,"reserved":0,"min_unit":1,"max_unit":8,"step_size":1,"allocation_ratio":2}}}`},
-	)
-	h.must(attack{method: http.MethodPut, path: h.fill("/placement/allocations/{consumer}"), body: h.fill(
-		`{"allocations":{"{provider}":{"resources":{"VCPU":1}}},"project_id":"demo","user_id":"u","consumer_generation":null,"consumer_type":"INSTANCE"}`,
-	)})
+	h.must(attack{
+		method: http.MethodPut,
+		path:   h.fill("/placement/resource_providers/{provider}/inventories"),
+		body: `{"resource_provider_generation":0,"inventories":{"VCPU":{"total":8,"reserved":0,` +
+			`"min_unit":1,"max_unit":8,"step_size":1,"allocation_ratio":2}}}`,
+	})
+	h.must(attack{
+		method: http.MethodPut,
+		path:   h.fill("/placement/allocations/{consumer}"),
+		body: h.fill(`{"allocations":{"{provider}":{"resources":{"VCPU":1}}},"project_id":"demo",` +
+			`"user_id":"u","consumer_generation":null,"consumer_type":"INSTANCE"}`),
+	})
 	h.must(attack{method: http.MethodPut, path: "/placement/traits/CUSTOM_GOLD"})
 	h.must(post("/placement/resource_classes", `{"name":"CUSTOM_SLOT"}`))
-	h.must(post(
-		"/placement/resource_providers",
-		`{"name":"cmp-2","uuid":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0003"}`,
-	))
+	h.must(post("/placement/resource_providers",
+		`{"name":"cmp-2","uuid":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0003"}`))
 	h.must(attack{
 		method: http.MethodPut,
 		path:   "/placement/resource_providers/7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0003/inventories",
 		body:   `{"resource_provider_generation":0,"inventories":{"VCPU":{"total":8}}}`,
 	})
-	h.ids["host"] = h.must(post("/reservation/v1/os-hosts", `{"name":"cmp-2","rack":"r1"}`), "host", "id")
-	h.ids["segment"] = h.must(
-		post(
-			"/reservation/v1/networks",
-			`{"network_type":"vlan","physical_network":"physnet1","segment_id":7,"rack":"r1"}`,
-		),
-		"network",
-		"id",
-	)
-	h.ids["device"] = h.must(
-		post(
-			"/reservation/v1/devices",
-			`{"name":"iot-1","device_type":"container","device_driver":"zun","rack":"r1"}`,
-		),
-		"device",
-		"id",
-	)
+	create("host", "/reservation/v1/os-hosts", `{"name":"cmp-2","rack":"r1"}`, "host", "id")
+	create("segment", "/reservation/v1/networks",
+		`{"network_type":"vlan","physical_network":"physnet1","segment_id":7,"rack":"r1"}`,
+		"network", "id")
+	create("device", "/reservation/v1/devices",
+		`{"name":"iot-1","device_type":"container","device_driver":"zun","rack":"r1"}`,
+		"device", "id")
 	for _, name := range []string{"cmp-8", "cmp-9"} { // for hosts that tests register
 		h.must(post("/placement/resource_providers", `{"name":"`+name+`"}`))
 	}
@@ -375,26 +332,19 @@ func (h *hostileClient) seed() {
 		strings.ReplaceAll(validBodies["POST /reservation/v1/leases"], "2038", "2037"))
 	lease.token = "ann:demo"
 	h.ids["lease"] = h.must(lease, "lease", "id")
-	h.ids["reservation"] = h.must(
-		attack{method: http.MethodGet, path: h.fill("/reservation/v1/leases/{lease}")},
-		"lease", "reservations", "id",
-	)
-	h.must(
-		attack{method: http.MethodPost, path: "/journal/v1/runs", body: validBodies["POST /journal/v1/runs"]},
-		"run",
-		"id",
-	)
-	h.ids["token"] = h.must(post("/operator/v1/agent-tokens", `{"host":"cmp-1"}`), "id")
-	h.ids["key"] = h.must(
-		post(
-			"/operator/v1/agent-keys",
-			`{"host":"cmp-1","public_key":"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA2vthEhzGI9bz1VYbtc6N2hoMsoSjnDX29W6xucoidcs=\n-----END PUBLIC KEY-----\n"}`,
-		),
-		"id",
-	)
-	h.ids["vhost"] = h.must(post("/operator/v1/agent-vhosts", `{"host":"cmp-1"}`), "id")
-	h.ids["seq"] = h.must(attack{method: http.MethodGet, path: "/journal/v1/entries?order=asc"},
-		"entries", "seq")
+	find("reservation", "/reservation/v1/leases/{lease}", "lease", "reservations", "id")
+	h.must(attack{
+		method: http.MethodPost,
+		path:   "/journal/v1/runs",
+		body:   validBodies["POST /journal/v1/runs"],
+	}, "run", "id")
+	create("token", "/operator/v1/agent-tokens", `{"host":"cmp-1"}`, "id")
+	create("key", "/operator/v1/agent-keys",
+		`{"host":"cmp-1","public_key":"-----BEGIN PUBLIC KEY-----\n`+
+			`MCowBQYDK2VwAyEA2vthEhzGI9bz1VYbtc6N2hoMsoSjnDX29W6xucoidcs=\n-----END PUBLIC KEY-----\n"}`,
+		"id")
+	create("vhost", "/operator/v1/agent-vhosts", `{"host":"cmp-1"}`, "id")
+	find("seq", "/journal/v1/entries?order=asc", "entries", "seq")
 }
 
 // fill replaces the placeholders in a template by the IDs of the objects that seed created.

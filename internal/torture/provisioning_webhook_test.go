@@ -48,13 +48,10 @@ func TestProvisioningWebhook_SentInOrderThroughOutages(t *testing.T) {
 	ids := map[string]bool{}
 	for _, n := range listener.Notifications() {
 		if !ids[n.ID] {
-			ids[n.ID], got = true, append(
-				got,
-				fmt.Sprintln(
-					n.Publisher, n.Type, n.Payload["object_id"], n.Payload["status"],
-					n.Payload["completed_by"] != "",
-				),
-			)
+			ids[n.ID], got = true, append(got, fmt.Sprintln(
+				n.Publisher, n.Type, n.Payload["object_id"], n.Payload["status"],
+				n.Payload["completed_by"] != "",
+			))
 		}
 	}
 	notice := func(completed bool) string {

@@ -62,27 +62,21 @@ func (c *leaseClient) seconds(from, to int) time.Duration {
 
 func (c *leaseClient) create(ctx context.Context) {
 	start := c.seconds(1, 8)
-	a := c.send(
-		ctx,
-		http.MethodPost,
-		"/reservation/v1/leases",
-		servertest.Object{
-			"name":       "lease-" + uuid.NewString(),
-			"start_date": timeIn(start),
-			"end_date":   timeIn(start + c.seconds(3, 15)),
-			"events":     []servertest.Object{},
-			"reservations": []servertest.Object{
-				{
-					"resource_type":         "physical:host",
-					"min":                   1,
-					"max":                   1 + c.random.IntN(2),
-					"resource_properties":   "",
-					"hypervisor_properties": "",
-				},
+	a := c.send(ctx, http.MethodPost, "/reservation/v1/leases", servertest.Object{
+		"name":       "lease-" + uuid.NewString(),
+		"start_date": timeIn(start),
+		"end_date":   timeIn(start + c.seconds(3, 15)),
+		"events":     []servertest.Object{},
+		"reservations": []servertest.Object{
+			{
+				"resource_type":         "physical:host",
+				"min":                   1,
+				"max":                   1 + c.random.IntN(2),
+				"resource_properties":   "",
+				"hypervisor_properties": "",
 			},
 		},
-		0,
-	)
+	}, 0)
 	if a.verdict != acknowledged {
 		return
 	}

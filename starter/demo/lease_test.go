@@ -20,13 +20,10 @@ func TestCheckDelay_ComparesTheTimesOfTheDatabase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := &demonstration{writer: t.Output(), started: time.Now()}
-			err := d.checkDelay(
-				leaseView{
-					due:     map[string]string{"end_lease": c.due},
-					updated: map[string]string{"end_lease": c.done},
-				},
-				"end_lease",
-			)
+			err := d.checkDelay(leaseView{
+				due:     map[string]string{"end_lease": c.due},
+				updated: map[string]string{"end_lease": c.done},
+			}, "end_lease")
 			if (err == nil) != (c.failure == "") || err != nil && !strings.Contains(err.Error(), c.failure) {
 				t.Error(err)
 			}

@@ -98,15 +98,10 @@ func TestEnforcement_GetsTheSegmentsAndDevicesOfALease(t *testing.T) {
 	segment := s.expect(201, "POST", "/v1/networks", segmentBody).body["network"]
 	device := s.expect(201, "POST", "/v1/devices", deviceBody).body["device"]
 
-	s.expect(
-		201,
-		"POST",
-		"/v1/leases",
-		reserving(
-			`{"resource_type":"network","network_name":"lab"}`,
-			`{"resource_type":"device","min":1,"max":1}`,
-		),
-	)
+	s.expect(201, "POST", "/v1/leases", reserving(
+		`{"resource_type":"network","network_name":"lab"}`,
+		`{"resource_type":"device","min":1,"max":1}`,
+	))
 	var got []any
 	for _, r := range asked[0].Lease.(map[string]any)["reservations"].([]any) {
 		view, err := toMap(r)

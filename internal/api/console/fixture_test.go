@@ -113,17 +113,14 @@ func (e *estate) check(err error) {
 
 func (e *estate) createPort(name, host string) network.Port {
 	e.t.Helper()
-	ports, err := e.Network.CreatePorts(
-		e.t.Context(),
-		[]network.PortChange{{
-			Project:     ptr("demo"),
-			Network:     &e.network,
-			Name:        &name,
-			Host:        &host,
-			DeviceOwner: ptr("compute:nova"),
-			DeviceID:    ptr(uuid.NewString()),
-		}},
-	)
+	ports, err := e.Network.CreatePorts(e.t.Context(), []network.PortChange{{
+		Project:     ptr("demo"),
+		Network:     &e.network,
+		Name:        &name,
+		Host:        &host,
+		DeviceOwner: ptr("compute:nova"),
+		DeviceID:    ptr(uuid.NewString()),
+	}})
 	e.check(err)
 	return ports[0]
 }

@@ -24,13 +24,10 @@ func TestRecord_CreateUpdateDelete(t *testing.T) {
 	var got []string
 	for _, e := range entries {
 		o := e.(map[string]any)
-		got = append(
-			got,
-			fmt.Sprintf(
-				"%v %v %v %v of %v is %v",
-				o["seq"], o["operation"], o["object_type"], o["name"], o["project_id"], o["state"],
-			),
-		)
+		got = append(got, fmt.Sprintf(
+			"%v %v %v %v of %v is %v",
+			o["seq"], o["operation"], o["object_type"], o["name"], o["project_id"], o["state"],
+		))
 	}
 	want := []string{
 		"4 create router edge of demo is pending",
@@ -112,14 +109,11 @@ func TestRecord_AssociationOfABGPVPN(t *testing.T) {
 		_, shown := send(t, h, "admin", "GET", fmt.Sprintf("/entries/%v", o["seq"]), "")
 		details, _ := shown["entry"].(map[string]any)
 		data, _ := details["data"].(map[string]any)
-		got = append(
-			got,
-			fmt.Sprintf(
-				"%v %v %v of %v, routers %v",
-				o["operation"], o["object_type"], o["object_id"] == vpn, o["project_id"],
-				data["routers"],
-			),
-		)
+		got = append(got, fmt.Sprintf(
+			"%v %v %v of %v, routers %v",
+			o["operation"], o["object_type"], o["object_id"] == vpn, o["project_id"],
+			data["routers"],
+		))
 	}
 	want := []string{
 		"create bgpvpn true of demo, routers <nil>",

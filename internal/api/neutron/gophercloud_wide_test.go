@@ -251,15 +251,11 @@ func (l library) ports(net, subnet string) (parent, sub string) {
 		},
 	})
 	l.check("update port", changed.ExtractInto(&p))
-	l.same(
-		"port",
-		[]any{
-			[]extradhcpopts.ExtraDHCPOpt{{OptName: "mtu", OptValue: "1300", IPVersion: 4}},
-			false,
-			[]ports.AddressPair{},
-		},
-		[]any{p.ExtraDHCPOpts, p.PortSecurityEnabled, p.AllowedAddressPairs},
-	)
+	l.same("port", []any{
+		[]extradhcpopts.ExtraDHCPOpt{{OptName: "mtu", OptValue: "1300", IPVersion: 4}},
+		false,
+		[]ports.AddressPair{},
+	}, []any{p.ExtraDHCPOpts, p.PortSecurityEnabled, p.AllowedAddressPairs})
 	other, err := ports.Create(l.ctx, l.client, portsbinding.CreateOptsExt{
 		HostID:            host,
 		CreateOptsBuilder: ports.CreateOpts{NetworkID: net, FixedIPs: []ports.IP{}},

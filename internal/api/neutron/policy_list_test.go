@@ -73,16 +73,11 @@ func TestPolicy_ListHasTheObjectsThatTheRuleAllows(t *testing.T) {
 			201, "POST", "/v2.0/ports",
 			fmt.Sprintf(`{"port":{"name":"%s-own","network_id":%q,"project_id":%q}}`, name, id, n.project),
 		)
-		c.must(
-			201,
-			"POST",
-			"/v2.0/ports",
-			fmt.Sprintf(
-				`{"port":{"name":"%s-dhcp","network_id":%q,"project_id":"","device_owner":"network:dhcp"}}`,
-				name,
-				id,
-			),
-		)
+		c.must(201, "POST", "/v2.0/ports", fmt.Sprintf(
+			`{"port":{"name":"%s-dhcp","network_id":%q,"project_id":"","device_owner":"network:dhcp"}}`,
+			name,
+			id,
+		))
 	}
 	all := []string{"0-demo", "1-other", "2-demo", "3-other", "4-third"}
 	for _, tc := range []struct {

@@ -287,26 +287,16 @@ func TestSharedNetwork_OnlyOwnerChoosesAddresses(t *testing.T) {
 		net,
 		`,"fixed_ips":[{"subnet_id":"`+subnet+`"}],"port_security_enabled":true,"allowed_address_pairs":[]`,
 	)
-	guest.must(
-		200,
-		"PUT",
-		path,
-		fmt.Sprintf(
-			`{"port":{"name":"www","fixed_ips":[{"subnet_id":%q,"ip_address":%q},{"subnet_id":%q}],"mac_address":%q}}`,
-			subnet, ip, subnet, p["mac_address"],
-		),
-	)
+	guest.must(200, "PUT", path, fmt.Sprintf(
+		`{"port":{"name":"www","fixed_ips":[{"subnet_id":%q,"ip_address":%q},{"subnet_id":%q}],"mac_address":%q}}`,
+		subnet, ip, subnet, p["mac_address"],
+	))
 	first := pairs.([]any)[0].(object)
-	guest.must(
-		200,
-		"PUT",
-		path,
-		fmt.Sprintf(
-			`{"port":{"allowed_address_pairs":[{"ip_address":%q,"mac_address":%q}]}}`,
-			first["ip_address"],
-			first["mac_address"],
-		),
-	)
+	guest.must(200, "PUT", path, fmt.Sprintf(
+		`{"port":{"allowed_address_pairs":[{"ip_address":%q,"mac_address":%q}]}}`,
+		first["ip_address"],
+		first["mac_address"],
+	))
 }
 
 func TestSharedNetwork_OwnerDeletesButDoesNotChangeOthersPorts(t *testing.T) {

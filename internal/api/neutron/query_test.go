@@ -17,13 +17,10 @@ func TestList_FiltersSortsAndPages(t *testing.T) {
 	for i, name := range []string{"a", "b", "c", "d", "d"} {
 		t.Run(name, func(t *testing.T) {
 			c := c.in(t)
-			p := c.port(
-				net,
-				fmt.Sprintf(
-					`,"name":%q,"mac_address":"fa:16:3e:00:00:0%x","fixed_ips":[{"ip_address":"10.0.0.%d"}],"admin_state_up":%v`,
-					name, i+10, i+10, i%2 == 0,
-				),
-			)
+			p := c.port(net, fmt.Sprintf(
+				`,"name":%q,"mac_address":"fa:16:3e:00:00:0%x","fixed_ips":[{"ip_address":"10.0.0.%d"}],"admin_state_up":%v`,
+				name, i+10, i+10, i%2 == 0,
+			))
 			byName[fmt.Sprintf("%s%d", name, i)] = p["id"].(string)
 		})
 	}

@@ -56,9 +56,9 @@ func TestSecurityGroup_EveryProjectHasADefaultGroup(t *testing.T) {
 	var requests sync.WaitGroup
 	for range 4 { // the first request creates the group
 		requests.Go(func() { c.must(200, "GET", "/v2.0/security-groups", "") })
-		requests.Go(
-			func() { c.must(201, "POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q}}`, net)) },
-		)
+		requests.Go(func() {
+			c.must(201, "POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q}}`, net))
+		})
 	}
 	requests.Wait()
 
@@ -191,16 +191,11 @@ func TestSecurityGroup_JournalOrderIsGroupRulesPorts(t *testing.T) {
 	net, _ := c.createNetwork("10.0.0.0/24")
 	p := c.port(net, "")["id"].(string)
 	web, other := c.group("web"), c.group("other")
-	c.must(
-		201,
-		"POST",
-		"/v2.0/security-group-rules",
-		fmt.Sprintf(
-			`{"security_group_rule":{"security_group_id":%q,"direction":"ingress","remote_group_id":%q}}`,
-			other,
-			web,
-		),
-	)
+	c.must(201, "POST", "/v2.0/security-group-rules", fmt.Sprintf(
+		`{"security_group_rule":{"security_group_id":%q,"direction":"ingress","remote_group_id":%q}}`,
+		other,
+		web,
+	))
 	c.must(200, "PUT", "/v2.0/ports/"+p, `{"port":{"security_groups":["`+web+`"]}}`)
 	c.must(200, "PUT", "/v2.0/ports/"+p, `{"port":{"security_groups":[]}}`)
 	// also deletes the rule of the other group that refers to this group

@@ -154,15 +154,10 @@ func TestSubnet_DeleteRacesWithPortDelete(t *testing.T) {
 	c := open(t)
 	for range 5 {
 		net := c.must(201, "POST", "/v2.0/networks", `{"network":{}}`)["network"].(object)["id"].(string)
-		six := c.must(
-			201,
-			"POST",
-			"/v2.0/subnets",
-			fmt.Sprintf(
-				`{"subnet":{"network_id":%q,"ip_version":6,"cidr":"fd00::/64","ipv6_address_mode":"slaac"}}`,
-				net,
-			),
-		)
+		six := c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(
+			`{"subnet":{"network_id":%q,"ip_version":6,"cidr":"fd00::/64","ipv6_address_mode":"slaac"}}`,
+			net,
+		))
 		paths := []string{"/v2.0/subnets/" + six["subnet"].(object)["id"].(string)}
 		for range 6 {
 			paths = append(paths, "/v2.0/ports/"+c.port(net, `,"device_owner":"network:dhcp"`)["id"].(string))

@@ -181,15 +181,11 @@ func TestTrunk_ErrorTypes(t *testing.T) {
 	other := c.as("ann:other")
 	trunk := func(c cloud, parent, sub string) string {
 		t.Helper()
-		return c.fault(
-			"POST",
-			"/v2.0/trunks",
-			fmt.Sprintf(
-				`{"trunk":{"port_id":%q,"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":7}]}}`,
-				parent,
-				sub,
-			),
-		)
+		return c.fault("POST", "/v2.0/trunks", fmt.Sprintf(
+			`{"trunk":{"port_id":%q,"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":7}]}}`,
+			parent,
+			sub,
+		))
 	}
 	path := "/v2.0/trunks/" + c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":7}]}}`, parent, sub))["trunk"].(object)["id"].(string)
 	add := func(body string, ports ...any) string {
@@ -269,15 +265,10 @@ func TestTrunk_SubportSegmentation(t *testing.T) {
 			}
 		})
 	}
-	c.must(
-		200,
-		"PUT",
-		path,
-		fmt.Sprintf(
-			`{"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":31}]}`,
-			port(vxlan),
-		),
-	)
+	c.must(200, "PUT", path, fmt.Sprintf(
+		`{"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":31}]}`,
+		port(vxlan),
+	))
 }
 
 // The subports in one request must differ in their ports and in their segmentations. If they do not, the type

@@ -87,13 +87,10 @@ func TestAudit_ExportWithoutAllRecordsBreaksTheConnection(t *testing.T) {
 	api := operator.New(operator.Options{Audit: s.Audit, Identity: identity.Noauth{}})
 	var once sync.Once
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		api.ServeHTTP(
-			flushHook{
-				w,
-				func() { once.Do(func() { storetest.Exec(t, url, `alter table audit_record rename to elsewhere`) }) },
-			},
-			r,
-		)
+		api.ServeHTTP(flushHook{
+			w,
+			func() { once.Do(func() { storetest.Exec(t, url, `alter table audit_record rename to elsewhere`) }) },
+		}, r)
 	}))
 	t.Cleanup(server.Close)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,

@@ -42,28 +42,22 @@ func serveWithURL(t *testing.T) (http.Handler, string) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle(
-		"/operator/",
-		operator.New(operator.Options{
-			Inventory:  s.Inventory,
-			Network:    s.Network,
-			Agents:     s.Agents,
-			Outbox:     s.Outbox,
-			Mirror:     s.Mirror,
-			Audit:      s.Audit,
-			Identity:   identity.Noauth{},
-			Incomplete: incompleteOwner,
-		}),
-	)
-	mux.Handle(
-		"/placement/",
-		placement.New(placement.Options{
-			Store:      s.Inventory,
-			Identity:   identity.Noauth{},
-			Policy:     rules,
-			Incomplete: incompleteOwner,
-		}),
-	)
+	mux.Handle("/operator/", operator.New(operator.Options{
+		Inventory:  s.Inventory,
+		Network:    s.Network,
+		Agents:     s.Agents,
+		Outbox:     s.Outbox,
+		Mirror:     s.Mirror,
+		Audit:      s.Audit,
+		Identity:   identity.Noauth{},
+		Incomplete: incompleteOwner,
+	}))
+	mux.Handle("/placement/", placement.New(placement.Options{
+		Store:      s.Inventory,
+		Identity:   identity.Noauth{},
+		Policy:     rules,
+		Incomplete: incompleteOwner,
+	}))
 	return mux, url
 }
 

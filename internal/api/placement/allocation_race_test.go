@@ -53,13 +53,10 @@ func TestRace_OneWriterOfAConsumerWins(t *testing.T) {
 			shown, _ := got["allocations"].(map[string]any)
 			resources, _ := shown[hosts[i%2]].(map[string]any)
 			got["allocations"] = resources["resources"]
-			a.same(
-				answer{body: got},
-				fmt.Sprintf(
-					`{"allocations":{"VCPU":%d},"project_id":"p","user_id":"u%d","consumer_type":"T","consumer_generation":%d}`,
-					i+1, i, map[string]int{"null": 1, "1": 2}[generation],
-				),
-			)
+			a.same(answer{body: got}, fmt.Sprintf(
+				`{"allocations":{"VCPU":%d},"project_id":"p","user_id":"u%d","consumer_type":"T","consumer_generation":%d}`,
+				i+1, i, map[string]int{"null": 1, "1": 2}[generation],
+			))
 		}
 	}
 

@@ -345,27 +345,15 @@ func TestAllocations_InWrittenOrder(t *testing.T) {
 	c.want(204, "", "1.39", "PUT", "/allocations/"+one,
 		`{"allocations":`+object(2, 0, 1)+fmt.Sprintf(rest, "null"))
 	shows(one, object(2, 0, 1))
-	c.want(
-		204,
-		"",
-		"1.39",
-		"POST",
-		"/allocations",
+	c.want(204, "", "1.39", "POST", "/allocations",
 		`{"`+one+`":{"allocations":`+object(1, 2, 0)+fmt.Sprintf(rest, "1")+
-			`,"`+other+`":{"allocations":`+object(0, 2, 1)+fmt.Sprintf(rest, "null")+`}`,
-	)
+			`,"`+other+`":{"allocations":`+object(0, 2, 1)+fmt.Sprintf(rest, "null")+`}`)
 	shows(one, object(1, 2, 0))
 	shows(other, object(0, 2, 1))
 	g := c.generation(p[0])
-	c.want(
-		204,
-		"",
-		"1.39",
-		"POST",
-		"/reshaper",
+	c.want(204, "", "1.39", "POST", "/reshaper",
 		fmt.Sprintf(`{"inventories":{%q:{"resource_provider_generation":%v,"inventories":`+
-			`{"VCPU":{"total":99},"DISK_GB":{"total":99},"MEMORY_MB":{"total":99}}}},"allocations":{%q:{"allocations":%s`+rest+`}}`, p[0], g, one, object(2, 1, 0), "2"),
-	)
+			`{"VCPU":{"total":99},"DISK_GB":{"total":99},"MEMORY_MB":{"total":99}}}},"allocations":{%q:{"allocations":%s`+rest+`}}`, p[0], g, one, object(2, 1, 0), "2"))
 	shows(one, object(2, 1, 0))
 
 	single := fmt.Sprintf(`{%q:%s}`, p[1], share("VCPU", "DISK_GB", "MEMORY_MB"))

@@ -216,22 +216,13 @@ func TestCandidates_FormatOfEveryVersion(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	holder := uuid.NewString()
-	s.want(
-		204,
-		"",
-		"1.28",
-		"PUT",
-		"/allocations/"+holder,
+	s.want(204, "", "1.28", "PUT", "/allocations/"+holder,
 		fmt.Sprintf(`{"allocations":{%q:{"resources":{"DISK_GB":3}}},`+
-			`"project_id":"p","user_id":"u","consumer_generation":null}`, s.ids["alone"]),
-	)
-	usedUp := s.named(
-		s.want(
-			200, "", "1.29", "GET",
-			"/allocation_candidates?resources=DISK_GB:11&in_tree="+s.ids["alone"],
-			"", "OpenStack-API-Version", "placement 1.31",
-		).raw,
-	)
+			`"project_id":"p","user_id":"u","consumer_generation":null}`, s.ids["alone"]))
+	found := s.want(200, "", "1.29", "GET",
+		"/allocation_candidates?resources=DISK_GB:11&in_tree="+s.ids["alone"],
+		"", "OpenStack-API-Version", "placement 1.31")
+	usedUp := s.named(found.raw)
 	if usedUp != `{"allocation_requests":[],"provider_summaries":{}}` {
 		t.Errorf("candidates for more disk than is left: got %s, want none", usedUp)
 	}
@@ -316,12 +307,9 @@ func TestCandidates_SummariesCoverContributingTrees(t *testing.T) {
 			}
 		})
 	}
-	raw := s.named(
-		s.want(
-			200, "", "1.29", "GET",
-			"/allocation_candidates?resources=SRIOV_NET_VF:1&required=CUSTOM_FAST", "",
-		).raw,
-	)
+	found := s.want(200, "", "1.29", "GET",
+		"/allocation_candidates?resources=SRIOV_NET_VF:1&required=CUSTOM_FAST", "")
+	raw := s.named(found.raw)
 	const summary = `"n1f0":{"resources":{"SRIOV_NET_VF":{"capacity":2,"used":0}},` +
 		`"traits":["CUSTOM_FAST"],"parent_provider_uuid":"n1c0","root_provider_uuid":"n1"}`
 	if !strings.Contains(raw, summary) {

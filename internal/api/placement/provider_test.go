@@ -143,15 +143,9 @@ func TestProvider_NamesAndUUIDsAreUnique(t *testing.T) {
 func TestProviders_Filters(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.want(
-		204,
-		"",
-		"1.28",
-		"PUT",
-		"/allocations/"+uuid.NewString(),
+	s.want(204, "", "1.28", "PUT", "/allocations/"+uuid.NewString(),
 		fmt.Sprintf(`{"allocations":{%q:{"resources":{"DISK_GB":60}}},`+
-			`"project_id":"p","user_id":"u","consumer_generation":null}`, s.ids["pool"]),
-	)
+			`"project_id":"p","user_id":"u","consumer_generation":null}`, s.ids["pool"]))
 
 	for query, want := range map[string][]string{
 		"resources=DISK_GB:13":                                {"pool", "alone"},

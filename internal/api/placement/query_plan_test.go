@@ -130,15 +130,10 @@ var routeCalls = map[string]func(routeCaller){
 	"DELETE /resource_providers/{uuid}/traits": func(w routeCaller) { w.do(204, "DELETE", "/resource_providers/"+w.own+"/traits", "") },
 
 	"POST /allocations": func(w routeCaller) {
-		w.do(
-			204,
-			"POST",
-			"/allocations",
-			fmt.Sprintf(
-				`{%q:%s,%q:%s}`,
-				uuid.NewString(), w.allocated("null"), uuid.NewString(), w.allocated("null"),
-			),
-		)
+		w.do(204, "POST", "/allocations", fmt.Sprintf(
+			`{%q:%s,%q:%s}`,
+			uuid.NewString(), w.allocated("null"), uuid.NewString(), w.allocated("null"),
+		))
 	},
 	"GET /allocations/{consumer}": func(w routeCaller) { w.get("/allocations/" + w.consumer) },
 	"PUT /allocations/{consumer}": func(w routeCaller) {
@@ -162,15 +157,10 @@ var routeCalls = map[string]func(routeCaller){
 		}
 	},
 	"POST /reshaper": func(w routeCaller) {
-		w.do(
-			204,
-			"POST",
-			"/reshaper",
-			fmt.Sprintf(
-				`{"inventories":{%q:{"resource_provider_generation":1,"inventories":{"VCPU":{"total":9}}}},"allocations":{%q:%s}}`,
-				w.own, uuid.NewString(), w.allocated("null"),
-			),
-		)
+		w.do(204, "POST", "/reshaper", fmt.Sprintf(
+			`{"inventories":{%q:{"resource_provider_generation":1,"inventories":{"VCPU":{"total":9}}}},"allocations":{%q:%s}}`,
+			w.own, uuid.NewString(), w.allocated("null"),
+		))
 	},
 
 	"GET /resource_classes":        func(w routeCaller) { w.get("/resource_classes") },

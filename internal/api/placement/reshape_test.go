@@ -53,14 +53,10 @@ func TestReshape_MovesInventoriesWithAllocations(t *testing.T) {
 		`"allocations":{%q:{"resources":{"VCPU":2}},%q:{"resources":{"VGPU":1}}},"mappings":{"":[%q]}`,
 		host, child, host,
 	)
-	c.want(204, "", "1.39", "POST", "/reshaper", reshape(
-		[]string{
-			reshaped(host, 3, `{"VCPU":{"total":8},"DISK_GB":{"total":20}}`),
-			reshaped(child, 0, `{"VGPU":{"total":2,"max_unit":1}}`),
-		},
-		holds(a, 1, moved),
-		holds(b, 1, moved),
-	))
+	c.want(204, "", "1.39", "POST", "/reshaper", reshape([]string{
+		reshaped(host, 3, `{"VCPU":{"total":8},"DISK_GB":{"total":20}}`),
+		reshaped(child, 0, `{"VGPU":{"total":2,"max_unit":1}}`),
+	}, holds(a, 1, moved), holds(b, 1, moved)))
 
 	c.same(
 		c.want(200, "", "1.39", "GET", "/resource_providers/"+host+"/usages", ""),
@@ -195,13 +191,10 @@ func TestReshape_FormatOfEveryVersion(t *testing.T) {
 	p := c.provider("p")
 	c.stock(p, `{"VCPU":{"total":8}}`)
 	body := func(generation any, more string) string {
-		return reshape(
-			[]string{reshaped(p, generation, `{"VCPU":{"total":8}}`)},
-			fmt.Sprintf(
-				`%q:{%s,"project_id":"p","user_id":"u","consumer_generation":null%s}`,
-				uuid.NewString(), vcpus(p, 1), more,
-			),
-		)
+		return reshape([]string{reshaped(p, generation, `{"VCPU":{"total":8}}`)}, fmt.Sprintf(
+			`%q:{%s,"project_id":"p","user_id":"u","consumer_generation":null%s}`,
+			uuid.NewString(), vcpus(p, 1), more,
+		))
 	}
 	c.want(404, "", "1.29", "POST", "/reshaper", body(1, ""))
 	c.want(405, "", "1.30", "GET", "/reshaper", "")

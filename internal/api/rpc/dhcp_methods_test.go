@@ -105,14 +105,9 @@ func TestCreateDHCPPort_IsIdempotent(t *testing.T) {
 		t.Errorf("list the network's ports after release_dhcp_port: got %v, want none", ports)
 	}
 	st.call(t, nil, "get_network_info", "1.0", map[string]any{"network_id": uuid.NewString(), "host": "net1"})
-	st.call(
-		t,
-		nil,
-		"create_dhcp_port",
-		"1.1",
-		map[string]any{"host": "net1", "port": map[string]any{"port": map[string]any{
-			"device_id": "d", "network_id": uuid.NewString(), "fixed_ips": []any{}}}},
-	)
+	port := map[string]any{"device_id": "d", "network_id": uuid.NewString(), "fixed_ips": []any{}}
+	st.call(t, nil, "create_dhcp_port", "1.1",
+		map[string]any{"host": "net1", "port": map[string]any{"port": port}})
 }
 
 func TestCreateDHCPPort_FailsWhenSubnetIsFull(t *testing.T) {

@@ -153,13 +153,10 @@ func TestCall_UnexpectedArgumentsAreAnswered(t *testing.T) {
 	send := func(method, args string) {
 		n := strconv.Itoa(len(sent))
 		sent[n] = method + " " + args[:min(len(args), 200)]
-		client.send(
-			t,
-			envelope(fmt.Sprintf(
-				`{"method":%q,"args":%s,"version":"1.0","_msg_id":%q,"_reply_q":%q,"_unique_id":%q}`,
-				method, args, n, client.queue, hexID(),
-			)),
-		)
+		client.send(t, envelope(fmt.Sprintf(
+			`{"method":%q,"args":%s,"version":"1.0","_msg_id":%q,"_reply_q":%q,"_unique_id":%q}`,
+			method, args, n, client.queue, hexID(),
+		)))
 	}
 	for i, method := range methods {
 		for j, v := range values {

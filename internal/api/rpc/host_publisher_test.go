@@ -132,10 +132,9 @@ func TestPublisher_OtherHostsGetOnlyTheAddressesOfAPort(t *testing.T) {
 			return n
 		}
 		full := host == "cmp1" || host == "main"
-		pushes := slices.DeleteFunc(
-			slices.Clone(received),
-			func(m string) bool { return !strings.HasPrefix(m, "push ") || !strings.Contains(m, "updated") },
-		)
+		pushes := slices.DeleteFunc(slices.Clone(received), func(m string) bool {
+			return !strings.HasPrefix(m, "push ") || !strings.Contains(m, "updated")
+		})
 		if len(pushes) == 0 || count("port_update") > 0 != full {
 			t.Errorf("messages to %s: got %v, want pushes, and port_update: %t", host, received, full)
 		}

@@ -172,19 +172,16 @@ func TestSRIOVDevice_IsFoundByMACAndSlot(t *testing.T) {
 	for i, slot := range slots {
 		st.createNetwork(t, []string{network.Flat, network.VLAN}[i])
 		profile := json.RawMessage(`{"pci_slot": "` + slot + `"}`)
-		ports, err := st.Network.CreatePorts(
-			t.Context(),
-			[]network.PortChange{{
-				Network:     &st.network.ID,
-				MAC:         &mac,
-				Host:        &host,
-				DeviceOwner: &owner,
-				DeviceID:    new(uuid.NewString()),
-				Project:     &project,
-				VNIC:        &vnic,
-				Profile:     profile,
-			}},
-		)
+		ports, err := st.Network.CreatePorts(t.Context(), []network.PortChange{{
+			Network:     &st.network.ID,
+			MAC:         &mac,
+			Host:        &host,
+			DeviceOwner: &owner,
+			DeviceID:    new(uuid.NewString()),
+			Project:     &project,
+			VNIC:        &vnic,
+			Profile:     profile,
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -97,13 +97,10 @@ func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
 	client := newRawClient(t, url)
 
 	for i, p := range ports {
-		client.send(
-			t,
-			envelope(fmt.Sprintf(
-				`{"method":"dhcp_ready_on_ports","args":{"port_ids":[%q]},"version":"1.5","_msg_id":"%d","_reply_q":%q,"_unique_id":%q}`,
-				p.ID, i, client.queue, hexID(),
-			)),
-		)
+		client.send(t, envelope(fmt.Sprintf(
+			`{"method":"dhcp_ready_on_ports","args":{"port_ids":[%q]},"version":"1.5","_msg_id":"%d","_reply_q":%q,"_unique_id":%q}`,
+			p.ID, i, client.queue, hexID(),
+		)))
 	}
 	answered := map[string]bool{}
 	deadline := time.After(maxWait)

@@ -105,13 +105,10 @@ func (f *senderFixture) createPort(t *testing.T, host string, on uuid.UUID) netw
 // exception.
 func (f *senderFixture) call(t *testing.T, method, args string) (result, exception string) {
 	t.Helper()
-	f.client.send(
-		t,
-		envelope(fmt.Sprintf(
-			`{"method":%q,"args":%s,"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`,
-			method, args, f.client.queue, hexID(),
-		)),
-	)
+	f.client.send(t, envelope(fmt.Sprintf(
+		`{"method":%q,"args":%s,"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`,
+		method, args, f.client.queue, hexID(),
+	)))
 	m := openEnvelope(t, (<-f.client.replies).Body)
 	if failure, ok := m["failure"].(string); ok {
 		var thrown struct{ Class string }
@@ -360,17 +357,13 @@ func TestSender_CannotChangeTheDHCPServiceOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	f := newSenderFixture(t)
 	owner, device, host, project := network.DeviceOwnerDHCP, "dhcp-of-net1", "net1", "p1"
-	served, err := f.Network.EnsureDHCPPort(
-		t.Context(),
-		network.PortChange{
-			Network:     &f.network.ID,
-			DeviceOwner: &owner,
-			DeviceID:    &device,
-			Host:        &host,
-			Project:     &project,
-		},
-		false,
-	)
+	served, err := f.Network.EnsureDHCPPort(t.Context(), network.PortChange{
+		Network:     &f.network.ID,
+		DeviceOwner: &owner,
+		DeviceID:    &device,
+		Host:        &host,
+		Project:     &project,
+	}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,14 +82,11 @@ func TestServer_MessagesHaveHeaders(t *testing.T) {
 	url := newVirtualHost(t)
 	startServer(t, storetest.New(t), url)
 	client := newRawClient(t, url)
-	client.send(
-		t,
-		envelope(fmt.Sprintf(
-			`{"method":"has_alive_neutron_server","args":{},"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`,
-			client.queue,
-			hexID(),
-		)),
-	)
+	client.send(t, envelope(fmt.Sprintf(
+		`{"method":"has_alive_neutron_server","args":{},"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`,
+		client.queue,
+		hexID(),
+	)))
 	if reply := <-client.replies; reply.Headers == nil {
 		t.Errorf("receive a reply: it has no table of headers: %+v", reply)
 	}

@@ -58,25 +58,17 @@ func TestServer_UnavailableDatabaseFailsCallsAndKeepsCasts(t *testing.T) {
 			defer end()
 			outage.Begin()
 
-			client.sendWithin(
-				t,
-				time.Hour,
-				fmt.Sprintf(
-					`{"method":"dhcp_ready_on_ports","args":{"port_ids":[%q]},"version":"1.5","_unique_id":%q}`,
-					ports[0].ID,
-					hexID(),
-				),
-			)
+			client.sendWithin(t, time.Hour, fmt.Sprintf(
+				`{"method":"dhcp_ready_on_ports","args":{"port_ids":[%q]},"version":"1.5","_unique_id":%q}`,
+				ports[0].ID,
+				hexID(),
+			))
 			const calls = 3
 			for i := range calls {
-				client.sendWithin(
-					t,
-					time.Hour,
-					fmt.Sprintf(
-						`{"method":"dhcp_ready_on_ports","args":{"port_ids":[%q]},"version":"1.5","_msg_id":"%d","_reply_q":%q,"_unique_id":%q}`,
-						ports[1].ID, i, client.queue, hexID(),
-					),
-				)
+				client.sendWithin(t, time.Hour, fmt.Sprintf(
+					`{"method":"dhcp_ready_on_ports","args":{"port_ids":[%q]},"version":"1.5","_msg_id":"%d","_reply_q":%q,"_unique_id":%q}`,
+					ports[1].ID, i, client.queue, hexID(),
+				))
 			}
 			for range calls {
 				m := openEnvelope(t, (<-client.replies).Body)

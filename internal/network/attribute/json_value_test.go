@@ -83,9 +83,10 @@ func TestList_TooLongIsRefusedBeforeItsItemsAreRead(t *testing.T) {
 		t.Run(fmt.Sprint(length), func(t *testing.T) {
 			t.Parallel()
 			raw, read := "["+strings.TrimSuffix(strings.Repeat("true,", length), ",")+"]", 0
-			_, err := attribute.List(
-				func(item json.RawMessage) (bool, error) { read++; return attribute.Bool(item) },
-			)([]byte(raw))
+			_, err := attribute.List(func(item json.RawMessage) (bool, error) {
+				read++
+				return attribute.Bool(item)
+			})([]byte(raw))
 			if length <= attribute.MaxItems && (err != nil || read != length) {
 				t.Errorf(
 					"list of %d items: got %d items read and the error %v, want every item and no error",

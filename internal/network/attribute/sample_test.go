@@ -93,9 +93,8 @@ func samplePorts() map[string]network.Port {
 		},
 	}
 	byController := full
-	byController.ControllerVIFDetails, byController.TrunkDetails, byController.Switch = json.RawMessage(
-		`{"port_filter":true,"vhostuser_socket":"/run/x"}`,
-	), nil, nil
+	byController.ControllerVIFDetails = json.RawMessage(`{"port_filter":true,"vhostuser_socket":"/run/x"}`)
+	byController.TrunkDetails, byController.Switch = nil, nil
 	distributed := full
 	distributed.DeviceOwner, distributed.VIF, distributed.Host = "network:router_interface_distributed", network.VIFDistributed, ""
 	distributed.Bindings = []network.Binding{

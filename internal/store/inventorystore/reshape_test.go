@@ -217,19 +217,15 @@ func TestReshape_WaitingReshapeChecksTheCommittedRows(t *testing.T) {
 			storetest.Allocate(t, s, storetest.VCPUs(consumer, q, 1, inventory.ExpectAbsent()))
 			if name == "the provider is deleted" || name == "the other provider is deleted" {
 				storetest.Allocate(t, s, storetest.NoAllocations(consumer, inventory.ExpectGeneration(1)))
-				storetest.Allocate(
-					t,
-					s,
-					storetest.VCPUs(
-						consumer,
-						storetest.AddHost(
-							t, s, "r",
-							map[string]inventory.Inventory{"VCPU": inventory.NewInventory(4)},
-						),
-						1,
-						inventory.ExpectAbsent(),
+				storetest.Allocate(t, s, storetest.VCPUs(
+					consumer,
+					storetest.AddHost(
+						t, s, "r",
+						map[string]inventory.Inventory{"VCPU": inventory.NewInventory(4)},
 					),
-				)
+					1,
+					inventory.ExpectAbsent(),
+				))
 			}
 			storetest.Exec(t, url, `insert into resource_class (name) values ('CUSTOM_C')`)
 			shape := inventory.Reshape{

@@ -18,18 +18,14 @@ func TestHost_RegisteredWithWhatNovaSays(t *testing.T) {
 	for _, name := range []string{"cmp-1.example.org", "node-a", "node-b"} {
 		storetest.AddHost(t, e.Store, name, map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8)})
 	}
-	h, err := e.Lease.RegisterHost(
-		t.Context(),
-		lease.Hypervisor{
-			Hostname:         "cmp-1.example.org",
-			Service:          "cmp-1",
-			Type:             "KVM",
-			Version:          8002,
-			CPUInfo:          "x86",
-			AvailabilityZone: "east",
-		},
-		nil,
-	)
+	h, err := e.Lease.RegisterHost(t.Context(), lease.Hypervisor{
+		Hostname:         "cmp-1.example.org",
+		Service:          "cmp-1",
+		Type:             "KVM",
+		Version:          8002,
+		CPUInfo:          "x86",
+		AvailabilityZone: "east",
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,14 +141,10 @@ func (t *fixture) expectHosts(want []lease.Host) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := cmp.Diff(
-		want,
-		all,
-		cmpopts.IgnoreFields(
-			lease.Host{}, "ID", "Provider", "NestedProvider",
-			"VCPUs", "MemoryMB", "LocalGB", "Reservable", "Capabilities", "CreatedAt", "UpdatedAt",
-		),
-	)
+	d := cmp.Diff(want, all, cmpopts.IgnoreFields(
+		lease.Host{}, "ID", "Provider", "NestedProvider",
+		"VCPUs", "MemoryMB", "LocalGB", "Reservable", "Capabilities", "CreatedAt", "UpdatedAt",
+	))
 	if d != "" {
 		t.Errorf("what the hosts have from Nova (-want +got):\n%s", d)
 	}

@@ -251,30 +251,24 @@ func TestLease_BackToBackLeasesNeverOverlap(t *testing.T) {
 	at := time.Now().UTC().Truncate(time.Second).Add(time.Hour)
 	var before, after []lease.Lease
 	for range pairs {
-		before = append(
-			before,
-			e.createLease(lease.Draft{
-				Name:         "before",
-				User:         "u",
-				Project:      "p",
-				Start:        lease.RequestedDate{At: at.Add(-time.Minute)},
-				End:          lease.RequestedDate{At: at},
-				Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
-			}),
-		)
+		before = append(before, e.createLease(lease.Draft{
+			Name:         "before",
+			User:         "u",
+			Project:      "p",
+			Start:        lease.RequestedDate{At: at.Add(-time.Minute)},
+			End:          lease.RequestedDate{At: at},
+			Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
+		}))
 	}
 	for range pairs {
-		after = append(
-			after,
-			e.createLease(lease.Draft{
-				Name:         "after",
-				User:         "u",
-				Project:      "p",
-				Start:        lease.RequestedDate{At: at},
-				End:          lease.RequestedDate{At: at.Add(time.Minute)},
-				Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
-			}),
-		)
+		after = append(after, e.createLease(lease.Draft{
+			Name:         "after",
+			User:         "u",
+			Project:      "p",
+			Start:        lease.RequestedDate{At: at},
+			End:          lease.RequestedDate{At: at.Add(time.Minute)},
+			Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
+		}))
 	}
 	storetest.Exec(t, e.url,
 		`update event set at = now() - interval '1 minute' where event_type = 'start_lease' and lease_id in (select id from lease where name = 'before')`)

@@ -344,15 +344,12 @@ func TestLeaseUpdate_ChangesReservations(t *testing.T) {
 		e.expectUpdateFault(l.ID,
 			lease.Change{Name: new("other"), Reservations: []lease.ReservationChange{c}}, kind)
 	}
-	moved := e.updateLease(
-		l.ID,
-		lease.Change{Reservations: []lease.ReservationChange{{
-			ID:                   id,
-			Min:                  new(1),
-			Max:                  new(1),
-			HypervisorProperties: new(`["=","$hypervisor_hostname","cmp-3"]`),
-		}}},
-	)
+	moved := e.updateLease(l.ID, lease.Change{Reservations: []lease.ReservationChange{{
+		ID:                   id,
+		Min:                  new(1),
+		Max:                  new(1),
+		HypervisorProperties: new(`["=","$hypervisor_hostname","cmp-3"]`),
+	}}})
 	if d := cmp.Diff([]int64{e.hosts[2].ID}, moved.Reservations[0].Hosts); d != "" {
 		t.Error(d)
 	}

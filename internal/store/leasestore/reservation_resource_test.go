@@ -212,15 +212,11 @@ func TestInstanceResource_ActiveReservationOnlyGrows(t *testing.T) {
 	}
 	e.expectUpdateFault(l.ID, amountChange(l, 5), lease.CannotUpdate)
 	e.expectUpdateFault(l.ID, amountChange(l, 9), lease.NotEnoughHosts)
-	e.expectUpdateFault(
-		l.ID,
-		lease.Change{
-			Reservations: []lease.ReservationChange{
-				{ID: l.Reservations[0].ID.String(), VCPUs: new(int64(1))},
-			},
+	e.expectUpdateFault(l.ID, lease.Change{
+		Reservations: []lease.ReservationChange{
+			{ID: l.Reservations[0].ID.String(), VCPUs: new(int64(1))},
 		},
-		lease.CannotUpdate,
-	)
+	}, lease.CannotUpdate)
 
 	pending := e.createLease(instancesDraft(3, 4, 8))
 	pending = e.updateLease(

@@ -57,10 +57,9 @@ func TestPort_CreateNudgeCarriesStatus(t *testing.T) {
 	fx := newFixture(t, "10.0.0.0/24")
 	ports := map[string]network.Port{
 		"blocked": fx.createPort(cmp1),
-		"active at creation": fx.createPort(
-			cmp1,
-			func(c *network.PortChange) { c.VNIC = ptr("direct-physical") },
-		),
+		"active at creation": fx.createPort(cmp1, func(c *network.PortChange) {
+			c.VNIC = ptr("direct-physical")
+		}),
 		"unbound": fx.createPort(""),
 	}
 	seen := map[string]*contract.PortStatus{}

@@ -168,17 +168,13 @@ func addedToTrunk(fx fixture, p network.Port) (uuid.UUID, error) {
 
 func dhcpPortEnsured(host string) step {
 	return func(fx fixture, p network.Port) (uuid.UUID, error) {
-		p, err := fx.Network.EnsureDHCPPort(
-			fx.t.Context(),
-			network.PortChange{
-				Network:     &p.Network,
-				Project:     ptr("p"),
-				Host:        &host,
-				DeviceOwner: ptr(network.DeviceOwnerDHCP),
-				DeviceID:    ptr("dhcp-1"),
-			},
-			false,
-		)
+		p, err := fx.Network.EnsureDHCPPort(fx.t.Context(), network.PortChange{
+			Network:     &p.Network,
+			Project:     ptr("p"),
+			Host:        &host,
+			DeviceOwner: ptr(network.DeviceOwnerDHCP),
+			DeviceID:    ptr("dhcp-1"),
+		}, false)
 		return p.ID, err
 	}
 }
