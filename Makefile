@@ -7,6 +7,8 @@ export GOTOOLCHAIN = auto
 temporal = $$(tools/temporal.sh)
 # These packages start first, so that no other package waits for them at the end.
 slowest = ./internal/torture ./internal/interop ./bench ./internal/api/rpc ./workflows
+# The newest release, or the first commit whose schema later versions can migrate.
+FROM ?= $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null || echo fa1eb35e)
 races = TestRace|EveryEntryHasOneExecution|OneOfManyClients|OneWriterThroughKills|BackToBack|SignalStorm|IsNeverFull
 
 .PHONY: help
@@ -53,6 +55,12 @@ soak: deps ## repeat the tests of concurrent writers, killed processes and many 
 torture: deps ## send mixed traffic while random faults hit every process and server; DURATION=10m, SEED=n repeats a run, FAULTS=all
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_DURATION=$${DURATION:-10m} BERTH_TEST_SEED=$$SEED BERTH_TEST_FAULTS=$$FAULTS \
 		go test -count 1 -timeout 24h -v -run TestRandomFaults ./internal/torture
+
+.PHONY: upgrade-test
+upgrade-test: deps ## replace the version FROM by this one and go back, under load and with kills; FROM=commit or tag, DURATION=5m, SEED=n
+	@echo "building the programs of $(FROM)" && tools/previous.sh $(FROM) bin/previous
+	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_PREVIOUS=$(CURDIR)/bin/previous BERTH_TEST_DURATION=$${DURATION:-5m} \
+		BERTH_TEST_SEED=$$SEED go test -count 1 -timeout 24h -v -run TestRollingUpgrade ./internal/torture
 
 .PHONY: fuzz
 fuzz: deps ## let Go's fuzzer try random inputs on each parser; TIME=1m sets the time for each
