@@ -28,7 +28,7 @@ func TestAgentKey_SignsReports(t *testing.T) {
 	agents := storetest.New(t).Agents
 	server := httptest.NewServer(operator.New(operator.Options{Agents: agents, Identity: identity.Noauth{}}))
 	t.Cleanup(server.Close)
-	code, private := h.run(t, "agent", "key", "cmp-1", "--url", server.URL)
+	code, private := h.run(t, "agent", "key", "create", "cmp-1", "--url", server.URL)
 	if code != 0 || !strings.HasPrefix(private, "-----BEGIN PRIVATE KEY-----\n") {
 		t.Fatalf("register a new key: got exit code %d and %s, want the private key", code, private)
 	}
@@ -93,37 +93,20 @@ func newStarter(t *testing.T, agents *agentstore.Store) func(args ...string) str
 
 func TestAgentToken_IsPrintedOnceListedAndRevoked(t *testing.T) {
 	t.Parallel()
-	for name, words := range map[string]struct{ create, list, revoke string }{
-		"noun and verb": {"agent token create", "agent token list", "agent token revoke"},
-		"older names":   {"agent token", "agent tokens", "agent revoke"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			checkTokens(t, words.create, words.list, words.revoke)
-		})
-	}
-}
-
-// checkTokens creates, lists and revokes a token with the given commands.
-func checkTokens(t *testing.T, create, list, revoke string) {
-	t.Helper()
-	run := newStarter(t, storetest.New(t).Agents)
-	starter := func(command string, args ...string) string {
-		return run(append(strings.Fields(command), args...)...)
-	}
-	created := starter(create, "cmp-1")
+	starter := newStarter(t, storetest.New(t).Agents)
+	created := starter("agent", "token", "create", "cmp-1")
 	token := regexp.MustCompile(`berth_agent_\S{43}\b`).FindString(created)
 	id := regexp.MustCompile(`[0-9a-f-]{36}`).FindString(created)
 	if token == "" || id == "" {
 		t.Fatalf("create a token: got %s, want the ID and the token", created)
 	}
-	if all := starter(list, "--filter", "host=cmp-1"); !strings.Contains(all, id) ||
+	if all := starter("agent", "token", "list", "--filter", "host=cmp-1"); !strings.Contains(all, id) ||
 		!strings.Contains(all, "cmp-1") ||
 		strings.Contains(all, token) {
 		t.Errorf("list the tokens: got %s, want %s of cmp-1 without the secret", all, id)
 	}
-	starter(revoke, id, "--yes")
-	if all := starter(list); strings.Contains(all, id) {
+	starter("agent", "token", "revoke", id, "--yes")
+	if all := starter("agent", "token", "list"); strings.Contains(all, id) {
 		t.Errorf("list the tokens after the revocation: got %s, want none", all)
 	}
 }
@@ -133,9 +116,9 @@ func TestAgentVirtualHost_IsRegisteredListedAndRemovedByHost(t *testing.T) {
 	agents := storetest.New(t).Agents
 	starter := newStarter(t, agents)
 
-	starter("agent", "vhost", "cmp-1", "--name", "agents-1", "--type",
+	starter("agent", "vhost", "create", "cmp-1", "--name", "agents-1", "--type",
 		"Open vSwitch agent", "--type", "DHCP agent")
-	starter("agent", "vhost", "cmp-2")
+	starter("agent", "vhost", "create", "cmp-2")
 
 	all, err := agents.VirtualHosts(t.Context(), "")
 	if err != nil || len(all) != 2 || all[0].Name != "agents-1" ||
@@ -148,11 +131,11 @@ func TestAgentVirtualHost_IsRegisteredListedAndRemovedByHost(t *testing.T) {
 			err,
 		)
 	}
-	if list := starter("agent", "vhosts"); !strings.Contains(list, "agents-1") ||
+	if list := starter("agent", "vhost", "list"); !strings.Contains(list, "agents-1") ||
 		!strings.Contains(list, all[1].ID.String()) {
 		t.Errorf("list the virtual hosts: got %s, want both", list)
 	}
-	starter("agent", "remove-vhost", "cmp-1", "--yes")
+	starter("agent", "vhost", "remove", "cmp-1", "--yes")
 	if all, err = agents.VirtualHosts(t.Context(), ""); err != nil || len(all) != 1 ||
 		all[0].Host != "cmp-2" {
 		t.Errorf("virtual hosts after the removal of cmp-1: got %+v, error %v, want that of cmp-2", all, err)

@@ -75,7 +75,7 @@ func newAgentScenario(t *testing.T) *agentScenario {
 		rpc:            s.StartWorker("rpc"),
 	}
 	if agentURL != broker.URL(0) {
-		c.api.Starter("agent", "vhost", "cmp-1", "--type", "Open vSwitch agent", "--type", "DHCP agent")
+		c.api.Starter("agent", "vhost", "create", "cmp-1", "--type", "Open vSwitch agent", "--type", "DHCP agent")
 	}
 	c.rpc.AwaitReady()
 	return c

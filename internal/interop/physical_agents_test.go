@@ -26,7 +26,7 @@ func (c *agentScenario) physicalNetworkLifecycle() {
 	url := c.host.broker.URL(0)
 	if c.host.brokerURL != url {
 		url = c.host.broker.URL(1)
-		c.api.Starter("agent", "vhost", "cmp-2", "--name", "v1", "--type",
+		c.api.Starter("agent", "vhost", "create", "cmp-2", "--name", "v1", "--type",
 			"NIC Switch agent", "--type", "Macvtap agent")
 	}
 	h := newAgentHost(c.Deployment, "cmp-2", c.host.broker, url)

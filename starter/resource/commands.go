@@ -3,8 +3,6 @@ package resource
 import (
 	"slices"
 
-	"github.com/spf13/pflag"
-
 	"berth/starter/cli"
 )
 
@@ -67,74 +65,50 @@ func networkingCommands() []cli.Command {
 	}
 }
 
-// credentialCommands returns the commands for the tokens, keys and virtual hosts of agents: the three
-// commands of each noun, and the older names of the same commands.
+// credentialCommands returns the commands for the tokens, keys and virtual hosts of agents.
 func credentialCommands() []cli.Command {
-	var all []cli.Command
-	for _, noun := range []struct {
-		name, argument, verb string
-		plural, old          string // the older names of the commands list and verb
-		create, list, remove string // help texts
-		details              string
-		bind                 func(*pflag.FlagSet) cli.Action
-		resource             *cli.Resource
-	}{
+	return []cli.Command{
 		{
-			name:     "token",
-			argument: "TOKEN-ID",
-			verb:     "revoke",
-			plural:   "tokens",
-			old:      "revoke",
-			create:   "Create a token with which the agents of a host report over HTTP",
-			list:     "List the tokens of agents",
-			remove:   "Revoke tokens of agents",
-			details:  tokenHelp,
-			bind:     createAgentToken,
-			resource: AgentTokens,
+			Words:   "agent token create HOST",
+			Help:    "Create a token with which the agents of a host report over HTTP",
+			Details: tokenHelp,
+			Bind:    createAgentToken,
+		},
+		{Words: "agent token list", Help: "List the tokens of agents", Bind: listCommand(AgentTokens)},
+		{
+			Words: "agent token revoke TOKEN-ID...",
+			Help:  "Revoke tokens of agents",
+			Bind:  deleteCommand(AgentTokens),
 		},
 		{
-			name:     "key",
-			argument: "KEY-ID",
-			verb:     "revoke",
-			plural:   "keys",
-			old:      "revoke-key",
-			create:   "Register a public key that verifies the signed reports of a host",
-			list:     "List the public keys of agents",
-			remove:   "Revoke public keys of agents",
-			details:  keyHelp,
-			bind:     addAgentKey,
-			resource: AgentKeys,
+			Words:   "agent key create HOST",
+			Help:    "Register a public key that verifies the signed reports of a host",
+			Details: keyHelp,
+			Bind:    addAgentKey,
+		},
+		{Words: "agent key list", Help: "List the public keys of agents", Bind: listCommand(AgentKeys)},
+		{
+			Words: "agent key revoke KEY-ID...",
+			Help:  "Revoke public keys of agents",
+			Bind:  deleteCommand(AgentKeys),
 		},
 		{
-			name:     "vhost",
-			argument: "HOST",
-			verb:     "remove",
-			plural:   "vhosts",
-			old:      "remove-vhost",
-			create:   "Register the RabbitMQ virtual host that only the agents of a host use",
-			list:     "List the RabbitMQ virtual hosts of agents",
-			remove:   "Remove registrations of RabbitMQ virtual hosts",
-			details:  virtualHostHelp,
-			bind:     addAgentVirtualHost,
-			resource: AgentVirtualHosts,
+			Words:   "agent vhost create HOST",
+			Help:    "Register the RabbitMQ virtual host that only the agents of a host use",
+			Details: virtualHostHelp,
+			Bind:    addAgentVirtualHost,
 		},
-	} {
-		group := "agent " + noun.name
-		for _, words := range []string{group + " HOST", group + " create HOST"} {
-			all = append(all, cli.Command{Words: words, Help: noun.create, Details: noun.details, Bind: noun.bind})
-		}
-		for _, words := range []string{"agent " + noun.plural, group + " list"} {
-			all = append(all, cli.Command{Words: words, Help: noun.list, Bind: listCommand(noun.resource)})
-		}
-		for _, words := range []string{"agent " + noun.old, group + " " + noun.verb} {
-			all = append(all, cli.Command{
-				Words: words + " " + noun.argument + "...",
-				Help:  noun.remove,
-				Bind:  deleteCommand(noun.resource),
-			})
-		}
+		{
+			Words: "agent vhost list",
+			Help:  "List the RabbitMQ virtual hosts of agents",
+			Bind:  listCommand(AgentVirtualHosts),
+		},
+		{
+			Words: "agent vhost remove HOST...",
+			Help:  "Remove registrations of RabbitMQ virtual hosts",
+			Bind:  deleteCommand(AgentVirtualHosts),
+		},
 	}
-	return all
 }
 
 func reservationCommands() []cli.Command {
