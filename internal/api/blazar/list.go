@@ -45,7 +45,7 @@ func (l list[T]) answer(r *http.Request) (int, any, error) {
 			return 0, nil, err
 		}
 	}
-	return osapi.StreamList(r, l.name, l.pages(after, limit))
+	return osapi.StreamList(r, l.name, nil, l.pages(after, limit))
 }
 
 // pages returns a function that reads the next views of the list at each call. Altogether it returns at most

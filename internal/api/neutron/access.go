@@ -209,41 +209,78 @@ func (res resource[N, C]) permits(r *http.Request, n N, rule string) (bool, erro
 // selects them; with rules of the operator's file, listVisible decides for each object, and reads further
 // objects until the page is full.
 func (res resource[N, C]) listVisible(ctx context.Context, l db.Listing) ([]N, error) {
+	l, each, some := res.inScope(ctx, l)
+	switch {
+	case !some:
+		return nil, nil
+	case !each:
+		return res.list(ctx, l)
+	default:
+		return collectAllowed(ctx, res, l, func(n N) N { return n })
+	}
+}
+
+// visibleIDs lists the IDs of the objects that listVisible returns, in the same order.
+func (res resource[N, C]) visibleIDs(ctx context.Context, l db.Listing) ([]uuid.UUID, error) {
+	l, each, some := res.inScope(ctx, l)
+	switch {
+	case !some:
+		return nil, nil
+	case !each:
+		return res.ids(ctx, l)
+	default:
+		return collectAllowed(ctx, res, l, res.id)
+	}
+}
+
+// inScope sets the project of a list request, so that the store lists only objects that the caller may see.
+// If `each` is true, the rule has to decide for each of these objects in addition; if `some` is false, the
+// caller may see no object.
+func (res resource[N, C]) inScope(ctx context.Context, l db.Listing) (_ db.Listing, each, some bool) {
 	a, rule := accessFrom(ctx), "get_"+res.singular
-	check := false
 	switch a.forSome(rule) {
 	case policy.Denied:
-		return nil, nil
+		return l, false, false
 	case policy.Depends:
 		l.Project = ownProject(a.caller)
-		check = a.rules.Overridden(rule)
-		if check &&
+		each = a.rules.Overridden(rule)
+		if each &&
 			(res.target.outside == nil || a.rules.DecideEarly(rule, a.caller, res.target.outside(a.caller.Project)) != policy.Denied) {
 			l.Project = ""
 		}
 	}
-	if !check {
-		return res.list(ctx, l)
-	}
-	limit, all := l.Limit, []N{}
-	if limit > 0 {
-		l.Limit = max(limit, minBatch)
-	}
+	return l, each, true
+}
+
+// collectAllowed lists the objects for which the rule allows the request, and returns the result of `pick`
+// for each object. It keeps only these results, and at most minBatch objects or the limit of the request.
+func collectAllowed[N, C, T any](
+	ctx context.Context,
+	res resource[N, C],
+	l db.Listing,
+	pick func(N) T,
+) ([]T, error) {
+	limit, all := l.Limit, []T{}
+	l.Limit = max(limit, minBatch)
 	for {
 		found, err := res.list(ctx, l)
 		if err != nil {
 			return nil, err
 		}
-		kept, err := res.allowed(ctx, rule, found)
+		allowed, err := res.allowed(ctx, "get_"+res.singular, found)
 		if err != nil {
 			return nil, err
+		}
+		kept := make([]T, len(allowed))
+		for i, n := range allowed {
+			kept[i] = pick(n)
 		}
 		if l.Reverse {
 			all = append(kept, all...)
 		} else {
 			all = append(all, kept...)
 		}
-		if limit == 0 || len(found) < l.Limit || len(all) >= limit {
+		if len(found) < l.Limit || limit > 0 && len(all) >= limit {
 			return page(all, limit, l.Reverse), nil
 		}
 		if l.Marker = res.id(found[len(found)-1]); l.Reverse {
@@ -252,7 +289,7 @@ func (res resource[N, C]) listVisible(ctx context.Context, l db.Listing) ([]N, e
 	}
 }
 
-// minBatch is the minimum number of objects that listVisible reads at once if it must decide for each object.
+// minBatch is the minimum number of objects that collectAllowed reads at once.
 var minBatch = 100
 
 // page returns the items next to the marker: the first items, or the last items of a reverse page.

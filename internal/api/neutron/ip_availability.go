@@ -60,9 +60,17 @@ func (a ipAvailability) list(r *http.Request) (int, any, error) {
 	}
 	body := object{"network_ip_availabilities": views}
 	if l.Limit > 0 {
-		body["network_ip_availabilities_links"] = pageLinks(r, res, l, found)
+		body["network_ip_availabilities_links"] = links(r, l, networkIDs(found))
 	}
 	return http.StatusOK, body, nil
+}
+
+func networkIDs(networks []network.Network) []uuid.UUID {
+	ids := make([]uuid.UUID, len(networks))
+	for i, n := range networks {
+		ids[i] = n.ID
+	}
+	return ids
 }
 
 // allowed lists the networks whose availability the caller may see.
@@ -124,11 +132,8 @@ func (a ipAvailability) views(
 	networks []network.Network,
 	ipVersions []string,
 ) ([]object, error) {
-	ids, texts := make([]uuid.UUID, len(networks)), make([]string, len(networks))
-	for i, n := range networks {
-		ids[i], texts[i] = n.ID, n.ID.String()
-	}
-	where := []db.Condition{{Field: "network", In: texts}}
+	ids := networkIDs(networks)
+	where := []db.Condition{{Field: "network", In: idCondition(ids).In}}
 	if ipVersions != nil {
 		c := db.Condition{Field: "ip_version", In: []string{}}
 		for _, v := range ipVersions {

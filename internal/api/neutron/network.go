@@ -31,6 +31,7 @@ func networks(s *networkstore.Store) resource[network.Network, networkChange] {
 			write: func(c *networkChange, tags *[]string) { c.Tags = tags },
 		},
 		list:   s.Networks,
+		ids:    s.NetworkIDs,
 		create: s.CreateNetworks,
 		update: s.UpdateNetwork,
 		remove: s.DeleteNetwork,

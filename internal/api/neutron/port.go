@@ -40,6 +40,7 @@ func ports(s *networkstore.Store) resource[network.Port, portChange] {
 			found, err := s.Ports(ctx, l)
 			return found, errors.Join(err, addTrunkDetails(ctx, s, found))
 		},
+		ids: s.PortIDs,
 		update: func(ctx context.Context, id uuid.UUID, c portChange, expect *int64) (network.Port, error) {
 			after, err := s.UpdatePort(ctx, id, c, expect)
 			if err != nil {

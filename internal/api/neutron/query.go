@@ -166,19 +166,14 @@ func selectFields(names []string, o object) object {
 	return kept
 }
 
-// pageLinks returns the links from a page that contains the given objects to the next and the previous page.
-func pageLinks[N, C any](r *http.Request, res resource[N, C], l db.Listing, found []N) []object {
+// links builds the links from a page with the given objects to the next and the previous page. The links
+// contain all query parameters of the request; only `marker` and `page_reverse` differ.
+func links(r *http.Request, l db.Listing, ids []uuid.UUID) []object {
 	var first, last uuid.UUID
-	if len(found) > 0 {
-		first, last = res.id(found[0]), res.id(found[len(found)-1])
+	if len(ids) > 0 {
+		first, last = ids[0], ids[len(ids)-1]
 	}
-	return links(r, l, first, last, len(found))
-}
-
-// links builds the links to the next and the previous page. The links contain all query parameters of the
-// request; only `marker` and `page_reverse` differ.
-func links(r *http.Request, l db.Listing, first, last uuid.UUID, count int) []object {
-	full := count >= l.Limit
+	full := len(ids) >= l.Limit
 	link := func(rel string, marker uuid.UUID, reverse bool) object {
 		q := r.URL.Query()
 		q.Del("marker")

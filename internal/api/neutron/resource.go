@@ -40,10 +40,12 @@ type resource[N, C any] struct {
 	// adds attributes that the objects in the response to a list request lack; may be nil
 	addSingleOnly func(N, *access, object)
 	list          func(context.Context, db.Listing) ([]N, error)
-	create        func(context.Context, []C) ([]N, error)
-	update        func(context.Context, uuid.UUID, C, *int64) (N, error)
-	remove        func(context.Context, uuid.UUID, *int64) error
-	target        targetRule[N]
+	// lists only the IDs; nil: list reads all objects of a list at once
+	ids    func(context.Context, db.Listing) ([]uuid.UUID, error)
+	create func(context.Context, []C) ([]N, error)
+	update func(context.Context, uuid.UUID, C, *int64) (N, error)
+	remove func(context.Context, uuid.UUID, *int64) error
+	target targetRule[N]
 	// fills in the owner of a new object and checks whether these rules allow the caller to create it
 	prepareCreate func(*http.Request, *C, []string) error
 	// checks a change that the rules allow; a nil change is a delete; may be nil
@@ -75,19 +77,15 @@ func (res resource[N, C]) serveList(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	found, err := res.listVisible(r.Context(), l)
+	pages, err := res.readList(r, l)
 	if err != nil {
 		return 0, nil, err
 	}
-	requester, names, items := accessOf(r), requestedFields(r), make([]object, len(found))
-	for i, n := range found {
-		items[i] = selectFields(names, res.view(n, requester))
-	}
-	body := object{res.singular + "s": items}
+	var more object
 	if l.Limit > 0 {
-		body[res.singular+"s_links"] = pageLinks(r, res, l, found)
+		more = object{res.singular + "s_links": links(r, l, pages.all)}
 	}
-	return http.StatusOK, body, nil
+	return osapi.StreamList(r, res.singular+"s", more, pages.next)
 }
 
 // find returns the object with the given ID if the caller can see the object. If the parameter `text` is not
@@ -114,13 +112,16 @@ func (res resource[N, C]) notFound(id string) error {
 		res.label(), excerpt(id), cmp.Or(res.notFoundText, "could not be found."))
 }
 
-// findAll reads the objects with the given IDs with one call of the store. findAll returns an error unless
-// the caller can see each of the objects.
+// findAll reads the objects with the given IDs with one call of the store, without attributes that can be
+// large. findAll returns an error unless the caller can see each of the objects.
 func (res resource[N, C]) findAll(r *http.Request, ids []uuid.UUID) ([]N, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	found, err := res.listVisible(r.Context(), db.Listing{Where: []db.Condition{idCondition(ids)}})
+	found, err := res.listVisible(
+		r.Context(),
+		db.Listing{Where: []db.Condition{idCondition(ids)}, Fields: []string{"id"}},
+	)
 	if err != nil {
 		return nil, err
 	}

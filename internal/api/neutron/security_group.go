@@ -50,6 +50,7 @@ func securityGroups(s *networkstore.Store) resource[network.SecurityGroup, secur
 			}
 			return s.SecurityGroups(ctx, l)
 		},
+		ids:    s.SecurityGroupIDs,
 		create: s.CreateSecurityGroups,
 		update: s.UpdateSecurityGroup,
 		remove: s.DeleteSecurityGroup,
@@ -152,6 +153,7 @@ func securityRules(s *networkstore.Store) resource[network.SecurityRule, securit
 		view:         viewSecurityRule,
 		revision:     func(r network.SecurityRule) int64 { return r.Revision },
 		list:         s.SecurityRules,
+		ids:          s.SecurityRuleIDs,
 		create:       s.CreateSecurityRules,
 		update:       s.UpdateSecurityRule,
 		remove:       s.DeleteSecurityRule,

@@ -31,6 +31,7 @@ func subnets(s *networkstore.Store) resource[network.Subnet, subnetChange] {
 		tags: tagAccess[network.Subnet, subnetChange]{read: func(n network.Subnet) []string { return n.Tags },
 			write: func(c *subnetChange, tags *[]string) { c.Tags = tags }},
 		list:   s.Subnets,
+		ids:    s.SubnetIDs,
 		create: s.CreateSubnets,
 		update: s.UpdateSubnet,
 		remove: s.DeleteSubnet,

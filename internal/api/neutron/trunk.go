@@ -30,6 +30,7 @@ func trunks(s *networkstore.Store) resource[network.Trunk, trunkChange] {
 		tags: tagAccess[network.Trunk, trunkChange]{read: func(t network.Trunk) []string { return t.Tags },
 			write: func(c *trunkChange, tags *[]string) { c.Tags = tags }},
 		list:   s.Trunks,
+		ids:    s.TrunkIDs,
 		create: s.CreateTrunks,
 		update: s.UpdateTrunk,
 		remove: s.DeleteTrunk,

@@ -65,7 +65,7 @@ func TestAnswers_UnreadOnesOfAClientAreLimited(t *testing.T) {
 	for _, c := range []struct {
 		method, path, token string
 		want                int
-	}{{"GET", "/x", "ann:red", 429}, {"GET", "/small", "ann:red", 200}, {"GET", "/open", "", 200}, {"POST", "/x", "ann:red", 200}, {"GET", "/x", "bob:blue", 200}, {"GET", "/x", "admin", 200}} {
+	}{{"GET", "/x", "ann:red", 429}, {"GET", "/small", "ann:red", 200}, {"GET", "/open", "", 200}, {"POST", "/x", "ann:red", 429}, {"POST", "/x", "bob:blue", 200}, {"GET", "/x", "bob:blue", 200}, {"GET", "/x", "admin", 200}} {
 		w := httptest.NewRecorder()
 		ask(w, c.method, c.path, c.token)
 		if after := w.Header().Get("Retry-After"); w.Code != c.want || (after == "1") != (c.want == 429) {
@@ -84,5 +84,53 @@ func TestAnswers_UnreadOnesOfAClientAreLimited(t *testing.T) {
 			w.Code,
 			len(shares.used),
 		)
+	}
+}
+
+// TestAnswers_UnreadOnesOfWritesRefuseFurtherWrites does not run in parallel with other tests, because all
+// answers of the process share the memory.
+func TestAnswers_UnreadOnesOfWritesRefuseFurtherWrites(t *testing.T) {
+	const size = 1 << 20
+	writes := 0
+	api := &API{
+		Prefix:   "/a",
+		Identity: callers{},
+		Fail:     WriteError,
+		Routes: []Route{{Method: "PUT", Path: "/x", Handle: func(*http.Request) (int, any, error) {
+			writes++
+			return 200, strings.Repeat("x", size), nil
+		}}},
+	}
+	ask := func(w http.ResponseWriter, token string) {
+		r := httptest.NewRequestWithContext(t.Context(), "PUT", "/a/x", nil)
+		r.Header.Set("X-Auth-Token", token)
+		api.ServeHTTP(w, r)
+	}
+	var ended sync.WaitGroup
+	end := make(chan struct{})
+	for range maxClientAnswers / size {
+		begun := make(chan struct{})
+		w := unread{httptest.NewRecorder(), sync.OnceFunc(func() { close(begun) }), end}
+		ended.Go(func() { ask(w, "eve:red") })
+		<-begun
+	}
+	done := writes
+	for _, c := range []struct {
+		token string
+		want  int
+	}{{"ann:red", 429}, {"bob:blue", 200}, {"admin", 200}} {
+		w := httptest.NewRecorder()
+		if ask(w, c.token); w.Code != c.want {
+			t.Errorf("PUT of %s while eve:red reads no answer to a PUT: got %d, want %d", c.token, w.Code, c.want)
+		}
+	}
+	if writes != done+2 {
+		t.Errorf("three further requests, one of them refused: %d of them were handled, want 2", writes-done)
+	}
+	close(end)
+	ended.Wait()
+	w := httptest.NewRecorder()
+	if ask(w, "eve:red"); w.Code != 200 || len(shares.used) != 0 {
+		t.Errorf("PUT after the answers have ended: got %d and %d shares in use, want 200 and none", w.Code, len(shares.used))
 	}
 }

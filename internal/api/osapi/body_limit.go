@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/semaphore"
@@ -62,6 +63,22 @@ func (t *shareTable) tryAcquire(of []share, n int64) bool {
 	return true
 }
 
+// add counts n bytes for each of the shares, also if this exceeds a limit.
+func (t *shareTable) add(of []share, n int64) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	for _, s := range of {
+		t.used[s.name] += n
+	}
+}
+
+// full reports whether one of the shares has reached its limit.
+func (t *shareTable) full(of []share) bool {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return slices.ContainsFunc(of, func(s share) bool { return t.used[s.name] >= s.limit })
+}
+
 func (t *shareTable) release(of []share, n int64) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -91,13 +108,23 @@ func (a *API) bodySharesOf(r *http.Request, route *Route) (of []share, limit int
 // clientShares returns the share that the caller of a request has of the memory for bodies or answers.
 // Administrators and services have none, because a service sends the requests of many projects.
 func clientShares(r *http.Request, of string, limit int64) []share {
-	switch c := identity.From(r.Context()); {
-	case c.AdminOrService():
+	name := clientName(identity.From(r.Context()))
+	if name == "" {
 		return nil
+	}
+	return []share{{of + " of " + name, limit}}
+}
+
+// clientName returns the name under which a caller counts for the limits of a client: its project, or the
+// host of an agent. Administrators and services have no limits, and clientName returns "".
+func clientName(c identity.Caller) string {
+	switch {
+	case c.AdminOrService():
+		return ""
 	case c.AgentHost != "":
-		return []share{{of + " of host " + c.AgentHost, limit}}
+		return "host " + c.AgentHost
 	default:
-		return []share{{of + " of " + ProjectName(c), limit}}
+		return ProjectName(c)
 	}
 }
 

@@ -138,8 +138,11 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			))
 		}
 	}()
-	status, body, err := a.handle(w, &r)
+	releaseRead := func() {}
+	defer func() { releaseRead() }()
+	status, body, err := a.handle(w, &r, &releaseRead)
 	if stream, ok := body.(Stream); ok && err == nil {
+		releaseRead()
 		stream(w, r.WithContext(endless{client, r.Context()}))
 		return
 	}
@@ -148,6 +151,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body, release, err = encodeAnswer(r, body)
 		defer release()
 	}
+	releaseRead() // before the response waits for the client
 	if err != nil {
 		a.writeError(w, r, err)
 		return
@@ -175,8 +179,9 @@ func (a *API) writeError(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // handle authenticates the request, finds its route and calls the handler. handle replaces *rp by a request
-// whose context contains the caller and the negotiated microversion.
-func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error) {
+// whose context contains the caller and the negotiated microversion. If the request needs a slot for reading,
+// handle sets *releaseRead.
+func (a *API) handle(w http.ResponseWriter, rp **http.Request, releaseRead *func()) (int, any, error) {
 	r := *rp
 	route, allow, open := a.match(r)
 	if rec, ok := w.(RouteRecorder); ok && route != nil {
@@ -213,7 +218,7 @@ func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error)
 	}
 	switch {
 	case route != nil:
-		if err := checkQuery(r); err != nil {
+		if err := admit(r, open, releaseRead); err != nil {
 			return 0, nil, err
 		}
 		defer a.limitBody(w, r, route)()
@@ -226,6 +231,19 @@ func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error)
 	default:
 		return 0, nil, Fault(http.StatusNotFound, "", "The resource could not be found.")
 	}
+}
+
+// admit checks the query and the unread answers of the client before the handler of a route is called. For a
+// GET request with credentials, admit waits for a slot for reading and sets *releaseRead.
+func admit(r *http.Request, open bool, releaseRead *func()) error {
+	if err := errors.Join(checkQuery(r), checkAnswers(r)); err != nil || open || r.Method != http.MethodGet {
+		return err
+	}
+	release, err := reads.acquire(r.Context())
+	if err == nil {
+		*releaseRead = release
+	}
+	return err
 }
 
 // isRepeatable reports whether a client may repeat the request although the outcome of the first request is

@@ -26,59 +26,108 @@ type endless struct {
 // Value implements context.Context.
 func (c endless) Value(key any) any { return c.values.Value(key) }
 
-// StreamList returns a response with a list: a JSON object whose only field has the given name. StreamList
-// gets the items page by page from the function `next`, whose result `last` is true if no page follows. If
-// the first page cannot be read, StreamList returns the error. If a later page cannot be read, the Stream
+// StreamList returns a response with a list: a JSON object with the list under the given name, and with the
+// fields `more` after the list. StreamList gets the items page by page from the function `next`, whose result
+// `last` is true if no page follows. If the first page cannot be read, StreamList returns the error. If a
+// later page cannot be read, or if its client has too many other answers that it does not read, the Stream
 // breaks the connection, so that the client does not take a part of the list for the whole list.
 //
 // A page is read and encoded before it is written. Therefore a slow client uses the memory of one encoded
-// page, and no connection to the database.
+// page, which counts as an answer of the client, and no connection to the database.
 func StreamList(
 	r *http.Request,
 	name string,
+	more map[string]any,
 	next func(ctx context.Context) (items []any, last bool, err error),
 ) (int, any, error) {
-	request := r.Context()
-	l := &listEncoder{}
-	fmt.Fprintf(&l.page, `{%q:[`, name)
-	last, err := l.encodePage(next(request))
-	if err != nil {
+	l := &listStream{request: r, name: name, next: next, release: func() {}}
+	var err error
+	if l.end, err = encodeEnd(more); err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, Stream(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		ctx := endless{r.Context(), request}
-		for {
-			if last {
-				l.page.WriteString("]}")
-			}
-			if BeginPage(w, r) != nil {
-				return
-			}
-			if _, err := w.Write(l.page.Bytes()); err != nil || last {
-				return
-			}
-			l.page.Reset()
-			if last, err = l.encodePage(next(ctx)); err != nil {
-				slog.WarnContext(ctx, "a list could not be read to its end; the connection is broken",
-					"list", name, "error", err)
-				BreakConnection(w)
-				return
-			}
-		}
-	}), nil
+	fmt.Fprintf(&l.page, `{%q:[`, name)
+	if err := l.read(r.Context()); err != nil {
+		return 0, nil, err
+	}
+	if l.last {
+		return http.StatusOK, l.page.Bytes(), nil
+	}
+	if l.release, err = holdAnswer(r, l.page.Len()); err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, Stream(l.write), nil
 }
 
-// listEncoder encodes the items of a list as JSON.
-type listEncoder struct {
-	page  bytes.Buffer // the encoded items that are not written yet
-	begun bool         // the list has an item already
-}
-
-// encodePage adds the results of a function that reads a page to the encoded page.
-func (l *listEncoder) encodePage(items []any, last bool, err error) (bool, error) {
+// encodeEnd encodes the end of a list, and the fields that follow the list.
+func encodeEnd(more map[string]any) ([]byte, error) {
+	if len(more) == 0 {
+		return []byte("]}"), nil
+	}
+	fields, err := encode(more)
 	if err != nil {
-		return false, err
+		return nil, fmt.Errorf("encode the response: %w", err)
+	}
+	return append([]byte("],"), fields[1:]...), nil
+}
+
+// listStream is a list that is written page by page.
+type listStream struct {
+	request *http.Request
+	name    string
+	next    func(ctx context.Context) (items []any, last bool, err error)
+	end     []byte // follows the last item
+	page    bytes.Buffer
+	begun   bool   // the list has an item already
+	last    bool   // no page follows
+	release func() // of the memory of the page
+}
+
+// write is the Stream of the list.
+func (l *listStream) write(w http.ResponseWriter, r *http.Request) {
+	defer func() { l.release() }()
+	w.Header().Set("Content-Type", "application/json")
+	ctx := endless{r.Context(), l.request.Context()}
+	for {
+		if BeginPage(w, r) != nil {
+			return
+		}
+		if _, err := w.Write(l.page.Bytes()); err != nil || l.last {
+			return
+		}
+		if err := l.readNext(ctx); err != nil {
+			slog.WarnContext(ctx, "a list could not be read to its end; the connection is broken",
+				"list", l.name, "error", err)
+			BreakConnection(w)
+			return
+		}
+	}
+}
+
+// readNext replaces the page by the next page, with a slot for reading.
+func (l *listStream) readNext(ctx context.Context) error {
+	l.page.Reset()
+	done, err := reads.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := l.read(ctx); err != nil {
+		return err
+	}
+	l.release()
+	l.release = func() {}
+	release, err := holdAnswer(l.request, l.page.Len())
+	if err == nil {
+		l.release = release
+	}
+	return err
+}
+
+// read adds the items of the next page to the page.
+func (l *listStream) read(ctx context.Context) error {
+	items, last, err := l.next(ctx)
+	if err != nil {
+		return err
 	}
 	e := json.NewEncoder(&l.page)
 	e.SetEscapeHTML(false)
@@ -88,11 +137,14 @@ func (l *listEncoder) encodePage(items []any, last bool, err error) (bool, error
 		}
 		l.begun = true
 		if err := e.Encode(item); err != nil {
-			return false, err
+			return err
 		}
 		l.page.Truncate(l.page.Len() - 1) // the encoder adds a line break
 	}
-	return last, nil
+	if l.last = last; last {
+		l.page.Write(l.end)
+	}
+	return nil
 }
 
 // BeginPage begins the write timeout of the HTTP server anew for the next page of a Stream, so that a client

@@ -37,7 +37,7 @@ func serveList(
 		Identity: identity.Noauth{},
 		Routes: []osapi.Route{{Method: "GET", Path: "/list", Handle: func(r *http.Request) (int, any, error) {
 			left := pages
-			return osapi.StreamList(r, "things", func(ctx context.Context) ([]any, bool, error) {
+			return osapi.StreamList(r, "things", nil, func(ctx context.Context) ([]any, bool, error) {
 				p := left[0]
 				left = left[1:]
 				time.Sleep(p.wait)

@@ -33,6 +33,12 @@ var portSelect = `
 			where t.port_id = port.id),
 		case when port.status = 'ACTIVE' and port.vif not in ('` + network.VIFDistributed + `', '` + network.VIFPhysical + `') then ` + agentWatch + ` end`
 
+// smallPortSelect selects ports without the attributes that can be large.
+var smallPortSelect = strings.NewReplacer(
+	"port.tags,", "array[]::text[] as tags,",
+	"port.dhcp_options,", "'[]'::jsonb as dhcp_options,",
+).Replace(portSelect)
+
 // l2Agents are the agent types that wire ports, as an SQL list.
 var l2Agents = "('" + strings.Join(network.L2AgentTypes(), "', '") + "')"
 
@@ -193,14 +199,18 @@ func queuePortRead(batch *pgx.Batch, id uuid.UUID, found *network.Port) {
 	})
 }
 
-// Ports lists ports.
+// Ports lists ports. If the request needs neither the tags nor the DHCP options, Ports does not read them.
 func (s *Store) Ports(ctx context.Context, q db.Listing) ([]network.Port, error) {
 	l := db.ListQuery{Columns: portColumns, Table: "port"}
 	clauses, err := l.Clauses(q, visiblePort)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.db.Query(ctx, portSelect+portFrom+clauses, l.Args...)
+	columns := portSelect
+	if !q.Needs("tags") && !q.Needs("extra_dhcp_opts") {
+		columns = smallPortSelect
+	}
+	rows, err := s.db.Query(ctx, columns+portFrom+clauses, l.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("list ports: %w", err)
 	}

@@ -66,34 +66,46 @@ func scanTrunk(row pgx.CollectableRow) (network.Trunk, error) {
 	return t, err
 }
 
-// trunkPageSize is the maximum number of trunks that one query of Trunks reads if the request filters trunks
-// by status.
-const trunkPageSize = 1000
+// trunkPageSize is the maximum number of trunks that one query of trunksWithStatus reads, unless the request
+// has a higher limit.
+const trunkPageSize = 100
 
-// Trunks lists trunks. The database has no column for the status of a trunk, so Trunks applies a filter by
-// status after it has read the trunks.
+// Trunks lists trunks.
 func (s *Store) Trunks(ctx context.Context, q db.Listing) ([]network.Trunk, error) {
-	at := slices.IndexFunc(q.Where, func(c db.Condition) bool { return c.Field == "status" })
-	if at < 0 {
+	if statusCondition(q) < 0 {
 		trunks, err := s.trunks(ctx, q)
 		return db.Page(trunks, q), err
 	}
-	wanted, page := q.Where[at].In, q
+	var matching []network.Trunk
+	err := s.trunksWithStatus(ctx, q, func(t network.Trunk) { matching = append(matching, t) })
+	return db.Page(matching, q), err
+}
+
+// statusCondition returns the index of the condition for the status, or -1.
+func statusCondition(q db.Listing) int {
+	return slices.IndexFunc(q.Where, func(c db.Condition) bool { return c.Field == "status" })
+}
+
+// trunksWithStatus calls add for each trunk of a request with a condition for the status. The database has no
+// column for the status of a trunk, so trunksWithStatus applies the condition after it has read the trunks.
+func (s *Store) trunksWithStatus(ctx context.Context, q db.Listing, add func(network.Trunk)) error {
+	at, page, found := statusCondition(q), q, 0
+	wanted := q.Where[at].In
 	page.Where = slices.Delete(slices.Clone(q.Where), at, at+1)
 	page.Limit = max(q.Limit, trunkPageSize)
-	var matching []network.Trunk
 	for {
 		trunks, err := s.trunks(ctx, page)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, t := range trunks {
-			if slices.Contains(wanted, t.Status) && (q.Limit == 0 || len(matching) < q.Limit) {
-				matching = append(matching, t)
+			if slices.Contains(wanted, t.Status) && (q.Limit == 0 || found < q.Limit) {
+				add(t)
+				found++
 			}
 		}
-		if len(trunks) < page.Limit || q.Limit > 0 && len(matching) == q.Limit {
-			return db.Page(matching, q), nil
+		if len(trunks) < page.Limit || q.Limit > 0 && found == q.Limit {
+			return nil
 		}
 		page.Marker = trunks[len(trunks)-1].ID
 	}

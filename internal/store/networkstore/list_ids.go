@@ -1,0 +1,69 @@
+package networkstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/network"
+	"berth/internal/store/db"
+)
+
+// The functions of this file list only the IDs of objects, so that a long list can be read in parts: an
+// object can have 200 kB, its ID has 16 bytes. Each function returns the IDs in the order of the list
+// request.
+
+// NetworkIDs lists the IDs of networks.
+func (s *Store) NetworkIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error) {
+	return s.listIDs(ctx, db.ListQuery{Columns: networkColumns, Table: "network"}, q, visibleNetwork)
+}
+
+// SubnetIDs lists the IDs of subnets.
+func (s *Store) SubnetIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error) {
+	return s.listIDs(ctx, db.ListQuery{Columns: subnetColumns, Table: "subnet"}, q, visibleSubnet)
+}
+
+// PortIDs lists the IDs of ports.
+func (s *Store) PortIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error) {
+	return s.listIDs(ctx, db.ListQuery{Columns: portColumns, Table: "port"}, q, visiblePort)
+}
+
+// SecurityGroupIDs lists the IDs of security groups.
+func (s *Store) SecurityGroupIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error) {
+	return s.listIDs(ctx, db.ListQuery{Columns: groupColumns, Table: "security_group"}, q, visibleGroup)
+}
+
+// SecurityRuleIDs lists the IDs of security group rules.
+func (s *Store) SecurityRuleIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error) {
+	return s.listIDs(ctx, db.ListQuery{Columns: ruleColumns, Table: "security_group_rule"}, q, visibleRule)
+}
+
+// TrunkIDs lists the IDs of trunks.
+func (s *Store) TrunkIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error) {
+	if statusCondition(q) < 0 {
+		return s.listIDs(ctx, db.ListQuery{Columns: trunkColumns, Table: "trunk"}, q, visibleTrunk)
+	}
+	var ids []uuid.UUID
+	err := s.trunksWithStatus(ctx, q, func(t network.Trunk) { ids = append(ids, t.ID) })
+	return db.Page(ids, q), err
+}
+
+func (s *Store) listIDs(
+	ctx context.Context,
+	l db.ListQuery,
+	q db.Listing,
+	visible string,
+) ([]uuid.UUID, error) {
+	clauses, err := l.Clauses(q, visible)
+	if err != nil {
+		return nil, err
+	}
+	sql := "select " + l.Table + ".id from " + l.Table + clauses
+	ids, err := db.QueryAll(ctx, s.db, pgx.RowTo[uuid.UUID], sql, l.Args...)
+	if err != nil {
+		return nil, fmt.Errorf("list the IDs of %ss: %w", l.Table, err)
+	}
+	return db.Page(ids, q), nil
+}
