@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"berth/internal/api/osapi"
@@ -120,6 +121,7 @@ func localPath(r *http.Request, path string) string {
 	base := basePath(r)
 	u, err := url.Parse(path)
 	if err != nil || u.IsAbs() || u.Host != "" || strings.ContainsAny(path, "\\\r\n\t") ||
+		slices.Contains(strings.Split(u.Path, "/"), "..") ||
 		path != base && !strings.HasPrefix(path, base+"/") {
 		return base + "/"
 	}
