@@ -36,6 +36,10 @@ func codecRoutes(c payloadcodec.Codec) []osapi.Route {
 			Repeatable: true,
 			Unaudited:  true, // a page of Temporal's UI sends many requests, which change nothing
 			Handle: osapi.AdminOnly(func(r *http.Request) (int, any, error) {
+				payloads, err := readPayloads(r)
+				if err != nil {
+					return 0, nil, err
+				}
 				if !c.HasKeys() {
 					return 0, nil, osapi.Fault(
 						http.StatusConflict,
@@ -44,28 +48,40 @@ func codecRoutes(c payloadcodec.Codec) []osapi.Route {
 						payloadcodec.Setting,
 					)
 				}
-				return convertPayloads(r, convert)
+				return convertPayloads(payloads, convert)
 			}),
 		}
 	}
 	return []osapi.Route{route("encode", c.Encode), route("decode", c.Decode)}
 }
 
-// convertPayloads answers a request with its payloads after their conversion. The payloads have the JSON
-// form of protocol buffers, which has more fields than berth reads.
-func convertPayloads(
-	r *http.Request,
-	convert func([]*common.Payload) ([]*common.Payload, error),
-) (int, any, error) {
+// maxPayloads is the maximum number of payloads in a request. Temporal's UI and command line send the
+// payloads of one event at a time.
+const maxPayloads = 1000
+
+// readPayloads reads the payloads in the body of a request. They have the JSON form of protocol buffers,
+// which has more fields than berth reads.
+func readPayloads(r *http.Request) ([]*common.Payload, error) {
 	raw, err := osapi.Body(r)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	var in common.Payloads
 	if err := protojson.Unmarshal(raw, &in); err != nil {
-		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The body must be the payloads of Temporal in JSON.")
+		return nil, osapi.Fault(http.StatusBadRequest, "", "The body must be the payloads of Temporal in JSON.")
 	}
-	converted, err := convert(in.GetPayloads())
+	if len(in.GetPayloads()) > maxPayloads {
+		return nil, osapi.Fault(http.StatusBadRequest, "", "The list payloads has more than %d items.", maxPayloads)
+	}
+	return in.GetPayloads(), nil
+}
+
+// convertPayloads answers a request with its payloads after their conversion.
+func convertPayloads(
+	payloads []*common.Payload,
+	convert func([]*common.Payload) ([]*common.Payload, error),
+) (int, any, error) {
+	converted, err := convert(payloads)
 	if err != nil {
 		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "%s", err)
 	}
