@@ -64,6 +64,10 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
+// slowWindow is how long a window without any operation stays open, if p.Window is shorter: on a busy machine
+// an operation may take longer than a short window.
+const slowWindow = 20 * time.Second
+
 // measure runs operations on p.InFlight concurrent clients and counts the operations that end inside the
 // window. When the window closes, measure waits for the operations that are still running. If an operation
 // returns an error, measure stops all clients and returns this error.
@@ -103,7 +107,7 @@ func measure(ctx context.Context, p pace, op operation) (sample, error) {
 	before, cpuErr := readCPUTimes()
 	begin := time.Now()
 	open.Store(true)
-	pause(ctx, p.Window)
+	awaitWindow(ctx, p.Window, &count)
 	open.Store(false)
 	s.Seconds = time.Since(begin).Seconds()
 	after, err := readCPUTimes()
@@ -114,6 +118,15 @@ func measure(ctx context.Context, p pace, op operation) (sample, error) {
 	}
 	s.Count, s.CPU, s.Times = int(count.Load()), after.since(before), slices.Concat(times...)
 	return s, errors.Join(cpuErr, err)
+}
+
+// awaitWindow waits until the window is over and an operation has ended in it, or until slowWindow is over.
+func awaitWindow(ctx context.Context, window time.Duration, count *atomic.Int64) {
+	begin := time.Now()
+	pause(ctx, window)
+	for count.Load() == 0 && time.Since(begin) < slowWindow && ctx.Err() == nil {
+		pause(ctx, window)
+	}
 }
 
 // pause sleeps for d or until ctx ends.
