@@ -36,7 +36,7 @@ func (s *Store) AddKey(ctx context.Context, host string, key ed25519.PublicKey) 
 	})
 	switch {
 	case errors.Is(err, db.ErrConflict):
-		return Credential{}, fmt.Errorf("%w: the key is already registered, or the host %s has %d keys",
+		return Credential{}, fmt.Errorf("%w: the key is already registered, or the host %s has %d keys, which is the maximum",
 			err, host, maxKeys)
 	case err != nil:
 		return Credential{}, fmt.Errorf("register a key of the host %s: %w", host, err)

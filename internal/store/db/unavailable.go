@@ -88,8 +88,8 @@ func reasonOf(err error) Reason {
 	var connect *pgconn.ConnectError
 	if errors.As(err, &pg) {
 		reason := reasonOfCode(pg.Code)
-		if reason == "" &&
-			errors.As(err, &connect) { // for example 55000, if the database accepts no connections
+		// for example 55000, if the database accepts no connections
+		if reason == "" && errors.As(err, &connect) {
 			return Unreachable
 		}
 		return reason

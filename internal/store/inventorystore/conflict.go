@@ -112,15 +112,14 @@ func (s *Store) Conflicts(ctx context.Context, limit int) ([]Conflicts, error) {
 	for i, p := range all {
 		uuids[i] = p.Provider
 	}
-	rows, err := s.db.Query(ctx, `select uuid, name from provider where uuid = any($1)`, uuids)
-	if err != nil {
-		return nil, fmt.Errorf("read the names of providers: %w", err)
-	}
 	var uuid, name string
-	_, err = pgx.ForEachRow(rows, []any{&uuid, &name}, func() error {
-		all[slices.Index(uuids, uuid)].Name = name
-		return nil
-	})
+	rows, err := s.db.Query(ctx, `select uuid, name from provider where uuid = any($1)`, uuids)
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&uuid, &name}, func() error {
+			all[slices.Index(uuids, uuid)].Name = name
+			return nil
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the names of providers: %w", err)
 	}

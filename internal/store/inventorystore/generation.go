@@ -73,16 +73,12 @@ func (s *Store) history(
 	before int64,
 	limit int,
 ) ([]inventory.GenerationChange, error) {
-	rows, err := s.db.Query(ctx, `
+	changes, err := db.QueryAll(ctx, s.db, scanChange, `
 		select id, at, actor, cause, consumer, consumer_from, consumer_to, provider, provider_from, provider_to
 		from generation_change
 		where `+condition+` and ($2::bigint = 0 or id < $2)
 		order by id desc
 		limit $3`, uuid, before, limit)
-	if err != nil {
-		return nil, fmt.Errorf("read generation history of consumer or provider %s: %w", uuid, err)
-	}
-	changes, err := pgx.CollectRows(rows, scanChange)
 	if err != nil {
 		return nil, fmt.Errorf("read generation history of consumer or provider %s: %w", uuid, err)
 	}

@@ -240,17 +240,13 @@ func (p LockedInventories) QueueDelete(
 	if len(classes) == 0 {
 		return nil
 	}
-	rows, err := tx.Query(ctx, `
+	used, err := db.QueryAll(ctx, tx, pgx.RowTo[string], `
 		select c.name
 		from inventory i
 		join resource_class c on c.id = i.class_id
 		where i.provider_id = $1 and c.name = any($2)
 			and exists (select from allocation a where a.provider_id = i.provider_id and a.class_id = i.class_id)
 		order by c.id`, p.id, classes)
-	if err != nil {
-		return fmt.Errorf("check whether inventories are in use: %w", err)
-	}
-	used, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return fmt.Errorf("check whether inventories are in use: %w", err)
 	}

@@ -64,6 +64,10 @@ func moveProvider(ctx context.Context, tx db.Tx, c inventory.ProviderChange) err
 // reparent moves a provider and its descendants below the provider `parent` or, if `parent` is empty, makes
 // the provider the root of a separate tree. The caller of reparent must hold treeLock in exclusive mode.
 func reparent(ctx context.Context, tx db.Tx, uuid, parent string) error {
+	var ids []int64
+	var id int64
+	var member string
+	loop := false
 	rows, err := tx.Query(ctx, `
 		with recursive subtree as (
 			select id, uuid
@@ -75,17 +79,13 @@ func reparent(ctx context.Context, tx db.Tx, uuid, parent string) error {
 			join provider child on child.parent_id = subtree.id)
 		select id, uuid
 		from subtree`, uuid)
-	if err != nil {
-		return fmt.Errorf("read the subtree of provider %s: %w", uuid, err)
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&id, &member}, func() error {
+			ids, loop = append(ids, id), loop || member == parent
+			return nil
+		})
 	}
-	var ids []int64
-	var id int64
-	var member string
-	loop := false
-	if _, err := pgx.ForEachRow(rows, []any{&id, &member}, func() error {
-		ids, loop = append(ids, id), loop || member == parent
-		return nil
-	}); err != nil {
+	if err != nil {
 		return fmt.Errorf("read the subtree of provider %s: %w", uuid, err)
 	}
 	if loop {

@@ -104,16 +104,16 @@ func providersWhere(
 	condition string,
 	args ...any,
 ) (map[string]LockedProvider, error) {
-	rows, err := tx.Query(ctx, `select id, uuid, generation from provider where `+condition, args...)
-	if err != nil {
-		return nil, fmt.Errorf("reshape: read providers: %w", err)
-	}
 	all := map[string]LockedProvider{}
 	var p LockedProvider
-	if _, err := pgx.ForEachRow(rows, []any{&p.id, &p.uuid, &p.generation}, func() error {
-		all[p.uuid] = p
-		return nil
-	}); err != nil {
+	rows, err := tx.Query(ctx, `select id, uuid, generation from provider where `+condition, args...)
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&p.id, &p.uuid, &p.generation}, func() error {
+			all[p.uuid] = p
+			return nil
+		})
+	}
+	if err != nil {
 		return nil, fmt.Errorf("reshape: read providers: %w", err)
 	}
 	return all, nil
@@ -164,22 +164,22 @@ func lockConsumers(ctx context.Context, tx db.Tx, writes []inventory.ConsumerWri
 	for i, w := range writes {
 		names[i] = w.Consumer
 	}
+	generations := map[string]*int64{}
+	var uuid string
+	var generation int64
 	rows, err := tx.Query(ctx, `
 		select uuid, generation
 		from consumer
 		where uuid = any($1)
 		order by uuid
 		for no key update`, names)
-	if err != nil {
-		return fmt.Errorf("reshape: lock consumers: %w", err)
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&uuid, &generation}, func() error {
+			generations[uuid] = new(generation)
+			return nil
+		})
 	}
-	generations := map[string]*int64{}
-	var uuid string
-	var generation int64
-	if _, err := pgx.ForEachRow(rows, []any{&uuid, &generation}, func() error {
-		generations[uuid] = new(generation)
-		return nil
-	}); err != nil {
+	if err != nil {
 		return fmt.Errorf("reshape: lock consumers: %w", err)
 	}
 	for _, w := range writes {
@@ -240,6 +240,11 @@ func (r *reshapeTx) deleteInventories(ctx context.Context) error {
 // The result consists of two lists of equal length: the provider ID and the class ID of each inventory. If
 // one of these inventories has allocations, leftOver returns a fault of kind InventoryInUse.
 func (r *reshapeTx) leftOver(ctx context.Context) (providers []int64, classes []int32, err error) {
+	var name, class, usedProvider string
+	var provider int64
+	var id int32
+	var inUse bool
+	var used []string // classes of one provider
 	rows, err := r.tx.Query(ctx, `
 		select p.uuid, c.name, i.provider_id, i.class_id,
 			exists (select from allocation a where a.provider_id = i.provider_id and a.class_id = i.class_id)
@@ -248,24 +253,19 @@ func (r *reshapeTx) leftOver(ctx context.Context) (providers []int64, classes []
 		join resource_class c on c.id = i.class_id
 		where p.uuid = any($1)
 		order by p.uuid, c.id`, r.InventoryProviders())
-	if err != nil {
-		return nil, nil, fmt.Errorf("reshape: read inventories: %w", err)
-	}
-	var name, class, usedProvider string
-	var provider int64
-	var id int32
-	var inUse bool
-	var used []string // classes of one provider
-	if _, err := pgx.ForEachRow(rows, []any{&name, &class, &provider, &id, &inUse}, func() error {
-		if _, kept := r.Inventories[name].Classes[class]; kept {
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&name, &class, &provider, &id, &inUse}, func() error {
+			if _, kept := r.Inventories[name].Classes[class]; kept {
+				return nil
+			}
+			providers, classes = append(providers, provider), append(classes, id)
+			if inUse && (usedProvider == "" || usedProvider == name) {
+				used, usedProvider = append(used, class), name
+			}
 			return nil
-		}
-		providers, classes = append(providers, provider), append(classes, id)
-		if inUse && (usedProvider == "" || usedProvider == name) {
-			used, usedProvider = append(used, class), name
-		}
-		return nil
-	}); err != nil {
+		})
+	}
+	if err != nil {
 		return nil, nil, fmt.Errorf("reshape: read inventories: %w", err)
 	}
 	if len(used) > 0 {

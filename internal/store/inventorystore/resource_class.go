@@ -13,12 +13,8 @@ import (
 
 // Classes returns all resource classes, standard classes first.
 func (s *Store) Classes(ctx context.Context) ([]inventory.ResourceClass, error) {
-	rows, err := s.db.Query(ctx,
+	classes, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[inventory.ResourceClass],
 		`select name, coalesce(updated_at, created_at) from resource_class order by id`)
-	if err != nil {
-		return nil, fmt.Errorf("read resource classes: %w", err)
-	}
-	classes, err := pgx.CollectRows(rows, pgx.RowToStructByPos[inventory.ResourceClass])
 	if err != nil {
 		return nil, fmt.Errorf("read resource classes: %w", err)
 	}
@@ -124,11 +120,7 @@ func DropClass(ctx context.Context, tx db.Tx, name string) error {
 // checkClasses returns a fault if one of the names is not a resource class. checkClasses locks the existing
 // resource classes, so that no other transaction can delete them until the caller's transaction ends.
 func checkClasses(ctx context.Context, q db.Querier, names []string) error {
-	rows, err := q.Query(ctx, `select name from resource_class where name = any($1) for key share`, names)
-	if err != nil {
-		return fmt.Errorf("read resource classes: %w", err)
-	}
-	known, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	known, err := db.QueryAll(ctx, q, pgx.RowTo[string], `select name from resource_class where name = any($1) for key share`, names)
 	if err != nil {
 		return fmt.Errorf("read resource classes: %w", err)
 	}

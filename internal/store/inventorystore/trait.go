@@ -19,7 +19,7 @@ const firstCustom = 10000
 
 // Traits returns the traits that match a filter, standard traits first.
 func (s *Store) Traits(ctx context.Context, f inventory.TraitFilter) ([]inventory.Trait, error) {
-	rows, err := s.db.Query(ctx, `
+	traits, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[inventory.Trait], `
 		with recursive associated as ( -- jumps from one trait to the next in the index, because many providers have the same trait
 			select min(trait_id) as id
 			from provider_trait
@@ -33,10 +33,6 @@ func (s *Store) Traits(ctx context.Context, f inventory.TraitFilter) ([]inventor
 			and ($2::text is null or starts_with(name, $2))
 			and ($3::boolean is null or exists (select from associated where associated.id = trait.id) = $3)
 		order by id`, f.Names, f.Prefix, f.Associated)
-	if err != nil {
-		return nil, fmt.Errorf("read traits: %w", err)
-	}
-	traits, err := pgx.CollectRows(rows, pgx.RowToStructByPos[inventory.Trait])
 	if err != nil {
 		return nil, fmt.Errorf("read traits: %w", err)
 	}
@@ -206,11 +202,7 @@ func replaceTraits(ctx context.Context, tx db.Tx, p LockedProvider, names []stri
 // checkTraits returns a fault if some of the names are not traits. checkTraits locks the existing traits, so
 // that no other transaction can delete them until the caller's transaction ends.
 func checkTraits(ctx context.Context, tx db.Tx, names []string) error {
-	rows, err := tx.Query(ctx, `select name from trait where name = any($1) for key share`, names)
-	if err != nil {
-		return fmt.Errorf("read traits: %w", err)
-	}
-	known, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	known, err := db.QueryAll(ctx, tx, pgx.RowTo[string], `select name from trait where name = any($1) for key share`, names)
 	if err != nil {
 		return fmt.Errorf("read traits: %w", err)
 	}

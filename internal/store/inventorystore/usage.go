@@ -88,6 +88,9 @@ func (s *Store) ProviderAllocations(
 
 // Usages returns the total amounts that the consumers of a project have allocated, by consumer type.
 func (s *Store) Usages(ctx context.Context, f inventory.UsageFilter) ([]inventory.Usage, error) {
+	var usages []inventory.Usage
+	var kind, class *string
+	var amount, consumers int64
 	rows, err := s.db.Query(ctx, `
 		select k.type, c.name, sum(a.amount)::bigint, count(distinct k.id)
 		from consumer k
@@ -99,21 +102,17 @@ func (s *Store) Usages(ctx context.Context, f inventory.UsageFilter) ([]inventor
 			and (not $4 or k.type is null)
 		group by grouping sets ((k.type, c.name), (k.type))
 		order by k.type nulls first, c.name nulls first`, f.Project, f.User, f.Type, f.Untyped, f.Unowned)
-	if err != nil {
-		return nil, fmt.Errorf("read usages of project %s: %w", f.Project, err)
-	}
-	var usages []inventory.Usage
-	var kind, class *string
-	var amount, consumers int64
-	_, err = pgx.ForEachRow(rows, []any{&kind, &class, &amount, &consumers}, func() error {
-		if class == nil { // the first row of a consumer type contains the number of consumers
-			usages = append(usages,
-				inventory.Usage{Type: kind, Used: map[string]int64{}, Consumers: consumers})
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&kind, &class, &amount, &consumers}, func() error {
+			if class == nil { // the first row of a consumer type contains the number of consumers
+				usages = append(usages,
+					inventory.Usage{Type: kind, Used: map[string]int64{}, Consumers: consumers})
+				return nil
+			}
+			usages[len(usages)-1].Used[*class] = amount
 			return nil
-		}
-		usages[len(usages)-1].Used[*class] = amount
-		return nil
-	})
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read usages of project %s: %w", f.Project, err)
 	}

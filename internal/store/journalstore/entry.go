@@ -47,11 +47,7 @@ func (s *Store) JournalEntries(ctx context.Context, f EntryFilter) ([]journal.En
 		narrow(beyond, f.After)
 	}
 	args = append(args, f.Limit)
-	rows, err := s.db.Query(ctx, fmt.Sprintf("%s order by %s limit $%d", sql, order, len(args)), args...)
-	if err != nil {
-		return nil, fmt.Errorf("list journal entries: %w", err)
-	}
-	entries, err := pgx.CollectRows(rows, ScanEntry)
+	entries, err := db.QueryAll(ctx, s.db, ScanEntry, fmt.Sprintf("%s order by %s limit $%d", sql, order, len(args)), args...)
 	if err != nil {
 		return nil, fmt.Errorf("list journal entries: %w", err)
 	}

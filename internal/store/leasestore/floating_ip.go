@@ -55,11 +55,7 @@ func readFloatingIPs(
 	where string,
 	args ...any,
 ) ([]lease.ReservableFloatingIP, error) {
-	rows, err := q.Query(ctx, addressSelect+` where `+where+` order by f.address, f.id`, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read floating IPs: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.ReservableFloatingIP])
+	all, err := db.QueryAll(ctx, q, pgx.RowToStructByPos[lease.ReservableFloatingIP], addressSelect+` where `+where+` order by f.address, f.id`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read floating IPs: %w", err)
 	}
@@ -237,7 +233,10 @@ func readFloatingIPCandidates(
 	tx *transaction,
 	b allocationRequest,
 ) ([]lease.FloatingIPCandidate, error) {
-	rows, err := tx.Query(ctx, `
+	all, err := db.QueryAll(ctx, tx, func(row pgx.CollectableRow) (c lease.FloatingIPCandidate, err error) {
+		return c, row.Scan(&c.ID, &c.Network, &c.Subnet, &c.IP,
+			&c.Reservable, &c.CreatedAt, &c.UpdatedAt, &c.Booked, &c.Free)
+	}, `
 		select f.id, f.network_id, f.subnet_id, f.address, f.reservable, f.created_at, f.updated_at, x.booked, not coalesce(x.taken, false)
 		from floatingip f
 		cross join lateral (
@@ -248,13 +247,6 @@ func readFloatingIPCandidates(
 			where a.floatingip_id = f.id and r.id <> $2) x
 		where f.network_id = $1
 		order by f.address, f.id`, b.Network, b.ID, b.from, b.to)
-	if err != nil {
-		return nil, fmt.Errorf("read free floating IPs: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c lease.FloatingIPCandidate, err error) {
-		return c, row.Scan(&c.ID, &c.Network, &c.Subnet, &c.IP,
-			&c.Reservable, &c.CreatedAt, &c.UpdatedAt, &c.Booked, &c.Free)
-	})
 	if err != nil {
 		return nil, fmt.Errorf("read free floating IPs: %w", err)
 	}

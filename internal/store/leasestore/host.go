@@ -148,8 +148,9 @@ func (s *Store) DeleteHost(ctx context.Context, id int64) error {
 			return err
 		}
 		var used bool
+		// the hypervisor's provider may be deleted in Placement
 		if err := tx.QueryRow(ctx, `select `+treeUsedSQL+` from provider p where p.uuid = $1`, h.Provider.String()).Scan(&used); err != nil &&
-			!errors.Is(err, pgx.ErrNoRows) { // the hypervisor's provider may be deleted in Placement
+			!errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("read allocations on host %d: %w", id, err)
 		}
 		if used {
@@ -223,23 +224,22 @@ func readHost(ctx context.Context, tx *transaction, id int64) (lease.Host, error
 
 // readRequiredProperties returns the names of the host properties that the reservations of a host require.
 func readRequiredProperties(ctx context.Context, tx *transaction, id int64) ([]string, error) {
+	var needed []string
+	var hypervisor, resource string
 	rows, err := tx.Query(ctx, `
 		select r.hypervisor_properties, r.resource_properties
 		from host_allocation a
 		join reservation r on r.id = a.reservation_id
 		where a.host_id = $1`, id)
-	if err != nil {
-		return nil, fmt.Errorf("read required properties of host %d: %w", id, err)
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&hypervisor, &resource}, func() error {
+			all, err := lease.HostRequirements(hypervisor, resource)
+			for _, r := range all {
+				needed = append(needed, r.Key)
+			}
+			return err
+		})
 	}
-	var needed []string
-	var hypervisor, resource string
-	_, err = pgx.ForEachRow(rows, []any{&hypervisor, &resource}, func() error {
-		all, err := lease.HostRequirements(hypervisor, resource)
-		for _, r := range all {
-			needed = append(needed, r.Key)
-		}
-		return err
-	})
 	if err != nil {
 		return nil, fmt.Errorf("read required properties of host %d: %w", id, err)
 	}
@@ -257,16 +257,11 @@ const hostColumns = `
 				where c.host_id = h.id), '{}')`
 
 func readHosts(ctx context.Context, q db.Querier, where string, args ...any) ([]lease.Host, error) {
-	rows, err := q.Query(ctx, `
+	all, err := db.QueryAll(ctx, q, func(row pgx.CollectableRow) (lease.Host, error) { return scanHost(row) }, `
 		select `+hostColumns+`
 		from host h
 		where `+where+`
 		order by h.id`, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read hosts: %w", err)
-	}
-	all, err := pgx.CollectRows(rows,
-		func(row pgx.CollectableRow) (lease.Host, error) { return scanHost(row) })
 	if err != nil {
 		return nil, fmt.Errorf("read hosts: %w", err)
 	}

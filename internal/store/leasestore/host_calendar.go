@@ -62,35 +62,34 @@ const calendarSQL = `
 // HostCalendar returns a page of hosts, sorted by ID, with their bookings in a window of time, sorted by
 // start.
 func (s *Store) HostCalendar(ctx context.Context, c Calendar) ([]CalendarHost, error) {
-	rows, err := s.db.Query(ctx, calendarSQL, c.After, c.Host, c.Limit, c.From, c.To, MaxBookings+1)
-	if err != nil {
-		return nil, fmt.Errorf("read the calendar of hosts: %w", err)
-	}
 	var all []CalendarHost
 	var h CalendarHost
 	var id *uuid.UUID
 	var name, status, typ *string
 	var start, end *time.Time
-	_, err = pgx.ForEachRow(
-		rows,
-		[]any{&h.ID, &h.Hostname, &h.Provider, &h.Zone, &h.Enabled, &h.VCPUs, &h.MemoryMB, &h.DiskGB,
-			&id, &name, &status, &typ, &start, &end},
-		func() error {
-			if len(all) == 0 || all[len(all)-1].ID != h.ID {
-				all = append(all, h)
-			}
-			last := &all[len(all)-1]
-			switch {
-			case id == nil:
-			case len(last.Bookings) == MaxBookings:
-				last.More = true
-			default:
-				last.Bookings = append(last.Bookings,
-					Booking{*id, *name, lease.Status(*status), *typ, *start, *end})
-			}
-			return nil
-		},
-	)
+	rows, err := s.db.Query(ctx, calendarSQL, c.After, c.Host, c.Limit, c.From, c.To, MaxBookings+1)
+	if err == nil {
+		_, err = pgx.ForEachRow(
+			rows,
+			[]any{&h.ID, &h.Hostname, &h.Provider, &h.Zone, &h.Enabled, &h.VCPUs, &h.MemoryMB, &h.DiskGB,
+				&id, &name, &status, &typ, &start, &end},
+			func() error {
+				if len(all) == 0 || all[len(all)-1].ID != h.ID {
+					all = append(all, h)
+				}
+				last := &all[len(all)-1]
+				switch {
+				case id == nil:
+				case len(last.Bookings) == MaxBookings:
+					last.More = true
+				default:
+					last.Bookings = append(last.Bookings,
+						Booking{*id, *name, lease.Status(*status), *typ, *start, *end})
+				}
+				return nil
+			},
+		)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the calendar of hosts: %w", err)
 	}
@@ -99,17 +98,16 @@ func (s *Store) HostCalendar(ctx context.Context, c Calendar) ([]CalendarHost, e
 
 // HostNames returns the host names of the reservable hosts with the given IDs.
 func (s *Store) HostNames(ctx context.Context, ids []int64) (map[int64]string, error) {
-	rows, err := s.db.Query(ctx, `select id, hostname from host where id = any($1)`, ids)
-	if err != nil {
-		return nil, fmt.Errorf("read the names of hosts: %w", err)
-	}
 	names := map[int64]string{}
 	var id int64
 	var name string
-	_, err = pgx.ForEachRow(rows, []any{&id, &name}, func() error {
-		names[id] = name
-		return nil
-	})
+	rows, err := s.db.Query(ctx, `select id, hostname from host where id = any($1)`, ids)
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&id, &name}, func() error {
+			names[id] = name
+			return nil
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the names of hosts: %w", err)
 	}

@@ -19,6 +19,10 @@ func (s *Store) HostAllocations(
 	ctx context.Context,
 	f lease.AllocationFilter,
 ) ([]lease.HostAllocation, error) {
+	var all []lease.HostAllocation
+	var host int64
+	var id, leaseID *uuid.UUID
+	var start, end *time.Time
 	rows, err := s.db.Query(ctx, `
 		select h.id, x.id, x.lease_id, x.start_at, x.end_at
 		from (select id from host where id > $4 and ($3::bigint = 0 or id = $3::bigint) order by id limit nullif($5::bigint, 0)) h
@@ -32,28 +36,23 @@ func (s *Store) HostAllocations(
 				and ($2 = '' or r.id::text = $2)
 				and ($1 <> '' or $2 <> '' or l.end_at > now())) x on true
 		order by h.id, x.start_at, x.id`, f.Lease, f.Reservation, f.Host, f.AfterHost, f.Limit)
-	if err != nil {
-		return nil, fmt.Errorf("read host allocations: %w", err)
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&host, &id, &leaseID, &start, &end}, func() error {
+			if len(all) == 0 || all[len(all)-1].Host != host {
+				all = append(all, lease.HostAllocation{Host: host})
+			}
+			if id != nil {
+				u := &all[len(all)-1]
+				u.Reservations = append(u.Reservations, lease.AllocatedReservation{
+					ID:      *id,
+					Lease:   *leaseID,
+					StartAt: *start,
+					EndAt:   *end,
+				})
+			}
+			return nil
+		})
 	}
-	var all []lease.HostAllocation
-	var host int64
-	var id, leaseID *uuid.UUID
-	var start, end *time.Time
-	_, err = pgx.ForEachRow(rows, []any{&host, &id, &leaseID, &start, &end}, func() error {
-		if len(all) == 0 || all[len(all)-1].Host != host {
-			all = append(all, lease.HostAllocation{Host: host})
-		}
-		if id != nil {
-			u := &all[len(all)-1]
-			u.Reservations = append(u.Reservations, lease.AllocatedReservation{
-				ID:      *id,
-				Lease:   *leaseID,
-				StartAt: *start,
-				EndAt:   *end,
-			})
-		}
-		return nil
-	})
 	if err != nil {
 		return nil, fmt.Errorf("read host allocations: %w", err)
 	}
@@ -63,16 +62,12 @@ func (s *Store) HostAllocations(
 // HostProperties returns the host properties, sorted by name, each with the values that hosts have. The
 // result of HostProperties contains private properties only if the parameter `private` is true.
 func (s *Store) HostProperties(ctx context.Context, private bool) ([]lease.ResourceProperty, error) {
-	rows, err := s.db.Query(ctx, `
+	all, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[lease.ResourceProperty], `
 		select p.id, p.name, p.private, p.created_at, p.updated_at,
 			array(select distinct c.value from host_capability c where c.property_id = p.id order by c.value)
 		from host_property p
 		where $1 or not p.private
 		order by p.name`, private)
-	if err != nil {
-		return nil, fmt.Errorf("read host properties: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.ResourceProperty])
 	if err != nil {
 		return nil, fmt.Errorf("read host properties: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"berth/internal/lease"
+	"berth/internal/store/db"
 )
 
 // RefreshHosts stores in the rows of hosts what Nova says about their hypervisors. If Nova does not report a
@@ -23,12 +24,8 @@ func (s *Store) RefreshHosts(ctx context.Context, all []lease.Hypervisor) error 
 		versions[i] = h.Version
 	}
 	return s.inTx(ctx, func(tx *transaction) error {
-		rows, err := tx.Query(ctx,
+		services, err := db.QueryAll(ctx, tx, pgx.RowTo[string],
 			refreshHostsSQL, columns[0], columns[1], columns[2], columns[3], columns[4], versions)
-		if err != nil {
-			return fmt.Errorf("refresh hosts: %w", err)
-		}
-		services, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
 			return fmt.Errorf("refresh hosts: %w", err)
 		}

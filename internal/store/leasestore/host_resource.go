@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"berth/internal/lease"
+	"berth/internal/store/db"
 )
 
 // hostResource implements the interface resource for reservations of the type physical:host.
@@ -113,7 +114,10 @@ func readHostCandidates(
 	tx *transaction,
 	from, to time.Time,
 ) ([]lease.HostCandidate, error) {
-	rows, err := tx.Query(ctx, `
+	all, err := db.QueryAll(ctx, tx, func(row pgx.CollectableRow) (c lease.HostCandidate, err error) {
+		c.Host, err = scanHost(row, &c.Booked, &c.Free, &c.Late)
+		return c, err
+	}, `
 		select `+hostColumns+`,
 			exists (select from host_allocation a where a.host_id = h.id),
 			not exists (select from host_allocation a where a.host_id = h.id and a.during && tstzrange($1, $2))
@@ -131,13 +135,6 @@ func readHostCandidates(
 				where a.during << tstzrange(now(), null) and l.status <> 'PENDING'))
 		from host h
 		order by h.id`, from, to)
-	if err != nil {
-		return nil, fmt.Errorf("read free hosts: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c lease.HostCandidate, err error) {
-		c.Host, err = scanHost(row, &c.Booked, &c.Free, &c.Late)
-		return c, err
-	})
 	if err != nil {
 		return nil, fmt.Errorf("read free hosts: %w", err)
 	}
@@ -257,15 +254,11 @@ func releaseHosts(ctx context.Context, tx *transaction, reservations ...uuid.UUI
 // hostsTakenByOthers returns those hosts of a reservation that are also allocated to another reservation at
 // the requested dates.
 func hostsTakenByOthers(ctx context.Context, tx *transaction, b allocationRequest) ([]int64, error) {
-	rows, err := tx.Query(ctx, `
+	taken, err := db.QueryAll(ctx, tx, pgx.RowTo[int64], `
 		select distinct mine.host_id
 		from host_allocation mine
 		join host_allocation theirs on theirs.host_id = mine.host_id and theirs.reservation_id <> mine.reservation_id
 		where mine.reservation_id = $1 and theirs.during && tstzrange($2, $3)`, b.ID, b.from, b.to)
-	if err != nil {
-		return nil, fmt.Errorf("read other allocations of hosts: %w", err)
-	}
-	taken, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err != nil {
 		return nil, fmt.Errorf("read other allocations of hosts: %w", err)
 	}

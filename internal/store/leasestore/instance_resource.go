@@ -224,6 +224,9 @@ func readHostCapacities(
 		r, f := d.Flavor.Traits()
 		required, forbidden = append(required, r...), append(forbidden, f...)
 	}
+	all := map[int64]map[string]int64{}
+	var host int64
+	var has map[string]int64
 	rows, err := tx.Query(ctx, `
 		select h.id, jsonb_object_agg(u.key, trunc(u.has))
 		from host h
@@ -237,13 +240,9 @@ func readHostCapacities(
 		group by h.id
 		having bool_and(u.has >= u.asked and ($2 <> 'flavor:instance' or u.max_unit >= u.asked))`,
 		d.Resources(), d.Type, required, forbidden)
-	if err != nil {
-		return nil, fmt.Errorf("read capacities of hosts: %w", err)
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&host, &has}, func() error { all[host], has = has, nil; return nil })
 	}
-	all := map[int64]map[string]int64{}
-	var host int64
-	var has map[string]int64
-	_, err = pgx.ForEachRow(rows, []any{&host, &has}, func() error { all[host], has = has, nil; return nil })
 	if err != nil {
 		return nil, fmt.Errorf("read capacities of hosts: %w", err)
 	}

@@ -165,6 +165,7 @@ func bisect[T any](
 // start waits until another lease releases a host, or a lease whose end waits until its before-end action is
 // complete.
 func lockDueLeases(ctx context.Context, tx *transaction) (ids []uuid.UUID, now time.Time, err error) {
+	var id uuid.UUID
 	rows, err := tx.Query(ctx, `
 		select l.id, clock_timestamp()
 		from event e
@@ -179,11 +180,10 @@ func lockDueLeases(ctx context.Context, tx *transaction) (ids []uuid.UUID, now t
 		order by e.event_type, e.at, l.id
 		limit $1
 		for update of l skip locked`, advanceBatchSize)
-	if err != nil {
-		return nil, now, fmt.Errorf("lock due leases: %w", err)
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&id, &now}, func() error { ids = append(ids, id); return nil })
 	}
-	var id uuid.UUID
-	if _, err := pgx.ForEachRow(rows, []any{&id, &now}, func() error { ids = append(ids, id); return nil }); err != nil {
+	if err != nil {
 		return nil, now, fmt.Errorf("lock due leases: %w", err)
 	}
 	return ids, now, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"berth/internal/lease"
+	"berth/internal/store/db"
 	"berth/internal/store/outbox"
 )
 
@@ -90,7 +91,7 @@ func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.
 // number of expired leases.
 func (s *Store) ExpireBlockedLeases(ctx context.Context) (expired int, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
-		rows, err := tx.Query(ctx, `
+		ids, err := db.QueryAll(ctx, tx, pgx.RowTo[uuid.UUID], `
 			select l.id
 			from event e
 			join lease l on l.id = e.lease_id
@@ -99,10 +100,6 @@ func (s *Store) ExpireBlockedLeases(ctx context.Context) (expired int, err error
 			order by e.at, l.id
 			limit $1
 			for update of l skip locked`, advanceBatchSize)
-		if err != nil {
-			return fmt.Errorf("lock blocked leases: %w", err)
-		}
-		ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 		if err != nil {
 			return fmt.Errorf("lock blocked leases: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/lease"
+	"berth/internal/store/db"
 	"berth/internal/store/outbox"
 )
 
@@ -63,16 +64,12 @@ func (s *Store) LeaseNotifications(
 	id uuid.UUID,
 	limit int,
 ) ([]lease.Notification, error) {
-	rows, err := s.db.Query(ctx, `
+	all, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[lease.Notification], `
 		select id, message_id, kind, at, lease
 		from lease_notification
 		where lease_id = $1
 		order by id
 		limit $2`, id, limit)
-	if err != nil {
-		return nil, fmt.Errorf("read notifications of lease %s: %w", id, err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.Notification])
 	if err != nil {
 		return nil, fmt.Errorf("read notifications of lease %s: %w", id, err)
 	}

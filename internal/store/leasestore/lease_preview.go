@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"berth/internal/lease"
+	"berth/internal/store/db"
 )
 
 // errPlanned is the error that makes a transaction roll back the creation or change of a lease that a client
@@ -138,7 +139,7 @@ func (s *Store) tryStarts(
 
 // releaseTimes returns the ends of the allocations that are later than `from` and not later than `until`.
 func releaseTimes(ctx context.Context, tx *transaction, from, until time.Time) ([]time.Time, error) {
-	rows, err := tx.Query(ctx, `
+	all, err := db.QueryAll(ctx, tx, pgx.RowTo[time.Time], `
 		select upper(during) from host_allocation where upper(during) > $1 and upper(during) <= $2
 		union
 		select upper(during) from floatingip_allocation where upper(during) > $1 and upper(during) <= $2
@@ -149,28 +150,20 @@ func releaseTimes(ctx context.Context, tx *transaction, from, until time.Time) (
 	if err != nil {
 		return nil, fmt.Errorf("read ends of allocations: %w", err)
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowTo[time.Time])
-	if err != nil {
-		return nil, fmt.Errorf("read ends of allocations: %w", err)
-	}
 	return all, nil
 }
 
 // readHostBookings reads all host allocations that have not been released. The search for the earliest start
 // compares the requested dates with them.
 func readHostBookings(ctx context.Context, tx *transaction) ([]lease.HostBooking, error) {
-	rows, err := tx.Query(ctx, `
+	busy, err := db.QueryAll(ctx, tx, func(row pgx.CollectableRow) (b lease.HostBooking, err error) {
+		return b, row.Scan(&b.Host, &b.From, &b.To, &b.Stuck)
+	}, `
 		select a.host_id, lower(a.during), upper(a.during), e.status = 'ERROR'
 		from host_allocation a
 		join reservation r on r.id = a.reservation_id
 		join event e on e.lease_id = r.lease_id and e.event_type = 'end_lease'
 		order by upper(a.during)`)
-	if err != nil {
-		return nil, fmt.Errorf("read host allocations: %w", err)
-	}
-	busy, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b lease.HostBooking, err error) {
-		return b, row.Scan(&b.Host, &b.From, &b.To, &b.Stuck)
-	})
 	if err != nil {
 		return nil, fmt.Errorf("read host allocations: %w", err)
 	}

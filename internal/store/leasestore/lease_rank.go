@@ -32,6 +32,9 @@ func (s *Store) LeaseRanks(ctx context.Context, due map[uuid.UUID]time.Time) (ma
 	for id, at := range due {
 		ids, instants = append(ids, id), append(instants, at)
 	}
+	ranks := map[uuid.UUID]int{}
+	var id uuid.UUID
+	var rank int
 	rows, err := s.db.Query(ctx, `
 		select lease_id, rank
 		from (
@@ -39,13 +42,10 @@ func (s *Store) LeaseRanks(ctx context.Context, due map[uuid.UUID]time.Time) (ma
 			from event
 			where status = 'UNDONE' and event_type <> 'before_end_lease' and at = any($2::timestamptz[])) e
 		join unnest($1::uuid[], $2::timestamptz[]) as due (id, instant) on due.id = lease_id and due.instant = at`, ids, instants)
-	if err != nil {
-		return nil, fmt.Errorf("rank leases that are due at the same instant: %w", err)
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&id, &rank}, func() error { ranks[id] = rank; return nil })
 	}
-	ranks := map[uuid.UUID]int{}
-	var id uuid.UUID
-	var rank int
-	if _, err := pgx.ForEachRow(rows, []any{&id, &rank}, func() error { ranks[id] = rank; return nil }); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("rank leases that are due at the same instant: %w", err)
 	}
 	return ranks, nil

@@ -244,7 +244,7 @@ func newLeaderNudges(ctx context.Context, tx *transaction, was, is lease.Lease) 
 	if len(left) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.Query(ctx, `
+	nudges, err := db.QueryAll(ctx, tx, scanNudge, `
 		select f.id, f.name, f.status, f.project_id
 		from unnest($1::timestamptz[]) as at (instant)
 		cross join lateral (
@@ -262,14 +262,6 @@ func newLeaderNudges(ctx context.Context, tx *transaction, was, is lease.Lease) 
 				where b.status = 'UNDONE' and b.event_type <> 'before_end_lease' and b.at = instant and b.lease_id < $2
 				limit $3) b) < $3
 		order by f.id`, left, was.ID, lease.LeaderCount)
-	if err != nil {
-		return nil, fmt.Errorf(
-			"read the leases whose workflows must wake up earlier after a change of lease %s: %w",
-			was.ID,
-			err,
-		)
-	}
-	nudges, err := pgx.CollectRows(rows, scanNudge)
 	if err != nil {
 		return nil, fmt.Errorf(
 			"read the leases whose workflows must wake up earlier after a change of lease %s: %w",
@@ -341,7 +333,7 @@ func removeUnusedFromInventory(ctx context.Context, tx *transaction, l lease.Lea
 // followerNudges returns the nudges for the pending leases whose start is due and that wait for hosts of the
 // given leases.
 func followerNudges(ctx context.Context, tx *transaction, leases ...uuid.UUID) ([]contract.Nudge, error) {
-	rows, err := tx.Query(ctx, `
+	nudges, err := db.QueryAll(ctx, tx, scanNudge, `
 		select distinct f.id, f.name, f.status, f.project_id
 		from reservation r
 		join host_allocation mine on mine.reservation_id = r.id
@@ -350,10 +342,6 @@ func followerNudges(ctx context.Context, tx *transaction, leases ...uuid.UUID) (
 		join lease f on f.id = n.lease_id
 		where r.lease_id = any($1) and f.status = 'PENDING' and f.start_at <= clock_timestamp() + $2::interval
 		order by f.id`, leases, lease.ClockSkew)
-	if err != nil {
-		return nil, fmt.Errorf("read leases that wait for hosts of the leases %s: %w", leases, err)
-	}
-	nudges, err := pgx.CollectRows(rows, scanNudge)
 	if err != nil {
 		return nil, fmt.Errorf("read leases that wait for hosts of the leases %s: %w", leases, err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/lease"
+	"berth/internal/store/db"
 	"berth/internal/store/outbox"
 )
 
@@ -28,17 +29,13 @@ func (s *Store) TakeOverLeases(
 ) (started, ready []StartedStep, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		started, ready = nil, nil
-		rows, err := tx.Query(ctx, `
+		ids, err := db.QueryAll(ctx, tx, pgx.RowTo[uuid.UUID], `
 			select id
 			from lease
 			where batch_until <= clock_timestamp()
 			order by batch_until, id
 			limit $1
 			for update skip locked`, advanceBatchSize)
-		if err != nil {
-			return fmt.Errorf("lock leases whose batch was not finished in time: %w", err)
-		}
-		ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 		if err != nil {
 			return fmt.Errorf("lock leases whose batch was not finished in time: %w", err)
 		}

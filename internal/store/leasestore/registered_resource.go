@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"berth/internal/lease"
+	"berth/internal/store/db"
 )
 
 // registeredResource implements the interface resource for reservations of the types network and device,
@@ -88,7 +89,10 @@ func readResourceCandidates(
 	tx *transaction,
 	b allocationRequest,
 ) ([]lease.ResourceCandidate, error) {
-	rows, err := tx.Query(ctx, `
+	all, err := db.QueryAll(ctx, tx, func(row pgx.CollectableRow) (c lease.ResourceCandidate, err error) {
+		c.ReservableResource, err = scanResource(row, &c.Booked, &c.Free)
+		return c, err
+	}, `
 		select `+resourceColumns+`, x.booked, not coalesce(x.taken, false)
 		from reservable_resource f
 		cross join lateral (
@@ -99,13 +103,6 @@ func readResourceCandidates(
 			where a.resource_id = f.id and r.id <> $2) x
 		where f.resource_type = $1
 		order by f.created_at, f.id`, b.Type, b.ID, b.from, b.to)
-	if err != nil {
-		return nil, fmt.Errorf("read free resources of the type %s: %w", b.Type, err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c lease.ResourceCandidate, err error) {
-		c.ReservableResource, err = scanResource(row, &c.Booked, &c.Free)
-		return c, err
-	})
 	if err != nil {
 		return nil, fmt.Errorf("read free resources of the type %s: %w", b.Type, err)
 	}

@@ -71,16 +71,11 @@ func readResources(
 	where string,
 	args ...any,
 ) ([]lease.ReservableResource, error) {
-	rows, err := q.Query(ctx, `
+	all, err := db.QueryAll(ctx, q, func(row pgx.CollectableRow) (lease.ReservableResource, error) { return scanResource(row) }, `
 		select `+resourceColumns+`
 		from reservable_resource f
 		where `+where+`
 		order by f.created_at, f.id`, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read reservable resources: %w", err)
-	}
-	all, err := pgx.CollectRows(rows,
-		func(row pgx.CollectableRow) (lease.ReservableResource, error) { return scanResource(row) })
 	if err != nil {
 		return nil, fmt.Errorf("read reservable resources: %w", err)
 	}
@@ -194,17 +189,13 @@ func (s *Store) UpdateResource(
 
 // checkResourceChange returns a *lease.Fault if a reservation does not allow the change of a locked resource.
 func checkResourceChange(ctx context.Context, tx *transaction, was, is lease.ReservableResource) error {
-	rows, err := tx.Query(ctx, `
+	drafts, err := db.QueryAll(ctx, tx, func(row pgx.CollectableRow) (d lease.ReservationDraft, err error) {
+		return d, row.Scan(&d.Type, &d.NetworkProperties, &d.ResourceProperties)
+	}, `
 		select r.resource_type, r.network_properties, r.resource_properties
 		from resource_allocation a
 		join reservation r on r.id = a.reservation_id
 		where a.resource_id = $1`, was.ID)
-	if err != nil {
-		return fmt.Errorf("read reservations of %s %s: %w", was.Type, was.ID, err)
-	}
-	drafts, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d lease.ReservationDraft, err error) {
-		return d, row.Scan(&d.Type, &d.NetworkProperties, &d.ResourceProperties)
-	})
 	if err != nil {
 		return fmt.Errorf("read reservations of %s %s: %w", was.Type, was.ID, err)
 	}
@@ -245,6 +236,10 @@ func (s *Store) ResourceAllocations(
 	id uuid.UUID,
 	f lease.AllocationFilter,
 ) ([]lease.ResourceAllocation, error) {
+	var all []lease.ResourceAllocation
+	var resource lease.Position
+	var reservation, leaseID *uuid.UUID
+	var start, end *time.Time
 	rows, err := s.db.Query(ctx, `
 		select f.id, f.created_at, x.id, x.lease_id, x.start_at, x.end_at
 		from (
@@ -263,33 +258,28 @@ func (s *Store) ResourceAllocations(
 				and ($4 = '' or r.id::text = $4)
 				and ($3 <> '' or $4 <> '' or l.end_at > now())) x on true
 		order by f.created_at, f.id, x.start_at, x.id`, typ, id, f.Lease, f.Reservation, f.AfterResource.CreatedAt, f.AfterResource.ID, f.Limit)
-	if err != nil {
-		return nil, fmt.Errorf("read allocations of the type %s: %w", typ, err)
+	if err == nil {
+		_, err = pgx.ForEachRow(
+			rows,
+			[]any{&resource.ID, &resource.CreatedAt, &reservation, &leaseID, &start, &end},
+			func() error {
+				if len(all) == 0 || all[len(all)-1].Resource != resource.ID {
+					all = append(all,
+						lease.ResourceAllocation{Resource: resource.ID, CreatedAt: resource.CreatedAt})
+				}
+				if reservation != nil {
+					u := &all[len(all)-1]
+					u.Reservations = append(u.Reservations, lease.AllocatedReservation{
+						ID:      *reservation,
+						Lease:   *leaseID,
+						StartAt: *start,
+						EndAt:   *end,
+					})
+				}
+				return nil
+			},
+		)
 	}
-	var all []lease.ResourceAllocation
-	var resource lease.Position
-	var reservation, leaseID *uuid.UUID
-	var start, end *time.Time
-	_, err = pgx.ForEachRow(
-		rows,
-		[]any{&resource.ID, &resource.CreatedAt, &reservation, &leaseID, &start, &end},
-		func() error {
-			if len(all) == 0 || all[len(all)-1].Resource != resource.ID {
-				all = append(all,
-					lease.ResourceAllocation{Resource: resource.ID, CreatedAt: resource.CreatedAt})
-			}
-			if reservation != nil {
-				u := &all[len(all)-1]
-				u.Reservations = append(u.Reservations, lease.AllocatedReservation{
-					ID:      *reservation,
-					Lease:   *leaseID,
-					StartAt: *start,
-					EndAt:   *end,
-				})
-			}
-			return nil
-		},
-	)
 	if err != nil {
 		return nil, fmt.Errorf("read allocations of the type %s: %w", typ, err)
 	}

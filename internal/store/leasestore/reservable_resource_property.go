@@ -28,15 +28,11 @@ func (s *Store) ResourceProperties(
 	typ string,
 	private bool,
 ) ([]lease.ResourceProperty, error) {
-	rows, err := s.db.Query(ctx, `
+	all, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[lease.ResourceProperty], `
 		select `+propertyColumns+`
 		from reservable_resource_property p
 		where p.resource_type = $1 and ($2 or not p.private)
 		order by p.name`, typ, private)
-	if err != nil {
-		return nil, fmt.Errorf("read properties of the type %s: %w", typ, err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.ResourceProperty])
 	if err != nil {
 		return nil, fmt.Errorf("read properties of the type %s: %w", typ, err)
 	}

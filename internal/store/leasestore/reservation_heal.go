@@ -26,25 +26,24 @@ func (s *Store) UpdateHostStates(
 	for name, is := range up {
 		names, states = append(names, name), append(states, is)
 	}
+	var name string
+	var is bool
 	rows, err := s.db.Query(ctx, `
 		update host h
 		set reservable = seen.up, updated_at = clock_timestamp()
 		from unnest($1::text[], $2::boolean[]) as seen (hostname, up)
 		where h.hostname = seen.hostname and h.reservable <> seen.up
 		returning h.hostname, h.reservable`, names, states)
-	if err != nil {
-		return nil, nil, fmt.Errorf("update states of hosts: %w", err)
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&name, &is}, func() error {
+			if is {
+				recovered = append(recovered, name)
+			} else {
+				failed = append(failed, name)
+			}
+			return nil
+		})
 	}
-	var name string
-	var is bool
-	_, err = pgx.ForEachRow(rows, []any{&name, &is}, func() error {
-		if is {
-			recovered = append(recovered, name)
-		} else {
-			failed = append(failed, name)
-		}
-		return nil
-	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("update states of hosts: %w", err)
 	}
@@ -63,7 +62,7 @@ func (s *Store) UnhealthyReservations(
 	horizon time.Duration,
 	limit int,
 ) ([]lease.UnhealthyReservation, error) {
-	rows, err := s.db.Query(ctx, `
+	all, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[lease.UnhealthyReservation], `
 		select r.id, coalesce(a.host_id, 0)
 		from (
 			select a.reservation_id, a.host_id
@@ -87,10 +86,6 @@ func (s *Store) UnhealthyReservations(
 			and ($1::interval = interval '0' or l.start_at <= now() + $1::interval)
 		order by l.start_at, r.id, a.host_id
 		limit $2`, horizon, limit, lease.RecheckInterval)
-	if err != nil {
-		return nil, fmt.Errorf("read unhealthy reservations: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.UnhealthyReservation])
 	if err != nil {
 		return nil, fmt.Errorf("read unhealthy reservations: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"berth/internal/lease"
+	"berth/internal/store/db"
 )
 
 // leftoverDelay is how long calls to Nova and Neutron for a lease may still be running after the lease was
@@ -63,23 +64,19 @@ func (s *Store) KeepLeftover(ctx context.Context, c lease.CloudReservation) erro
 // DueLeftovers returns the leftovers whose removal is due, oldest first. The hosts of each leftover are only
 // those that are still registered.
 func (s *Store) DueLeftovers(ctx context.Context, limit int) ([]Leftover, error) {
-	rows, err := s.db.Query(ctx, `
-		select f.reservation_id, f.resource_type, f.project_id, array(select service_name from host where service_name = any(f.services)), f.attempts
-		from reservation_leftover f
-		where f.due_at <= clock_timestamp()
-		order by f.due_at
-		limit $1`, limit)
-	if err != nil {
-		return nil, fmt.Errorf("read reservations of deleted leases that must be removed: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Leftover, err error) {
+	all, err := db.QueryAll(ctx, s.db, func(row pgx.CollectableRow) (f Leftover, err error) {
 		var services []string
 		err = row.Scan(&f.ID, &f.Type, &f.Project, &services, &f.Attempts)
 		for _, service := range services {
 			f.ComputeHosts = append(f.ComputeHosts, lease.ReservedHost{Service: service})
 		}
 		return f, err
-	})
+	}, `
+		select f.reservation_id, f.resource_type, f.project_id, array(select service_name from host where service_name = any(f.services)), f.attempts
+		from reservation_leftover f
+		where f.due_at <= clock_timestamp()
+		order by f.due_at
+		limit $1`, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read reservations of deleted leases that must be removed: %w", err)
 	}

@@ -285,7 +285,11 @@ func (s *Store) Findings(
 	after journal.Ref,
 	limit int,
 ) ([]journal.Finding, error) {
-	rows, err := s.db.Query(ctx, `
+	findings, err := db.QueryAll(ctx, s.db, func(row pgx.CollectableRow) (journal.Finding, error) {
+		var f journal.Finding
+		err := row.Scan(&f.Object.Type, &f.Object.ID, &f.Kind, &f.Attributes, &f.Data, &f.Outcome)
+		return f, err
+	}, `
 		with ranked as (
 			select f.*, case kind when 'extra' then 1000 - array_position($2::text[], object_type) else array_position($2::text[], object_type) end as rank
 			from mirror_finding f
@@ -295,14 +299,6 @@ func (s *Store) Findings(
 		where $3::text = '' or (rank, object_id) > (select rank, object_id from ranked where object_type = $3 and object_id = $4)
 		order by rank, object_id
 		limit $5`, run, journal.Types(), after.Type, after.ID, limit)
-	if err != nil {
-		return nil, fmt.Errorf("read findings of audit %d: %w", run, err)
-	}
-	findings, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (journal.Finding, error) {
-		var f journal.Finding
-		err := row.Scan(&f.Object.Type, &f.Object.ID, &f.Kind, &f.Attributes, &f.Data, &f.Outcome)
-		return f, err
-	})
 	if err != nil {
 		return nil, fmt.Errorf("read findings of audit %d: %w", run, err)
 	}

@@ -73,22 +73,21 @@ type pseudoAgent struct {
 }
 
 func (s *Store) pseudoAgents(ctx context.Context) (map[[2]string]pseudoAgent, error) {
+	all := map[[2]string]pseudoAgent{}
+	var key [2]string
+	var a pseudoAgent
 	rows, err := s.db.Query(ctx, `
 		select agent_type, host, id, configurations, clock_timestamp() - heartbeat_at
 		from agent
 		where binary_name = $1`, network.ODLAgentBinary)
-	if err != nil {
-		return nil, fmt.Errorf("read pseudo agents: %w", err)
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&key[0], &key[1], &a.id, &a.configurations, &a.silent}, func() error {
+			a.fresh = a.silent < pseudoAgentRenewal
+			all[key] = a
+			a.configurations = nil
+			return nil
+		})
 	}
-	all := map[[2]string]pseudoAgent{}
-	var key [2]string
-	var a pseudoAgent
-	_, err = pgx.ForEachRow(rows, []any{&key[0], &key[1], &a.id, &a.configurations, &a.silent}, func() error {
-		a.fresh = a.silent < pseudoAgentRenewal
-		all[key] = a
-		a.configurations = nil
-		return nil
-	})
 	if err != nil {
 		return nil, fmt.Errorf("read pseudo agents: %w", err)
 	}

@@ -182,11 +182,7 @@ func recheckDHCPPorts(ctx context.Context, tx *transaction, id uuid.UUID) error 
 // recheckPorts rechecks the ports that the query returns. The query must order the ports by ID, because
 // transactions that lock several ports in the same order do not deadlock.
 func recheckPorts(ctx context.Context, tx *transaction, query string, args ...any) error {
-	rows, err := tx.Query(ctx, query, args...)
-	if err != nil {
-		return fmt.Errorf("find ports: %w", err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	ids, err := db.QueryAll(ctx, tx, pgx.RowTo[uuid.UUID], query, args...)
 	if err != nil {
 		return fmt.Errorf("find ports: %w", err)
 	}

@@ -31,7 +31,8 @@ func (s *Store) RouterMAC(ctx context.Context, host string, fresh func() string)
 			if tag.RowsAffected() == 0 {
 				continue
 			}
-			if err := enqueueNotifications(ctx, tx, network.AgentNotification{Resource: network.ResourceDVRMAC, Event: network.EventCreated}); err != nil {
+			created := network.AgentNotification{Resource: network.ResourceDVRMAC, Event: network.EventCreated}
+			if err := enqueueNotifications(ctx, tx, created); err != nil {
 				return err
 			}
 		}

@@ -216,21 +216,21 @@ func applySecurityGroups(
 	if err != nil || c.SecurityGroups == nil || len(p.SecurityGroups) == 0 {
 		return p, err
 	}
+	var id uuid.UUID
+	var isStateful bool
+	stateful := map[uuid.UUID]bool{}
 	rows, err := tx.Query(
 		ctx,
 		`select id, stateful from security_group where id = any($1) order by id for key share`,
 		p.SecurityGroups,
 	)
-	if err != nil {
-		return p, fmt.Errorf("find security groups: %w", err)
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&id, &isStateful}, func() error {
+			stateful[id] = isStateful
+			return nil
+		})
 	}
-	var id uuid.UUID
-	var isStateful bool
-	stateful := map[uuid.UUID]bool{}
-	if _, err := pgx.ForEachRow(rows, []any{&id, &isStateful}, func() error {
-		stateful[id] = isStateful
-		return nil
-	}); err != nil {
+	if err != nil {
 		return p, fmt.Errorf("find security groups: %w", err)
 	}
 	for _, id := range p.SecurityGroups {

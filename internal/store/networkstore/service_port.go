@@ -64,8 +64,8 @@ func releaseSubnetAddresses(ctx context.Context, tx *transaction, s network.Subn
 			s.ID)
 	}
 	for _, id := range ports {
-		if err := releaseAddresses(ctx, tx, id, s.ID); err != nil &&
-			!errors.Is(err, db.ErrNotFound) { // a concurrent request may have deleted the port
+		// a concurrent request may have deleted the port
+		if err := releaseAddresses(ctx, tx, id, s.ID); err != nil && !errors.Is(err, db.ErrNotFound) {
 			return err
 		}
 	}
@@ -123,15 +123,11 @@ func setAddresses(ctx context.Context, tx *transaction, h lockedPort, addresses 
 
 // assignSLAAC gives each port of a locked network, except router interfaces, a SLAAC address in a new subnet.
 func assignSLAAC(ctx context.Context, tx *transaction, s network.Subnet) error {
-	rows, err := tx.Query(ctx, `
+	ports, err := db.QueryAll(ctx, tx, pgx.RowTo[uuid.UUID], `
 		select id
 		from port
 		where network_id = $1 and device_owner <> all($2)
 		order by id`, s.Network, network.RouterInterfaceOwners())
-	if err != nil {
-		return fmt.Errorf("find ports: %w", err)
-	}
-	ports, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 	if err != nil {
 		return fmt.Errorf("find ports: %w", err)
 	}

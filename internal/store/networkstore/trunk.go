@@ -183,11 +183,7 @@ func resolveSegmentation(
 		networkOf[m.ID] = m.Network
 		ids = append(ids, m.Network)
 	}
-	rows, err := tx.Query(ctx, networkSelect+` where id = any($1)`, ids)
-	if err != nil {
-		return nil, fmt.Errorf("read networks of subports: %w", err)
-	}
-	found, err := pgx.CollectRows(rows, scanNetwork)
+	found, err := db.QueryAll(ctx, tx, scanNetwork, networkSelect+` where id = any($1)`, ids)
 	if err != nil {
 		return nil, fmt.Errorf("read networks of subports: %w", err)
 	}

@@ -116,7 +116,7 @@ func (s *Store) ClaimShares(
 	least Shares,
 	claim time.Duration,
 ) ([]contract.Note, error) {
-	rows, err := s.db.Query(ctx, `
+	notes, err := db.QueryAll(ctx, s.db, ScanNote, `
 		with urgent as materialized (`+selectDue(urgent, "$1::bigint")+`),
 		normal as materialized (`+selectDue(normal, "greatest($1 - (select count(*) from urgent), $4)")+`),
 		bulk as materialized (`+selectDue(bulk, "greatest($1 - (select count(*) from urgent) - (select count(*) from normal), $5)")+`)
@@ -124,10 +124,6 @@ func (s *Store) ClaimShares(
 		set attempts = attempts + 1, first_due_at = coalesce(first_due_at, due_at), due_at = now() + $2::interval
 		where workflow_id in (select workflow_id from urgent union all select workflow_id from normal union all select workflow_id from bulk)
 		returning `+noteColumns, limit, claim, namespace, least.Normal, least.Bulk)
-	if err != nil {
-		return nil, fmt.Errorf("claim notes: %w", err)
-	}
-	notes, err := pgx.CollectRows(rows, ScanNote)
 	if err != nil {
 		return nil, fmt.Errorf("claim notes: %w", err)
 	}

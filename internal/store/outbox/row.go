@@ -60,20 +60,20 @@ func (s *Store) rows(
 		if !slices.Contains(workflows, of.Workflow) {
 			continue
 		}
+		var id string
+		var row Row
 		rows, err := s.db.Query(ctx, `
 			select r.id, r.attributes, `+Exists("r.id")+`
 			from (`+of.Rows+`) as r (id, summary, attributes)
 			where `+condition, arg)
-		if err != nil {
-			return nil, fmt.Errorf("read the rows that must have a workflow: %w", err)
+		if err == nil {
+			_, err = pgx.ForEachRow(rows, []any{&id, &row.Attributes, &row.HasNote}, func() error {
+				found[id] = row
+				row = Row{}
+				return nil
+			})
 		}
-		var id string
-		var row Row
-		if _, err := pgx.ForEachRow(rows, []any{&id, &row.Attributes, &row.HasNote}, func() error {
-			found[id] = row
-			row = Row{}
-			return nil
-		}); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("read the rows that must have a workflow: %w", err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"berth/internal/contract"
+	"berth/internal/store/db"
 )
 
 // Refuse records that Temporal has refused a note for a reason that concerns only this note, increments the
@@ -47,16 +48,12 @@ type NoteState struct {
 // Notes lists at most `limit` undelivered notes, oldest first. If setAside points to true, Notes lists only
 // the notes that are set aside; if it points to false, only the notes that are not set aside.
 func (s *Store) Notes(ctx context.Context, setAside *bool, limit int) ([]NoteState, error) {
-	rows, err := s.db.Query(ctx, `
+	notes, err := db.QueryAll(ctx, s.db, pgx.RowToStructByName[NoteState], `
 		select workflow_id, workflow, attempts, last_error, created_at, due_at, set_aside_at
 		from note
 		where $1::boolean is null or (set_aside_at is not null) = $1
 		order by created_at, workflow_id
 		limit $2`, setAside, limit)
-	if err != nil {
-		return nil, fmt.Errorf("list notes: %w", err)
-	}
-	notes, err := pgx.CollectRows(rows, pgx.RowToStructByName[NoteState])
 	if err != nil {
 		return nil, fmt.Errorf("list notes: %w", err)
 	}
