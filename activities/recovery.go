@@ -144,7 +144,8 @@ func (a *Activities) recreateMissing(
 		if _, err := a.recreateMissing(ctx, r, kept[0].Parents, seen); err != nil {
 			return pending, err
 		}
-		if _, err := a.Store.Mirror.RepairFindings(ctx, r.ID, []journal.Finding{{Object: ref, Kind: journal.Missing}}, since, false); err != nil {
+		missing := []journal.Finding{{Object: ref, Kind: journal.Missing}}
+		if _, err := a.Store.Mirror.RepairFindings(ctx, r.ID, missing, since, false); err != nil {
 			return pending, err
 		}
 		pending = true

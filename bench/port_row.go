@@ -176,7 +176,8 @@ func (t portTemplate) insert(ctx context.Context, tx pgx.Tx, at networkIDs, n ui
 		returning seq`, id.String(), t.data, t.parents).Scan(&seq); err != nil {
 		return err
 	}
-	if err := insertNote(ctx, tx, contract.JournalEntry, contract.JournalID(strconv.FormatInt(seq, 10)), t.entrySummary, t.entryAttributes); err != nil {
+	entry := contract.JournalID(strconv.FormatInt(seq, 10))
+	if err := insertNote(ctx, tx, contract.JournalEntry, entry, t.entrySummary, t.entryAttributes); err != nil {
 		return err
 	}
 	return insertNote(ctx, tx, contract.Port, contract.PortID(id.String()), t.summary, t.attributes)

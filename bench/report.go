@@ -215,7 +215,8 @@ func (r result) print(w io.Writer) {
 	}
 	if len(r.CPU) > 1 {
 		fmt.Fprint(w, "    CPU ms each:")
-		for _, component := range slices.SortedFunc(maps.Keys(r.CPU), func(a, b string) int { return cmp.Compare(r.CPU[b], r.CPU[a]) }) {
+		most := func(a, b string) int { return cmp.Compare(r.CPU[b], r.CPU[a]) }
+		for _, component := range slices.SortedFunc(maps.Keys(r.CPU), most) {
 			fmt.Fprintf(w, " %s %.2f", component, r.CPU[component])
 		}
 		fmt.Fprintln(w)

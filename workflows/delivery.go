@@ -38,7 +38,8 @@ func deliver(ctx workflow.Context, d delivery) error {
 		handled += discardAll(changed)
 		full := func() bool { return deliveryIsFull(ctx, handled+changed.Len()) }
 		if failed == "" {
-			if err := workflow.ExecuteLocalActivity(localSingleAttempt(ctx, d.summary), d.activity, d.in.Key).Get(ctx, nil); err != nil {
+			once := localSingleAttempt(ctx, d.summary)
+			if err := workflow.ExecuteLocalActivity(once, d.activity, d.in.Key).Get(ctx, nil); err != nil {
 				failed = err.Error()
 			}
 		}

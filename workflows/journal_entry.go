@@ -87,8 +87,8 @@ func retryUntilInterrupted(
 	if err = attempts.Get(ctx, &result); err == nil {
 		*p = result
 	}
-	if stopped && err != nil &&
-		ctx.Err() == nil { // cancelled, or the last attempt failed before the cancellation
+	// cancelled, or the last attempt failed before the cancellation
+	if stopped && err != nil && ctx.Err() == nil {
 		return true, nil
 	}
 	return false, err

@@ -134,8 +134,8 @@ func (r *leaseRun) performStepAlone(ctx workflow.Context, l lease.Lease, step le
 	}
 	err = r.runDatabaseWork(ctx,
 		fmt.Sprintf("finish %s of %s", step, name), nil, activities.FinishLease, l.ID, step, failed)
-	if err == nil && step == lease.StepStart &&
-		len(failed) > 0 { // a failed start must not keep resources until the end of the lease
+	// a failed start must not keep resources until the end of the lease
+	if err == nil && step == lease.StepStart && len(failed) > 0 {
 		_, err = r.runForEach(ctx, l, reservationTaskFor(l, lease.StepEnd, workflow.Now(ctx)))
 	}
 	return r.ignoreConflict(ctx, err)

@@ -110,8 +110,8 @@ type Verifier struct {
 
 // Check checks the next page. The records of the page must follow the position of the Verifier.
 func (v *Verifier) Check(p Page) error {
-	if !v.begun ||
-		p.Anchor.Sequence > v.position.Sequence { // the retention may delete records while the Verifier reads
+	// the retention may delete records while the Verifier reads
+	if !v.begun || p.Anchor.Sequence > v.position.Sequence {
 		v.begun = true
 		if err := v.moveTo(p.Anchor); err != nil {
 			return err

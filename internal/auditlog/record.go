@@ -60,7 +60,10 @@ type encodedRecord struct {
 // Encode returns the JSON text of a record. Longer texts than maxText are cut; NUL characters, which
 // PostgreSQL cannot store, are removed.
 func (r Record) Encode() []byte {
-	for _, field := range []*string{&r.User, &r.Project, &r.AgentHost, &r.RequestID, &r.Address, &r.API, &r.Method, &r.Route, &r.ObjectType, &r.ObjectID} {
+	for _, field := range []*string{
+		&r.User, &r.Project, &r.AgentHost, &r.RequestID, &r.Address,
+		&r.API, &r.Method, &r.Route, &r.ObjectType, &r.ObjectID,
+	} {
 		*field = storable(*field)
 	}
 	roles := make([]string, len(r.Roles))

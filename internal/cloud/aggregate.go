@@ -187,7 +187,7 @@ func (n nova) deleteServers(ctx context.Context, filter servers.ListOpts, where 
 	}
 	left, err := n.servers(ctx, filter)
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("%w: %d on %s", ErrServersRemain, len(left), where)
+		err = fmt.Errorf("%w: %d servers on %s", ErrServersRemain, len(left), where)
 	}
 	return err
 }

@@ -80,7 +80,11 @@ func New(c Config) (*Cloud, error) {
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout
 	}
-	var transport http.RoundTripper = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 64, IdleConnTimeout: 20 * time.Second}
+	var transport http.RoundTripper = &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		MaxIdleConnsPerHost: 64,
+		IdleConnTimeout:     20 * time.Second,
+	}
 	if c.Wrap != nil {
 		transport = c.Wrap(transport)
 	}

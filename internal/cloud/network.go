@@ -57,7 +57,8 @@ func (s networkSegments) apply(ctx context.Context, c lease.CloudReservation) (l
 		}
 	}
 	if n.Name == reservationName(c) {
-		if _, err := networks.Update(ctx, s.client, safeurl.Segment(n.ID), networks.UpdateOpts{Name: &c.NetworkName}).Extract(); err != nil {
+		change := networks.UpdateOpts{Name: &c.NetworkName}
+		if _, err := networks.Update(ctx, s.client, safeurl.Segment(n.ID), change).Extract(); err != nil {
 			return lease.CloudIDs{}, fmt.Errorf("rename network %s: %w", n.ID, err)
 		}
 	}

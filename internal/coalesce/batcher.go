@@ -118,8 +118,8 @@ func (b *Batcher[T, R]) Do(ctx context.Context, item T) (R, error) {
 	var zero R
 	select {
 	case <-c.done:
-		if errors.Is(c.err, context.Canceled) &&
-			ctx.Err() != nil { // the batch was stopped because all its callers gave up
+		// the batch was stopped because all its callers gave up
+		if errors.Is(c.err, context.Canceled) && ctx.Err() != nil {
 			return zero, b.abandon(c)
 		}
 		return c.value, c.err

@@ -191,7 +191,7 @@ func TestLoad_NamesEachWrongSetting(t *testing.T) {
 		"VLANs out of range":    {environ: []string{"BERTH_NETWORK_VLAN_RANGES=p1:1:4095"}, want: []string{"VLAN IDs from 1 to 4094"}},
 		"VLANs backwards":       {environ: []string{"BERTH_NETWORK_VLAN_RANGES=p1:9:8"}, want: []string{"must be NETWORK:LOW:HIGH"}},
 		"VLANs of no network":   {environ: []string{"BERTH_NETWORK_VLAN_RANGES=:1:9"}, want: []string{"must be NETWORK:LOW:HIGH"}},
-		"deadline given twice":  {environ: []string{"BERTH_PORT_DEADLINE=L2=5m,L2=6m"}, want: []string{`"L2" is given twice`}},
+		"deadline given twice":  {environ: []string{"BERTH_PORT_DEADLINE=L2=5m,L2=6m"}, want: []string{"the deadline L2 is given twice"}},
 		"wrong overdue":         {environ: []string{"BERTH_PORT_OVERDUE=delete"}, want: []string{"must be wait or error"}},
 		"wrong URL":             {environ: []string{"BERTH_ODL_URL=odl:8181"}, want: []string{"BERTH_ODL_URL=odl:8181: must be an http or https URL"}},
 		"neither on nor off":    {environ: []string{"BERTH_DEMO=maybe"}, want: []string{"must be on or off"}},

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -369,7 +370,7 @@ func deadlines(c *Config, s string) error {
 			return err
 		}
 		if _, twice := c.Port.Deadlines[entity]; twice {
-			return fmt.Errorf("%q is given twice", entity)
+			return fmt.Errorf("the deadline %s is given twice", cmp.Or(entity, "of all entities"))
 		}
 		c.Port.Deadlines[entity] = limit
 	}

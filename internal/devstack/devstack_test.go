@@ -419,8 +419,8 @@ func TestInterruptedProgramTakesItsChildrenAlong(t *testing.T) {
 		t.Errorf("end the context of Run: got error %v, want context.Canceled", err)
 	}
 	_ = w.Close()
-	if rest, err := io.ReadAll(r); err != nil ||
-		len(rest) > 0 { // the end of the file: no grandchild holds the pipe
+	// the end of the file: no grandchild holds the pipe
+	if rest, err := io.ReadAll(r); err != nil || len(rest) > 0 {
 		t.Errorf(
 			"read the program's output after its end: got %q, error %v; want the end of the output, because no grandchild process may be left",
 			rest,

@@ -24,8 +24,8 @@ const (
 // TestNeutronAgents_BringPortsUp runs the DHCP agent and the Open vSwitch agent of a Neutron release against
 // berth over RabbitMQ, and the SR-IOV agent and the macvtap agent on a second host. With Debian's agents,
 // TestNeutronAgents_BringPortsUp also kills the agents, RabbitMQ and the role rpc one after the other while
-// ports change, and each host has a virtual host of its own, which berth requires: so the agents must get all
-// that they need although berth refuses them whatever their host does not serve. With another release, the L3
+// ports change. Each host then has a virtual host of its own, in which berth answers only what the agents of
+// this host may know; the agents must get along with these answers. With another release, the L3
 // agent and the metadata agent run beside: berth has no routers, so they have nothing to do, but they must
 // send heartbeats and disturb nothing.
 func TestNeutronAgents_BringPortsUp(t *testing.T) {

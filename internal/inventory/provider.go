@@ -51,7 +51,7 @@ func CheckMove(current, wanted string, move bool) error {
 	}
 }
 
-// Aggregates are the aggregates of a provider.
+// Aggregates are the aggregates of a provider, and the generation that the provider had when they were read.
 type Aggregates struct {
 	Generation int64 // generation of the provider
 	UUIDs      []string

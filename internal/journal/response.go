@@ -104,8 +104,8 @@ func expectedFailure(e Entry, a Response, maxFailures int) (Outcome, bool) {
 		o.Reason = quoteFailure(a)
 		o.MaybeApplied = a.Failure == Timeout || a.Failure == ConnectionReset
 		o.ControllerDown = true
-		if o.MaybeApplied &&
-			a.AcceptsOthers { // the controller accepts other writes, so only this request hangs or breaks
+		// the controller accepts other writes, so only this request hangs or breaks
+		if o.MaybeApplied && a.AcceptsOthers {
 			o = rejected(e, o.Reason+acceptsOthersSuffix, maxFailures)
 			o.MaybeApplied = true
 		}

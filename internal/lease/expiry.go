@@ -13,11 +13,11 @@ func (l Lease) hasStuckBlocker() bool {
 	return slices.ContainsFunc(l.Blockers, func(b Blocker) bool { return b.Stuck })
 }
 
-// Expire returns a PENDING lease that could not start before its end, because other leases still held its
-// hosts: the start has failed, so the lease, its start_lease and end_lease events and its reservations are in
-// ERROR. Nothing has to be cleared in Nova and Neutron, because the lease has never started. Expire returns
-// ErrTransition if the lease is not PENDING, if its end has not been reached, or if no stuck lease (see
-// Blocker.Stuck) blocks it.
+// Expire changes a PENDING lease that could not start before its end, because other leases still held its
+// hosts: the start has failed, so the lease, its start_lease and end_lease events and its reservations get
+// the status ERROR. Nothing has to be cleared in Nova and Neutron, because the lease has never started.
+// Expire returns ErrTransition if the lease is not PENDING, if its end has not been reached, or if no stuck
+// lease (see Blocker.Stuck) blocks it.
 func Expire(l Lease, now time.Time) (Lease, error) {
 	l = l.clone()
 	start, end := l.event(StartLease), l.event(EndLease)

@@ -81,7 +81,11 @@ func newClient(timeout time.Duration, wrap func(http.RoundTripper) http.RoundTri
 	if timeout <= 0 {
 		timeout = defaultTimeout
 	}
-	var transport http.RoundTripper = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 64, IdleConnTimeout: 20 * time.Second}
+	var transport http.RoundTripper = &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		MaxIdleConnsPerHost: 64,
+		IdleConnTimeout:     20 * time.Second,
+	}
 	if wrap != nil {
 		transport = wrap(transport)
 	}

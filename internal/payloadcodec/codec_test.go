@@ -166,7 +166,7 @@ func TestApply_EncryptsMessagesOfFailures(t *testing.T) {
 	}
 }
 
-// TestApply_AgentsNeedNoKeys reads what an agent gets as an agent without keys.
+// TestApply_AgentsNeedNoKeys reads, without keys, what an agent gets.
 func TestApply_AgentsNeedNoKeys(t *testing.T) {
 	t.Parallel()
 	var o client.Options

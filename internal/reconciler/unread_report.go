@@ -40,9 +40,12 @@ func (s *endedSearch) collectUnread(ctx context.Context, id, run string) error {
 			ctx,
 			"read the history of "+id,
 			func(ctx context.Context) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
-				return s.Client.WorkflowService().
-					GetWorkflowExecutionHistory(ctx, &workflowservice.GetWorkflowExecutionHistoryRequest{
-						Namespace: s.Namespace, Execution: &common.WorkflowExecution{WorkflowId: id, RunId: run}, NextPageToken: page})
+				request := &workflowservice.GetWorkflowExecutionHistoryRequest{
+					Namespace:     s.Namespace,
+					Execution:     &common.WorkflowExecution{WorkflowId: id, RunId: run},
+					NextPageToken: page,
+				}
+				return s.Client.WorkflowService().GetWorkflowExecutionHistory(ctx, request)
 			},
 		)
 		if missing := new(serviceerror.NotFound); errors.As(err, &missing) {

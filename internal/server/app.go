@@ -161,7 +161,8 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 		a.registry,
 	)
 	options.Store, options.Notes = a.store, a.relay
-	options.HealingWindow, options.CloudRetryTime, options.SnapshotByDefault = cfg.Lease.HealingInterval, cfg.Lease.RetryTimeout, cfg.Lease.Snapshot
+	options.HealingWindow, options.CloudRetryTime = cfg.Lease.HealingInterval, cfg.Lease.RetryTimeout
+	options.SnapshotByDefault = cfg.Lease.Snapshot
 	options.JournalRetention, options.FullSyncInterval = cfg.Journal.Retention, cfg.ODL.SyncInterval
 	options.AuditInterval, options.AuditRepair = cfg.ODL.AuditInterval, cfg.ODL.AuditRepair
 	options.MaxEntryFailures = cfg.ODL.RetryCount

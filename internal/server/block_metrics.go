@@ -8,8 +8,8 @@ import (
 	"berth/internal/store/metricstore"
 )
 
-// newPortCollector returns the collector of the metrics of provisioning blocks and of agents.
-func newPortCollector(s *metricstore.Store) prometheus.Collector {
+// newBlockCollector returns the collector of the metrics of provisioning blocks and of agents.
+func newBlockCollector(s *metricstore.Store) prometheus.Collector {
 	blocks := newGauge(
 		"berth_port_blocks",
 		"Provisioning blocks of ports and trunks, by entity (DHCP, L2, other) and age.",
@@ -27,7 +27,7 @@ func newPortCollector(s *metricstore.Store) prometheus.Collector {
 		"state",
 	)
 	return &queryCollector{
-		"ports",
+		"blocks",
 		[]*prometheus.Desc{blocks, oldest, agents},
 		func(ctx context.Context, send func(*prometheus.Desc, float64, ...string)) error {
 			all, err := s.BlockAges(ctx)

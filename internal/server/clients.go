@@ -32,7 +32,8 @@ func newClients(
 		ProvisioningWebhook: activities.NoWebhook{},
 		Agents:              activities.NoAgents{},
 	}
-	for _, add := range []func(*activities.Options, config.Config, identity.Authenticator, *serviceMetrics) error{addODL, addNova, addEnforcement, addWebhooks, addCloud} {
+	type addClient func(*activities.Options, config.Config, identity.Authenticator, *serviceMetrics) error
+	for _, add := range []addClient{addODL, addNova, addEnforcement, addWebhooks, addCloud} {
 		if err := add(&o, cfg, id, services); err != nil {
 			return o, err
 		}

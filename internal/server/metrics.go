@@ -209,8 +209,17 @@ func registerLatenessMetric(registry prometheus.Registerer) func(lease.Step, tim
 func (a *App) registerStoreMetrics() {
 	s := a.store
 	a.registry.MustRegister(newDatabaseCollector(s.DB), newOmittedDenialsCounter(s.Audit))
-	for _, c := range []prometheus.Collector{newJournalCollector(s), newProjectionCollector(s.Outbox), newNoteCollector(s.Outbox),
-		newAuditCollector(s.Mirror), newLeaseCollector(s.Lease), newPortCollector(s.Metrics), newDeliveryCollector(s.Metrics), newOverdueCollector(s.Report), newAuditLogCollector(s.Audit)} {
+	for _, c := range []prometheus.Collector{
+		newJournalCollector(s),
+		newProjectionCollector(s.Outbox),
+		newNoteCollector(s.Outbox),
+		newAuditCollector(s.Mirror),
+		newLeaseCollector(s.Lease),
+		newBlockCollector(s.Metrics),
+		newDeliveryCollector(s.Metrics),
+		newOverdueCollector(s.Report),
+		newAuditLogCollector(s.Audit),
+	} {
 		a.registry.MustRegister(&cachedCollector{Collector: c})
 	}
 }

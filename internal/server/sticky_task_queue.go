@@ -42,7 +42,14 @@ func workerSlot(listen string) string {
 // The interceptor depends on how Temporal's Go SDK fills in its requests; sticky_task_queue_test.go names the
 // version of the SDK for which the interceptor was checked.
 func takeOverStickyQueue(slot string) grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	return func(
+		ctx context.Context,
+		method string,
+		req, reply any,
+		c *grpc.ClientConn,
+		invoke grpc.UnaryInvoker,
+		options ...grpc.CallOption,
+	) error {
 		switch r := req.(type) {
 		case *workflowservice.PollWorkflowTaskQueueRequest:
 			renameStickyQueue(slot, r.GetTaskQueue())

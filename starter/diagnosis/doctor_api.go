@@ -46,8 +46,8 @@ func checkAPI(ctx context.Context, s *cli.Session) (string, error) {
 	}
 	var failed []string
 	for _, name := range found.Informational {
-		if result := found.Checks[name]; result != "ok" && name != "notes" &&
-			name != "keystone" { // doctor has checks of its own for these
+		// doctor has checks of its own for these
+		if result := found.Checks[name]; result != "ok" && name != "notes" && name != "keystone" {
 			failed = append(failed, name+": "+result)
 		}
 	}

@@ -112,7 +112,10 @@ func readTemporalClock(ctx context.Context, s *cli.Session) (time.Time, error) {
 		defer close(ended)
 		_, _ = c.WorkflowService().
 			PollActivityTaskQueue(polling, &workflowservice.PollActivityTaskQueueRequest{
-				Namespace: s.TemporalNamespace, TaskQueue: &taskqueue.TaskQueue{Name: clockQueue, Kind: enums.TASK_QUEUE_KIND_NORMAL}, Identity: identity})
+				Namespace: s.TemporalNamespace,
+				TaskQueue: &taskqueue.TaskQueue{Name: clockQueue, Kind: enums.TASK_QUEUE_KIND_NORMAL},
+				Identity:  identity,
+			})
 	}()
 	defer func() {
 		stop()

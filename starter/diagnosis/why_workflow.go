@@ -134,8 +134,8 @@ func explainSweep(ctx context.Context, s *cli.Session) (explanation, error) {
 	}
 	for _, round := range schedule.Info.RunningWorkflows {
 		w, err := QueryWhy(ctx, s, round.WorkflowID)
-		if errors.Is(err, errWorkflowClosed) ||
-			errors.Is(err, cli.ErrNoWorkflow) { // the round has ended since
+		// the round has ended since
+		if errors.Is(err, errWorkflowClosed) || errors.Is(err, cli.ErrNoWorkflow) {
 			continue
 		}
 		if err != nil {

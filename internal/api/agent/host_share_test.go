@@ -54,8 +54,9 @@ func (c contested) flood(requests, reportsEach int) (unlock func()) {
 	for range requests {
 		flood.Go(func() {
 			for ctx.Err() == nil {
+				// 503: the lock timeout of the database
 				if status, text := hostile.post("/reports", body); status != 200 && status != 429 &&
-					status != 503 { // 503: the lock timeout of the database
+					status != 503 {
 					c.t.Errorf("POST /reports of the busy host: got %d %.200s, want 200, 429 or 503",
 						status, text)
 					return

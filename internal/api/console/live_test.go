@@ -263,8 +263,8 @@ func TestLive_RendersOnceForAllViewers(t *testing.T) {
 	}
 }
 
-// A browser ends a line of a stream at a carriage return, too. The names of leases and ports are text of
-// members.
+// A browser ends a line of a stream at a carriage return, too. Clients choose the
+// names of leases and ports.
 func TestStream_NamesCannotAddEvents(t *testing.T) {
 	t.Parallel()
 	e := newEstate(t)

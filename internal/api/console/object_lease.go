@@ -34,11 +34,14 @@ func (c *handler) lease(ctx context.Context, q query) (any, error) {
 		Good:     l.Status == lease.Active || l.Status == lease.Terminated,
 		Why:      sentence,
 		Temporal: c.temporalURL(contract.LeaseID(l.ID.String())),
-		Facts: []fact{{Name: "ID", Value: l.ID.String()}, {Name: "Project", Value: l.Project},
-			{
-				Name:  "User",
-				Value: l.User,
-			}, {Name: "Start", Value: utc(l.StartAt)}, {Name: "End", Value: utc(l.EndAt)}, {Name: "Degraded", Value: yesNo(l.Degraded)}},
+		Facts: []fact{
+			{Name: "ID", Value: l.ID.String()},
+			{Name: "Project", Value: l.Project},
+			{Name: "User", Value: l.User},
+			{Name: "Start", Value: utc(l.StartAt)},
+			{Name: "End", Value: utc(l.EndAt)},
+			{Name: "Degraded", Value: yesNo(l.Degraded)},
+		},
 	}
 	for _, w := range waits {
 		out := wait{For: w.For, Since: w.Since, Deadline: w.Deadline}

@@ -69,10 +69,9 @@ func entryOperations() []openapi.Operation {
 					Description: "The number of the last entry on the previous page.",
 					Schema:      openapi.Integer(),
 				},
-				{
-					Name:   "limit",
-					Schema: openapi.Integer(),
-				}, {Name: "order", Schema: openapi.Enum("asc", "desc")}},
+				{Name: "limit", Schema: openapi.Integer()},
+				{Name: "order", Schema: openapi.Enum("asc", "desc")},
+			},
 			Responses: openapi.Returns(http.StatusOK, list),
 		},
 		{

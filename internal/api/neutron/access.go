@@ -244,8 +244,11 @@ func (res resource[N, C]) inScope(ctx context.Context, l db.Listing) (_ db.Listi
 	case policy.Depends:
 		l.Project = ownProject(a.caller)
 		each = a.rules.Overridden(rule)
-		if each &&
-			(res.target.outside == nil || a.rules.DecideEarly(rule, a.caller, res.target.outside(a.caller.Project)) != policy.Denied) {
+		outside := res.target.outside
+		mayBeOutside := func() bool {
+			return outside == nil || a.rules.DecideEarly(rule, a.caller, outside(a.caller.Project)) != policy.Denied
+		}
+		if each && mayBeOutside() {
 			l.Project = ""
 		}
 	}

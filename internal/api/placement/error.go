@@ -157,8 +157,8 @@ func errorObject(r *http.Request, e *osapi.Error, title, explanation, message st
 		object["min_version"], object["max_version"] = "1.0", fmt.Sprintf("1.%d", newest)
 		return object
 	}
-	if minor, err := negotiate(r); err == nil &&
-		minor >= 23 { // the error may have occurred before the microversion was negotiated
+	// the error may have occurred before the microversion was negotiated
+	if minor, err := negotiate(r); err == nil && minor >= 23 {
 		object["code"] = e.Type
 		if e.Type == "" {
 			object["code"] = undefinedCode

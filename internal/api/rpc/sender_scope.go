@@ -94,7 +94,9 @@ func (h *handlers) groupMembers(
 		return nil, nil
 	}
 	groups := []db.Condition{{Field: "id", In: where[at].In}}
-	if _, err := requireReadable(ctx, h.sender, h.Store.SecurityGroups, groupID, groups, networkstore.OnHost, networkstore.RemoteGroupsOf); err != nil {
+	_, err := requireReadable(ctx, h.sender, h.Store.SecurityGroups, groupID, groups,
+		networkstore.OnHost, networkstore.RemoteGroupsOf)
+	if err != nil {
 		return nil, err
 	}
 	all, err := h.Store.Ports(ctx, db.Listing{Where: where})

@@ -221,8 +221,8 @@ func referredRules(c Check) (names []string) {
 }
 
 // comparedAttributes returns the conditions of the check on the target, without those in rules to which the
-// check refers. For each condition, comparedAttributes returns the names of the attributes of which the
-// condition needs one.
+// check refers. For each condition, comparedAttributes returns the names of the attributes any one of which
+// decides the condition.
 func comparedAttributes(c Check) (conditions [][]string) {
 	var wanted pattern
 	switch c := c.(type) {

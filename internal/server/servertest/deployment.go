@@ -107,9 +107,13 @@ func NewNamespace(t *testing.T) (client.Client, []string) {
 func PauseSweep(t *testing.T, c client.Client) {
 	t.Helper()
 	id := contract.MaintenanceID(contract.KeySweep)
-	if _, err := c.ScheduleClient().Create(t.Context(), client.ScheduleOptions{ID: id, Paused: true,
-		Action: &client.ScheduleWorkflowAction{ID: id, Workflow: contract.Maintenance, TaskQueue: contract.TaskQueue(contract.Maintenance)},
-	}); err != nil {
+	action := &client.ScheduleWorkflowAction{
+		ID:        id,
+		Workflow:  contract.Maintenance,
+		TaskQueue: contract.TaskQueue(contract.Maintenance),
+	}
+	paused := client.ScheduleOptions{ID: id, Paused: true, Action: action}
+	if _, err := c.ScheduleClient().Create(t.Context(), paused); err != nil {
 		t.Fatal(err)
 	}
 }
