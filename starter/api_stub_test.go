@@ -410,7 +410,14 @@ func (s *apiStub) named(all map[string]cli.Object, name string) []cli.Object {
 	return found
 }
 
-// add stores a new object. add also sets those attributes of the new object that the real API sets itself,
+// create stores a new object for a program that may already send requests.
+func (s *apiStub) create(collection string, body cli.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.add(collection, body)
+}
+
+// add stores a new object. It also sets those attributes of the new object that the real API sets itself,
 // for example the ID.
 func (s *apiStub) add(collection string, body cli.Object) cli.Object {
 	id := uuid.NewString()

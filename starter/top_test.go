@@ -154,8 +154,8 @@ func TestTop_FilterAndDrillDownShowTheWhyOfThePort(t *testing.T) {
 func TestTop_ALostServerIsShownAndTheDataComesBack(t *testing.T) {
 	t.Parallel()
 	stub, _ := newAPIStub(t)
-	stub.add("ports", cli.Object{"name": "web"})
-	stub.add("leases", cli.Object{"name": "gold"})
+	stub.create("ports", cli.Object{"name": "web"})
+	stub.create("leases", cli.Object{"name": "gold"})
 	var lost atomic.Bool
 	term := startTop(t, []string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=" + newFront(t, stub, &lost), "TEMPORAL_ADDRESS=127.0.0.1:1"})
 	term.press("3")
@@ -164,9 +164,7 @@ func TestTop_ALostServerIsShownAndTheDataComesBack(t *testing.T) {
 	lost.Store(true)
 	term.await("Old data, of ", "cannot reach the API at http://127.0.0.1", "gold")
 
-	stub.mu.Lock()
-	stub.add("leases", cli.Object{"name": "silver"})
-	stub.mu.Unlock()
+	stub.create("leases", cli.Object{"name": "silver"})
 	lost.Store(false)
 	term.await("leases: 2", "silver")
 	term.awaitScreen(func(screen string) bool { return !strings.Contains(screen, "Old data") }, "no error")
@@ -176,9 +174,9 @@ func TestTop_ALostServerIsShownAndTheDataComesBack(t *testing.T) {
 func TestTop_ControlCharactersOfANameDoNotReachTheTerminal(t *testing.T) {
 	t.Parallel()
 	stub, url := newAPIStub(t)
-	stub.add("ports", cli.Object{"name": "web"})
-	stub.add("leases", cli.Object{"name": "evil\x1b]0;owned\x07\x1b[2J\u009b31m 計算"})
-	stub.add("leases", cli.Object{"name": "good"})
+	stub.create("ports", cli.Object{"name": "web"})
+	stub.create("leases", cli.Object{"name": "evil\x1b]0;owned\x07\x1b[2J\u009b31m 計算"})
+	stub.create("leases", cli.Object{"name": "good"})
 	term := startTop(t, []string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=" + url, "TEMPORAL_ADDRESS=127.0.0.1:1"})
 	term.press("3")
 	term.await("evil·]0;owned··[2J·31m 計算", "good")
@@ -203,7 +201,7 @@ func TestTop_SaysWhatATokenMayNotRead(t *testing.T) {
 func TestTop_FollowsTheSizeOfTheTerminal(t *testing.T) {
 	t.Parallel()
 	stub, url := newAPIStub(t)
-	stub.add("ports", cli.Object{"name": "web"})
+	stub.create("ports", cli.Object{"name": "web"})
 	term := startTop(t, []string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=" + url})
 	term.await("> 9m L2 on cmp-1", "enter open")
 	term.screen.Resize(30, 4)
