@@ -305,3 +305,45 @@ func TestLockOrder_ProvidersOfCurrentAllocationsBeforeTheirInventories(t *testin
 		})
 	}
 }
+
+// The mover moves the allocation to another provider while the deletion waits for the consumer. The holder has
+// the lock of this provider.
+func TestLockOrder_DeletionLocksTheProvidersThatItFindsAfterWaiting(t *testing.T) {
+	t.Parallel()
+	const consumer = "11111111-1111-4111-8111-111111111111"
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	vcpus := map[string]inventory.Inventory{"VCPU": inventory.NewInventory(1)}
+	from := storetest.AddHost(t, s, "from", vcpus)
+	storetest.AddHost(t, s, "to", vcpus)
+	storetest.Allocate(t, s, storetest.VCPUs(consumer, from, 1, inventory.ExpectAbsent()))
+	mover, holder, done := storetest.NewRival(t, url), storetest.NewRival(t, url), make(chan error, 1)
+	mover.Do(`begin`)
+	mover.Do(`select from consumer for update`)
+	go func() { done <- s.Inventory.DeleteAllocations(t.Context(), consumer) }()
+	mover.AwaitWaiter()
+
+	mover.Do(`update allocation set provider_id = (select id from provider where name = 'to')`)
+	holder.Do(`begin`)
+	holder.Do(`select from provider where name = 'to' for no key update`)
+	mover.Do(`commit`)
+
+	for blocks := false; !blocks; {
+		select {
+		case err := <-done:
+			t.Fatalf("the deletion did not wait for the provider, error %v", err)
+		default:
+		}
+		err := holder.DB.QueryRow(t.Context(), `
+			select exists (select from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid)))
+			from pg_sleep(0.005)`).Scan(&blocks)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	holder.Do(`select from inventory for update nowait`)
+	holder.Do(`commit`)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -15,22 +15,25 @@ import (
 // DeleteAllocations deletes a consumer and all its allocations, whatever the generation of the consumer is.
 // DeleteAllocations returns db.ErrNotFound if the consumer does not exist.
 func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
+	// The lock of the consumer is a statement of its own: the next statement then sees the allocations that
+	// the previous holder of the lock has written.
+	const lock = `
+		select
+		from consumer
+		where uuid = $1
+		for update`
 	const statement = `
-		with locked_consumer as (
-			select id
-			from consumer
-			where uuid = $1
-			for update), locked_provider as (
+		with locked_provider as (
 			select id
 			from provider
 			where id = any (array(
 				select provider_id
 				from allocation
-				where consumer_id in (select id from locked_consumer)))
+				where consumer_id = (select id from consumer where uuid = $1)))
 			order by id
 			for no key update), deleted as (
 			delete from consumer
-			where id in (select id from locked_consumer) and (select count(*) from locked_provider) >= 0
+			where uuid = $1 and (select count(*) from locked_provider) >= 0
 			returning uuid, generation), recorded as (
 			insert into generation_change (actor, cause, consumer, consumer_from)
 			select $2, $3, uuid, generation
@@ -39,6 +42,7 @@ func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
 		from deleted`
 	var tag pgconn.CommandTag
 	batch := &pgx.Batch{}
+	batch.Queue(lock, consumer)
 	batch.Queue(statement, consumer, db.Actor(ctx), inventory.CauseAllocations).
 		Exec(func(t pgconn.CommandTag) error {
 			tag = t
