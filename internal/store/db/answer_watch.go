@@ -42,8 +42,10 @@ type answerWatch struct {
 func newAnswerWatch(limits AnswerLimits, cfg *pgx.ConnConfig) *answerWatch {
 	cfg = cfg.Copy()
 	cfg.Tracer = nil
-	// only ProbeTimeout limits the time to connect
-	cfg.ConnectTimeout, cfg.DialFunc = 0, dialer(0).DialContext
+	// Only ProbeTimeout limits the time to connect. The servers of the database URL share it, because the
+	// machine of the first one may be gone.
+	cfg.ConnectTimeout = limits.ProbeTimeout / time.Duration(len(addresses(cfg)))
+	cfg.DialFunc = dialer(0).DialContext
 	return &answerWatch{limits: limits, cfg: cfg}
 }
 

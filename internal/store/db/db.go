@@ -44,6 +44,7 @@ func Open(ctx context.Context, url string, limits AnswerLimits) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	answers := newAnswerWatch(limits, cfg.ConnConfig) // without a fence, which may wait longer than a probe
 	addTimelineFence(cfg.ConnConfig)
 	// By default, PostgreSQL plans a statement with a list parameter again at each execution, and the
 	// planning takes longer than the execution itself. With the following settings, PostgreSQL makes one
@@ -57,7 +58,7 @@ func Open(ctx context.Context, url string, limits AnswerLimits) (*DB, error) {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d := &DB{
 		admissions: map[*pgxpool.Pool]*admission{},
-		answers:    newAnswerWatch(limits, cfg.ConnConfig),
+		answers:    answers,
 		hasNotes:   make(chan struct{}, 1),
 		stop:       stop,
 	}

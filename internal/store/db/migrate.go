@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"sync"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -90,9 +89,9 @@ var programVersions = sync.OnceValues(func() ([]int64, error) {
 })
 
 func migrator(url string) (*goose.Provider, func(), error) {
-	cfg, err := pgx.ParseConfig(url)
+	cfg, err := oneConnConfig(url)
 	if err != nil {
-		return nil, nil, fmt.Errorf("parse the database URL: %w", err)
+		return nil, nil, err
 	}
 	db := stdlib.OpenDB(*cfg)
 	closeDB := func() { _ = db.Close() }

@@ -30,16 +30,12 @@ type ProbeResult struct {
 // Probe does the same as CheckWritable on a new connection to the database with the given URL, and returns
 // what it has read. If the database cannot be reached, the error is not ErrUnusable.
 func Probe(ctx context.Context, url string) (ProbeResult, error) {
-	cfg, err := pgx.ParseConfig(url)
-	if err != nil {
-		return ProbeResult{}, fmt.Errorf("parse the database URL: %w", err)
-	}
-	conn, err := pgx.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return ProbeResult{}, err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	return probe(ctx, conn)
+	var found ProbeResult
+	err := withOneConn(ctx, url, func(conn *pgx.Conn) (err error) {
+		found, err = probe(ctx, conn)
+		return err
+	})
+	return found, err
 }
 
 // probeTables are tables that only a database of berth has.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"sync"
@@ -25,38 +26,65 @@ var errReplaced = errors.New("a failover has replaced this server")
 // whose timeline is lower than the highest one that the process has seen.
 type timelineFence struct {
 	servers []*pgconn.Config // each accepts any role of its server
+	timeout time.Duration    // how long a survey waits for a server
 	surveys *coalesce.Group[uint64]
 	highest atomic.Uint64
 }
 
-// surveyTimeout is how long the fence waits for a server: a lost server must not delay a failover.
-const surveyTimeout = time.Second
+// maxSurveyTimeout is the maximum time that a survey waits for a server: a lost server must not delay a
+// failover.
+const maxSurveyTimeout = time.Second
 
 // addTimelineFence makes the connections of the configuration pass a fence. If the database URL names one
-// server, addTimelineFence does nothing, because then another service chooses the server.
+// server, addTimelineFence does nothing, because then another service chooses the server. The configuration
+// must have a timeout to connect.
 func addTimelineFence(cfg *pgx.ConnConfig) {
-	f := &timelineFence{surveys: coalesce.NewGroup[uint64](0)}
-	first := &pgconn.FallbackConfig{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}
-	several := false
-	for _, s := range append([]*pgconn.FallbackConfig{first}, cfg.Fallbacks...) {
+	if len(addresses(cfg)) == 1 {
+		return
+	}
+	f := &timelineFence{
+		// A connection may wait for two surveys, and must have time for its other steps.
+		timeout: min(maxSurveyTimeout, cfg.ConnectTimeout/4),
+		surveys: coalesce.NewGroup[uint64](0),
+	}
+	for _, s := range targets(cfg) {
 		one := cfg.Config.Copy()
 		one.Host, one.Port, one.TLSConfig = s.Host, s.Port, s.TLSConfig
-		one.Fallbacks, one.ValidateConnect, one.ConnectTimeout = nil, nil, surveyTimeout
+		one.Fallbacks, one.ValidateConnect, one.ConnectTimeout = nil, nil, f.timeout
 		f.servers = append(f.servers, one)
-		several = several || s.Host != cfg.Host || s.Port != cfg.Port
-	}
-	if !several {
-		return
 	}
 	suits := cfg.ValidateConnect // checks target_session_attrs
 	cfg.ValidateConnect = func(ctx context.Context, c *pgconn.PgConn) error {
+		var err error
 		if suits != nil {
-			if err := suits(ctx, c); err != nil {
-				return err
-			}
+			err = suits(ctx, c)
 		}
-		return f.check(ctx, c)
+		// pgconn uses a server that is not preferred if there is no other one.
+		var notPreferred *pgconn.NotPreferredError
+		if err != nil && !errors.As(err, &notPreferred) {
+			return err
+		}
+		if refused := f.check(ctx, c); refused != nil {
+			return refused
+		}
+		return err
 	}
+}
+
+// targets returns the servers of the configuration, in the order in which a connection tries them. A server
+// occurs twice if a connection tries it with and without TLS.
+func targets(cfg *pgx.ConnConfig) []*pgconn.FallbackConfig {
+	first := &pgconn.FallbackConfig{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}
+	return append([]*pgconn.FallbackConfig{first}, cfg.Fallbacks...)
+}
+
+// addresses returns the addresses of the servers of the configuration.
+func addresses(cfg *pgx.ConnConfig) map[string]bool {
+	all := map[string]bool{}
+	for _, s := range targets(cfg) {
+		all[net.JoinHostPort(s.Host, strconv.Itoa(int(s.Port)))] = true
+	}
+	return all
 }
 
 // check refuses a primary whose timeline is lower than the highest one.
@@ -83,7 +111,7 @@ func (f *timelineFence) check(ctx context.Context, c *pgconn.PgConn) error {
 
 // survey asks all servers, and returns the highest timeline that the process has seen.
 func (f *timelineFence) survey(ctx context.Context) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, surveyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	timelines := make([]uint64, len(f.servers))
 	var answers sync.WaitGroup
