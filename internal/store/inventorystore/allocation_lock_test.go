@@ -306,8 +306,8 @@ func TestLockOrder_ProvidersOfCurrentAllocationsBeforeTheirInventories(t *testin
 	}
 }
 
-// The mover moves the allocation to another provider while the deletion waits for the consumer. The holder has
-// the lock of this provider.
+// The mover moves the allocation to another provider while the deletion waits for the consumer. The holder
+// has the lock of this provider.
 func TestLockOrder_DeletionLocksTheProvidersThatItFindsAfterWaiting(t *testing.T) {
 	t.Parallel()
 	const consumer = "11111111-1111-4111-8111-111111111111"
