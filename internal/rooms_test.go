@@ -246,7 +246,7 @@ var packageRules = map[string]packageRule{
 	},
 	"internal/text": {
 		pure: true,
-		why:  "shortens texts: any package may need it, so it imports no package of this module",
+		why:  "shortens texts and checks their cost: any package may need it, so it imports no package of this module",
 	},
 	"internal/lease": {
 		may:  []string{"internal/text"},

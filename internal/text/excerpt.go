@@ -1,6 +1,6 @@
-// Package text shortens texts. A text from outside, such as a response of another service or the value of a
-// client, may be long and may be no UTF-8; a part of it in an error, a log line or a page never ends within a
-// character.
+// Package text shortens texts from outside, and checks the cost of JSON texts. A text from outside, such as a
+// response of another service or the value of a client, may be long and may be no UTF-8; a part of it in an
+// error, a log line or a page never ends within a character.
 package text
 
 import "unicode/utf8"

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"berth/internal/text"
 )
 
 // Limits of a request's body, in bytes.
@@ -116,7 +118,7 @@ func CheckJSON(raw []byte) error {
 // surrogate pair, for values that are nested deeper than maxDepth, for more keys and values than maxTokens,
 // and for arrays with more than maxItems items.
 func ParseJSON(raw []byte) (any, error) {
-	if err := checkCost(raw); err != nil {
+	if err := text.CheckJSONCost(raw, maxDepth, maxTokens*(1+(len(raw)-1)/MaxBody)); err != nil {
 		return nil, err
 	}
 	if !utf8.Valid(raw) {
@@ -138,37 +140,6 @@ func ParseJSON(raw []byte) (any, error) {
 		return nil, errors.New("half of a surrogate pair in a string")
 	}
 	return v, nil
-}
-
-// checkCost returns an error if a JSON text has too many levels, or too many keys and values. It looks at
-// each byte once and decodes nothing, so it costs far less than what it refuses. Up to the first error of the
-// syntax, it counts exactly what the decoder finds.
-func checkCost(raw []byte) error {
-	depth, tokens, inString := 0, 1, false
-	limit := maxTokens * (1 + (len(raw)-1)/MaxBody)
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '{' || c == '[':
-			depth++
-			tokens++
-		case c == '}' || c == ']':
-			depth--
-		case c == ',' || c == ':':
-			tokens++
-		}
-		switch {
-		case depth > maxDepth:
-			return fmt.Errorf("nested deeper than %d levels", maxDepth)
-		case tokens > limit:
-			return fmt.Errorf("more than %d keys and values", limit)
-		}
-	}
-	return nil
 }
 
 // hasLoneSurrogate reports whether a JSON text contains an escape such as \ud800 for one half of a UTF-16

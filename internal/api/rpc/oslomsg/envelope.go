@@ -11,11 +11,19 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"berth/internal/text"
 )
 
 const (
 	// maxBody is the largest message body that the server decodes, in bytes.
-	maxBody = 4 << 20
+	maxBody = 1 << 20
+	// maxDepth is the maximum nesting of a message. The messages of Neutron's agents have less than 10
+	// levels.
+	maxDepth = 64
+	// maxTokens is the maximum number of keys and values in a message. Decoding takes up to 100 bytes for
+	// each of them, however short they are. The largest messages of Neutron's agents name 1000 devices.
+	maxTokens = 100_000
 	// MaxName is the longest name of a queue, exchange or routing key in AMQP 0-9-1 (a short string), in
 	// bytes.
 	MaxName = 255
@@ -63,7 +71,11 @@ func decodeRequest(body []byte) (request, error) {
 	if major, _, _ := strings.Cut(e.Version, "."); major != "2" {
 		return r, fmt.Errorf("unsupported envelope version %.20q", e.Version)
 	}
-	if err := json.Unmarshal([]byte(e.Message), &r); err != nil {
+	message := []byte(e.Message)
+	if err := text.CheckJSONCost(message, maxDepth, maxTokens); err != nil {
+		return r, fmt.Errorf("message: %w", err)
+	}
+	if err := json.Unmarshal(message, &r); err != nil {
 		return r, fmt.Errorf("message: %w", err)
 	}
 	switch {

@@ -9,12 +9,14 @@ import (
 func TestDecodeRequest_RefusesInvalidMessages(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
-		"empty":            "",
-		"no envelope":      "{}",
-		"other version":    `{"oslo.version":"3.0","oslo.message":"{}"}`,
-		"no method":        `{"oslo.version":"2.0","oslo.message":"{}"}`,
-		"NUL in arguments": `{"oslo.version":"2.0","oslo.message":"{\"method\":\"m\",\"args\":{\"a\":\"\\u0000\"}}"}`,
-		"too large":        `{"oslo.version":"2.0","oslo.message":"` + strings.Repeat("a", maxBody) + `"}`,
+		"empty":             "",
+		"no envelope":       "{}",
+		"other version":     `{"oslo.version":"3.0","oslo.message":"{}"}`,
+		"no method":         `{"oslo.version":"2.0","oslo.message":"{}"}`,
+		"NUL in arguments":  `{"oslo.version":"2.0","oslo.message":"{\"method\":\"m\",\"args\":{\"a\":\"\\u0000\"}}"}`,
+		"too large":         `{"oslo.version":"2.0","oslo.message":"` + strings.Repeat("a", maxBody) + `"}`,
+		"nested too deeply": costlyBody(strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth)),
+		"too many values":   costlyBody("[" + strings.Repeat("[],", maxTokens/2) + "[]]"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,4 +115,20 @@ func FuzzDecodeRequest(f *testing.F) {
 			t.Errorf("decode %q: got the arguments %q, want valid JSON", body, r.Args)
 		}
 	})
+}
+
+// costlyBody returns a well-formed body whose message contains the value in a field that the server only
+// logs.
+func costlyBody(value string) string {
+	message, _ := json.Marshal(`{"method":"m","args":{},"_context_request_id":` + value + `}`)
+	return `{"oslo.version":"2.0","oslo.message":` + string(message) + `}`
+}
+
+func TestDecodeRequest_AcceptsTheLargestMessagesOfRealAgents(t *testing.T) {
+	t.Parallel()
+	device := `["fa:16:3e:00:00:01","0000:05:00.1"],`
+	value := `[` + strings.Repeat(device, 1000) + `"7f4a3c52-5e0e-4c39-9d2b-0f6d2f1f0b01"]`
+	if _, err := decodeRequest([]byte(costlyBody(value))); err != nil {
+		t.Errorf("decode a message with 1000 devices: %v", err)
+	}
 }
