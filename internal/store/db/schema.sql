@@ -146,7 +146,7 @@ create table block (
     state text not null default ''::text,
     fatal boolean not null default false,
     owner text not null default ''::text,
-    constraint provisioning_block_pkey PRIMARY KEY (object_id, entity),
+    constraint block_pkey PRIMARY KEY (object_id, entity),
     constraint block_deadline CHECK (((deadline IS NOT NULL) OR (NOT fatal)))
 );
 

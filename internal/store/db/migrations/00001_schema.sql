@@ -373,7 +373,7 @@ create table block (
     -- Who has added the block through the API or a signal; empty: berth's own rules. A block with an owner
     -- keeps its own deadline.
     owner        text        not null default '',
-    constraint provisioning_block_pkey primary key (object_id, entity),
+    primary key (object_id, entity),
     constraint block_deadline check (deadline is not null or not fatal)
 );
 
