@@ -8,7 +8,7 @@ temporal = $$(tools/temporal.sh)
 # These packages start first, so that no other package waits for them at the end.
 slowest = ./internal/torture ./internal/interop ./bench ./internal/api/rpc ./workflows
 # The newest release, or the first commit whose schema later versions can migrate.
-FROM ?= $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null || echo fa1eb35e)
+FROM ?= $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null || echo dda84ab7)
 races = TestRace|EveryEntryHasOneExecution|OneOfManyClients|OneWriterThroughKills|BackToBack|SignalStorm|IsNeverFull
 
 .PHONY: help
