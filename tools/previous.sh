@@ -14,6 +14,8 @@ mkdir -p "$2"
 folder=$(cd "$2" && pwd)
 source=$(mktemp -d)
 trap 'rm -rf "$source"' EXIT
-git archive "$commit" | tar -x -C "$source"
+trap 'exit 130' INT TERM
+git archive --output "$source/source.tar" "$commit"
+tar -x -C "$source" -f "$source/source.tar"
 cd "$source"
 go build -ldflags "-X berth/internal/version.commit=$commit" -o "$folder/" ./worker ./starter
