@@ -70,7 +70,7 @@ func decodeVerdict(text []byte) (Result, error) {
 		} `json:"verdicts"`
 	}
 	if err := json.Unmarshal(text, &decoded); err != nil || len(decoded.Verdicts) != 1 {
-		return Result{}, fmt.Errorf("%w: the answer is not the answer of the agent gateway", ErrUnavailable)
+		return Result{}, fmt.Errorf("%w: the answer does not come from berth's API for agents; check the URL", ErrUnavailable)
 	}
 	v := decoded.Verdicts[0]
 	switch {

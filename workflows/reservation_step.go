@@ -169,8 +169,8 @@ func (r *leaseRun) retryRemotely(
 	return r.continueAsNew(ctx)
 }
 
-// awaitRetries waits until `ended` returns true. awaitRetries returns errSuperseded if the step must stop,
-// and errInterrupted if the workflow must continue as new.
+// awaitRetries waits until `ended` says that the retries of the step's activity are over. It returns
+// errSuperseded if the step must stop, and errInterrupted if the workflow must continue as new.
 func (r *leaseRun) awaitRetries(
 	ctx workflow.Context,
 	l lease.Lease,

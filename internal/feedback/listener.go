@@ -198,10 +198,10 @@ func (l *Listener) markMissed() {
 	l.update(func() { l.compareAll, l.refresh, l.compareAgain = true, true, true })
 }
 
-// update calls `note`, which changes the pending work, and wakes runAsLeader.
-func (l *Listener) update(note func()) {
+// update calls `change`, which changes the pending work, and wakes runAsLeader.
+func (l *Listener) update(change func()) {
 	l.mu.Lock()
-	note()
+	change()
 	l.mu.Unlock()
 	select {
 	case l.wake <- struct{}{}:

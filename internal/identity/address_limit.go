@@ -104,7 +104,7 @@ func (l *addressLimit) end(client netip.Addr, now time.Time, invalid bool) {
 	}
 }
 
-// badAt returns the number of invalid tokens that are not forgotten.
+// badAt returns how many invalid tokens still count against the address at the time `now`.
 func (s *addressState) badAt(now time.Time) float64 {
 	return max(s.bad-float64(now.Sub(s.at))/float64(forgiveAfter), 0)
 }

@@ -33,7 +33,7 @@ type validationQueue struct {
 type validationTask struct {
 	admit    func() error                              // may refuse the validation before it is queued
 	validate func(ctx context.Context) (Caller, error) // validates the token
-	// is called after each admitted validation; err is nil if it was abandoned
+	// is called once after each admitted validation, with its error; nil if it succeeded or was abandoned
 	ended func(err error)
 }
 

@@ -36,7 +36,7 @@ type Removal struct {
 // RemovalExample is a provider that a filter removed, with the reason.
 type RemovalExample struct{ UUID, Reason string }
 
-// maxExamples is the maximum number of examples of one filter.
+// maxExamples is the maximum number of example providers that an explanation names for one filter.
 const maxExamples = 3
 
 func (r *Removal) addExample(n *Node, reason string) {

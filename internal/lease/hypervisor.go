@@ -8,7 +8,7 @@ type Hypervisor struct {
 	// name of the hypervisor, and of its root provider in Placement: often an FQDN, or the UUID of an Ironic
 	// node
 	Hostname string
-	// host of the compute service, which aggregates contain; empty: not known, and the same as Hostname
+	// name of the compute service's host, as aggregates contain it; empty: unknown, and Hostname is used
 	Service          string
 	Type             string
 	Version          int

@@ -89,7 +89,7 @@ func NewLease(d Draft, s Schedule, newID func() uuid.UUID) Lease {
 // does not choose hosts for the changed reservations.
 func ApplyChange(l Lease, c Change, now time.Time) (Lease, error) {
 	l = l.clone()
-	if err := CheckChangeable(l, c); err != nil {
+	if err := checkChangeable(l, c); err != nil {
 		return l, err
 	}
 	if c.Name != nil {
@@ -204,4 +204,23 @@ func setRequirements(to *string, value *string) {
 	if is := NormalizeRequirements(*value); is != NormalizeRequirements(*to) {
 		*to = is
 	}
+}
+
+// checkChangeable returns a fault if the status of the lease does not allow the change.
+func checkChangeable(l Lease, c Change) error {
+	switch {
+	case l.DeleteRequested || !l.Status.Stable():
+		return Faultf(InvalidStatus, "Invalid lease status: the lease is %s and cannot be updated now.",
+			statusText(l))
+	case l.Status == Error && !c.OnlyRenames():
+		return Faultf(InvalidStatus, "Invalid lease status: a lease in ERROR can only be renamed or deleted.")
+	}
+	return nil
+}
+
+func statusText(l Lease) string {
+	if l.DeleteRequested {
+		return string(Deleting)
+	}
+	return string(l.Status)
 }

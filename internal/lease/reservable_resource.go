@@ -154,7 +154,7 @@ func checkSegment(attributes map[string]string) error {
 		return Faultf(MissingParameter, "Missing parameter physical_network")
 	case kind != "vlan" && physical != "":
 		return Faultf(MalformedParameter,
-			"Malformed parameter physical_network: only a VLAN is on a physical network.")
+			"Malformed parameter physical_network: only a segment with network_type vlan may have one.")
 	}
 	attributes["segment_id"] = strconv.Itoa(id)
 	return nil

@@ -170,25 +170,6 @@ func ApplySchedule(l Lease, s Schedule, now time.Time) Lease {
 	return l
 }
 
-// CheckChangeable returns a fault if the status of the lease does not allow the change.
-func CheckChangeable(l Lease, c Change) error {
-	switch {
-	case l.DeleteRequested || !l.Status.Stable():
-		return Faultf(InvalidStatus, "Invalid lease status: the lease is %s and cannot be updated now.",
-			statusText(l))
-	case l.Status == Error && !c.OnlyRenames():
-		return Faultf(InvalidStatus, "Invalid lease status: a lease in ERROR can only be renamed or deleted.")
-	}
-	return nil
-}
-
-func statusText(l Lease) string {
-	if l.DeleteRequested {
-		return string(Deleting)
-	}
-	return string(l.Status)
-}
-
 func laterOf(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b

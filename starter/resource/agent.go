@@ -112,7 +112,7 @@ func postReports(ctx context.Context, s *cli.Session, reports []cli.Object) erro
 	all, ok := cli.Objects(answer["verdicts"])
 	if !ok {
 		return cli.Errorf(cli.ExitOther, "Is --url a berth API?",
-			"the answer of the agent gateway has no list `verdicts`")
+			"the answer does not come from berth's API for agents: it has no list `verdicts`")
 	}
 	return s.Output.PrintList(all, []string{"port", "result", "status", "remaining"})
 }

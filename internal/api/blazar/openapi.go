@@ -49,7 +49,7 @@ func errorSchema() openapi.Schema {
 	)
 }
 
-// versioned returns the responses of an operation that answers with its microversion.
+// versioned returns the responses of an operation whose answer names the microversion in a header.
 func versioned(status int, body openapi.Schema) map[int]openapi.Response {
 	return map[int]openapi.Response{
 		status: {

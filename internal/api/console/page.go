@@ -126,7 +126,7 @@ func hashOf(content []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// document renders a document without a stream.
+// document renders a whole HTML page that gets no server-sent events.
 func (c *handler) document(r *http.Request, title, name string, view any) []byte {
 	var b bytes.Buffer
 	f := c.frameOf(r, title)

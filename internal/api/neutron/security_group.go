@@ -193,7 +193,7 @@ func visibleGroups(r *http.Request, s *networkstore.Store, ids []uuid.UUID) ([]n
 	return securityGroups(s).findAll(r, ids)
 }
 
-// addGroup adds the attributes of the security group to which the rule of the target belongs.
+// addGroup adds to the target of a rule the project of the rule's security group.
 func addGroup(t policy.Target, g network.SecurityGroup) {
 	t["security_group:project_id"], t["security_group:tenant_id"] = g.Project, g.Project
 }

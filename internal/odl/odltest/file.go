@@ -16,7 +16,7 @@ func OpenFile(path string) (*Controller, error) {
 	c := New()
 	raw, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("file of the OpenDaylight stub: %w", err)
+		return nil, fmt.Errorf("rewrite the file %s of the OpenDaylight stub: %w", path, err)
 	}
 	for len(raw) > 0 {
 		line, rest, whole := bytes.Cut(raw, []byte("\n"))
