@@ -74,6 +74,10 @@ type resource interface {
 	beforeEnd(ctx context.Context, c lease.CloudReservation) error
 }
 
+// maxAnswer is the largest answer of Nova or Neutron, in bytes. Their lists of thousands of objects have a
+// few MiB.
+const maxAnswer = 32 << 20
+
 // New checks the configuration and returns a Cloud. New does not connect to Nova or Neutron.
 func New(c Config) (*Cloud, error) {
 	cloud := &Cloud{resources: map[string]resource{}}
@@ -90,7 +94,7 @@ func New(c Config) (*Cloud, error) {
 	}
 	provider := &gophercloud.ProviderClient{HTTPClient: http.Client{
 		Timeout:       c.Timeout,
-		Transport:     safeurl.Transport(transport),
+		Transport:     safeurl.Transport(transport, maxAnswer),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	provider.UserAgent.Prepend("berth")

@@ -34,6 +34,9 @@ const (
 	// maxToken is the maximum length of a token, in bytes. The tokens that Keystone issues are shorter than
 	// maxToken.
 	maxToken = 4096
+	// maxAnswer is the largest answer of Keystone, in bytes. A token with a catalog of many services has less
+	// than 100 kB.
+	maxAnswer = 1 << 20
 	// maxVerdicts is the maximum number of entries of the cache of valid tokens, and of the cache of invalid
 	// tokens. The cache of invalid tokens needs a limit because any client can fill it.
 	maxVerdicts = 10_000
@@ -102,7 +105,7 @@ func NewKeystone(s Service) (*Keystone, error) {
 	if s.Wrap != nil {
 		client.Transport = s.Wrap(client.Transport)
 	}
-	client.Transport = safeurl.Transport(client.Transport)
+	client.Transport = safeurl.Transport(client.Transport, maxAnswer)
 	return &Keystone{
 		service:  s,
 		endpoint: provider.IdentityBase + "v3/",

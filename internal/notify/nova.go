@@ -91,7 +91,7 @@ func newClient(timeout time.Duration, wrap func(http.RoundTripper) http.RoundTri
 	}
 	return &http.Client{
 		Timeout:       timeout,
-		Transport:     safeurl.Transport(transport),
+		Transport:     safeurl.Transport(transport, maxBody),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -5,6 +5,7 @@ package safeurl
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -30,11 +31,20 @@ func CheckPath(u *url.URL) error {
 	return nil
 }
 
-// Transport returns a transport that sends a request with the given transport only if CheckPath accepts the
-// URL of the request.
-func Transport(next http.RoundTripper) http.RoundTripper { return transport{next} }
+// ErrAnswerTooLarge means that the body of an answer is larger than its client allows.
+var ErrAnswerTooLarge = errors.New("the answer is too large")
 
-type transport struct{ next http.RoundTripper }
+// Transport returns a transport that sends a request with the given transport only if CheckPath accepts the
+// URL of the request. Reading more than maxAnswer bytes of the body of an answer fails with
+// ErrAnswerTooLarge; the bytes are those after decompression.
+func Transport(next http.RoundTripper, maxAnswer int64) http.RoundTripper {
+	return transport{next, maxAnswer}
+}
+
+type transport struct {
+	next      http.RoundTripper
+	maxAnswer int64 // bytes
+}
 
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -44,7 +54,29 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	return t.next.RoundTrip(r)
+	answer, err := t.next.RoundTrip(r)
+	if err == nil {
+		answer.Body = &limitedBody{ReadCloser: answer.Body, left: t.maxAnswer}
+	}
+	return answer, err
+}
+
+// limitedBody is the body of an answer, of which a client reads a limited number of bytes.
+type limitedBody struct {
+	io.ReadCloser
+	left int64 // bytes
+}
+
+// Read implements io.Reader. It reads one byte more than the limit, to tell whether the body ends there.
+func (b *limitedBody) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		return 0, ErrAnswerTooLarge
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left+1)])
+	if b.left -= int64(n); b.left < 0 {
+		return n - 1, ErrAnswerTooLarge
+	}
+	return n, err
 }
 
 // CloseIdleConnections closes the idle connections of the given transport, for
