@@ -55,10 +55,6 @@ func codecRoutes(c payloadcodec.Codec) []osapi.Route {
 	return []osapi.Route{route("encode", c.Encode), route("decode", c.Decode)}
 }
 
-// maxPayloads is the maximum number of payloads in a request. Temporal's UI and command line send the
-// payloads of one event at a time.
-const maxPayloads = 1000
-
 // readPayloads reads the payloads in the body of a request. They have the JSON form of protocol buffers,
 // which has more fields than berth reads.
 func readPayloads(r *http.Request) ([]*common.Payload, error) {
@@ -66,12 +62,12 @@ func readPayloads(r *http.Request) ([]*common.Payload, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := osapi.CheckJSON(raw); err != nil {
+		return nil, osapi.Fault(http.StatusBadRequest, "", "Malformed JSON: %s", err)
+	}
 	var in common.Payloads
 	if err := protojson.Unmarshal(raw, &in); err != nil {
 		return nil, osapi.Fault(http.StatusBadRequest, "", "The body must be the payloads of Temporal in JSON.")
-	}
-	if len(in.GetPayloads()) > maxPayloads {
-		return nil, osapi.Fault(http.StatusBadRequest, "", "The list payloads has more than %d items.", maxPayloads)
 	}
 	return in.GetPayloads(), nil
 }

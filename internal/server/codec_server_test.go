@@ -114,6 +114,7 @@ func TestCodecServer_RefusesMalformedAndLargeBodies(t *testing.T) {
 	}{
 		"no JSON":     {"{", http.StatusBadRequest},
 		"another key": {`{"payloads":[{"metadata":{"encoding":"YmluYXJ5L2VuY3J5cHRlZA==","encryption-key-id":"MTI="}}]}`, http.StatusBadRequest},
+		"many items":  {`{"payloads":[` + strings.Repeat("{},", 10_000) + "{}]}", http.StatusBadRequest},
 		"too large":   {string(bytes.Repeat([]byte(" "), 9<<20)), http.StatusRequestEntityTooLarge},
 	} {
 		if w, body := callCodec(t, a, http.MethodPost, "decode", "Bearer admin", c.body); w.StatusCode != c.want {
