@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/netip"
 	"slices"
@@ -91,35 +92,49 @@ func (h *handlers) networkInfos(
 	if err != nil {
 		return nil, err
 	}
-	ports, err := h.Store.Ports(ctx, onNetworks)
+	ids, err := h.Store.PortIDs(ctx, onNetworks)
+	if err != nil {
+		return nil, err
+	}
+	encoded, ports := encodedObjects{}, map[uuid.UUID][]json.RawMessage{}
+	err = h.eachPortPage(ctx, ids, func(page []network.Port) error {
+		for _, p := range page {
+			raw, err := encoded.encode(attribute.PortRPC(p))
+			if err != nil {
+				return err
+			}
+			ports[p.Network] = append(ports[p.Network], raw)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
 	infos := make([]object, len(networks))
 	for i, n := range networks {
-		subnetViews, portViews := []object{}, []object{}
-		for _, s := range subnets {
-			if s.Network == n.ID && (s.DHCP || !dhcpOnly) {
-				subnetViews = append(subnetViews, viewSubnet(s))
-			}
-		}
-		for _, p := range ports {
-			if p.Network == n.ID {
-				portViews = append(portViews, attribute.PortRPC(p))
-			}
-		}
-		infos[i] = object{
-			"id":                n.ID,
-			"project_id":        n.Project,
-			"tenant_id":         n.Project,
-			"admin_state_up":    n.AdminUp,
-			"mtu":               n.MTU,
-			"subnets":           subnetViews,
-			"non_local_subnets": []object{},
-			"ports":             portViews,
-		}
+		infos[i] = viewNetworkInfo(n, subnets, dhcpOnly)
+		infos[i]["ports"] = emptyIfNil(ports[n.ID])
 	}
 	return infos, nil
+}
+
+// viewNetworkInfo returns a network with those of the subnets that belong to it, and without its ports.
+func viewNetworkInfo(n network.Network, subnets []network.Subnet, dhcpOnly bool) object {
+	views := []object{}
+	for _, s := range subnets {
+		if s.Network == n.ID && (s.DHCP || !dhcpOnly) {
+			views = append(views, viewSubnet(s))
+		}
+	}
+	return object{
+		"id":                n.ID,
+		"project_id":        n.Project,
+		"tenant_id":         n.Project,
+		"admin_state_up":    n.AdminUp,
+		"mtu":               n.MTU,
+		"subnets":           views,
+		"non_local_subnets": []object{},
+	}
 }
 
 type portArgs struct {
@@ -132,10 +147,15 @@ func (h *handlers) getDHCPPort(ctx context.Context, a portArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(found) == 0 {
+	var list portList
+	err = h.eachPortPage(ctx, found, func(page []network.Port) error { return list.add(page, attribute.PortRPC) })
+	if err != nil {
+		return nil, err
+	}
+	if len(list.ports) == 0 {
 		return nil, network.NotFound(network.PortNotFound, "Port", id)
 	}
-	return attribute.PortRPC(found[0]), nil
+	return list.ports[0], nil
 }
 
 type readyArgs struct {

@@ -207,31 +207,47 @@ func (h *handlers) deviceDetails(ctx context.Context, devices []device, host str
 	return details, nil
 }
 
-// portsWithNetworks reads ports and the networks of these ports. portsWithNetworks returns a map from the ID
-// to the port and a map from the ID to the network.
+// withoutLargeFields are the fields that callers of Ports request if they read no tags and no DHCP options,
+// which can have 200 kB.
+var withoutLargeFields = []string{"id"}
+
+// portsWithNetworks reads ports, without tags and DHCP options, and the networks of these ports.
+// portsWithNetworks returns a map from the ID to the port and a map from the ID to the network.
 func (h *handlers) portsWithNetworks(
 	ctx context.Context,
 	ids []uuid.UUID,
 ) (map[uuid.UUID]network.Port, map[uuid.UUID]network.Network, error) {
-	portIDs, networkIDs := []string{}, []string{}
-	for _, id := range ids {
-		portIDs = append(portIDs, id.String())
-	}
-	portList, err := h.Store.Ports(ctx, db.Listing{Where: []db.Condition{{Field: "id", In: portIDs}}})
+	list, err := h.Store.Ports(ctx, db.Listing{
+		Where:  []db.Condition{{Field: "id", In: idStrings(ids)}},
+		Fields: withoutLargeFields,
+	})
 	if err != nil {
 		return nil, nil, err
 	}
-	ports, networks := map[uuid.UUID]network.Port{}, map[uuid.UUID]network.Network{}
-	for _, p := range portList {
+	ports := map[uuid.UUID]network.Port{}
+	for _, p := range list {
 		ports[p.ID] = p
-		networkIDs = append(networkIDs, p.Network.String())
 	}
-	networkList, err := h.Store.Networks(ctx,
-		db.Listing{Where: []db.Condition{{Field: "id", In: networkIDs}}})
-	for _, n := range networkList {
+	networks, err := h.networksOf(ctx, list)
+	return ports, networks, err
+}
+
+// networksOf reads the networks of ports.
+func (h *handlers) networksOf(
+	ctx context.Context,
+	ports []network.Port,
+) (map[uuid.UUID]network.Network, error) {
+	ids := make([]uuid.UUID, len(ports))
+	for i, p := range ports {
+		ids[i] = p.Network
+	}
+	list, err := h.Store.Networks(ctx,
+		db.Listing{Where: []db.Condition{{Field: "id", In: idStrings(ids)}}})
+	networks := map[uuid.UUID]network.Network{}
+	for _, n := range list {
 		networks[n.ID] = n
 	}
-	return ports, networks, err
+	return networks, err
 }
 
 func viewDeviceDetails(d device, p network.Port, n network.Network) object {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/api/rpc/oslomsg"
+	"berth/internal/network"
 	"berth/internal/network/attribute"
 	"berth/internal/store/db"
 	"berth/internal/store/networkstore"
@@ -96,8 +97,15 @@ func (h *handlers) getPorts(ctx context.Context, a listArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := h.readablePorts(ctx, where...)
-	return viewList(ports, attribute.PortRPC, a.Fields), err
+	ids, err := h.readablePorts(ctx, where...)
+	if err != nil {
+		return nil, err
+	}
+	list := portList{ports: []json.RawMessage{}}
+	err = h.eachPortPage(ctx, ids, func(page []network.Port) error {
+		return list.add(page, func(p network.Port) object { return selectFields(attribute.PortRPC(p), a.Fields) })
+	})
+	return list.ports, err
 }
 
 var networkFilters = map[string]string{
@@ -120,22 +128,26 @@ func (h *handlers) getNetworks(ctx context.Context, a listArgs) (any, error) {
 	return viewList(networks, viewNetwork, a.Fields), err
 }
 
-// viewList applies the function `view` to each element. viewList keeps only those fields of each result that
-// are in the list `fields`. If the list `fields` is empty, viewList keeps all fields.
+// viewList applies the function `view` to each element, and selects the fields of each result.
 func viewList[T any](all []T, view func(T) object, fields []string) []object {
 	views := make([]object, len(all))
 	for i, v := range all {
-		views[i] = view(v)
-		if len(fields) == 0 {
-			continue
-		}
-		selected := object{}
-		for _, f := range fields {
-			if value, ok := views[i][f]; ok {
-				selected[f] = value
-			}
-		}
-		views[i] = selected
+		views[i] = selectFields(view(v), fields)
 	}
 	return views
+}
+
+// selectFields keeps only those fields of an object that are in the list `fields`. If the list `fields` is
+// empty, selectFields keeps all fields.
+func selectFields(o object, fields []string) object {
+	if len(fields) == 0 {
+		return o
+	}
+	selected := object{}
+	for _, f := range fields {
+		if value, ok := o[f]; ok {
+			selected[f] = value
+		}
+	}
+	return selected
 }

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"encoding/json"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -9,6 +10,7 @@ import (
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
+	"berth/internal/store/db"
 	"berth/internal/store/networkstore"
 )
 
@@ -75,15 +77,7 @@ func (h *handlers) bulkPull(ctx context.Context, a pullArgs) (any, error) {
 	}
 	switch a.Type {
 	case typePort:
-		found, err := h.readablePorts(ctx, where...)
-		if err != nil {
-			return nil, err
-		}
-		members, err := h.groupMembers(ctx, where, found)
-		if err != nil {
-			return nil, err
-		}
-		return h.portObjects(ctx, append(found, members...), a.Version)
+		return h.portObjects(ctx, where, a.Version)
 	case typeNetwork:
 		found, err := requireReadable(ctx, h.sender, h.Store.Networks, networkID, where, networkstore.OnHost)
 		return versionedObjects(found, func(n network.Network) object {
@@ -118,20 +112,55 @@ func (h *handlers) pull(ctx context.Context, a pullArgs) (any, error) {
 	}
 	a.Filters = filters{"id": []byte(strconv.Quote(a.ID))}
 	found, err := h.bulkPull(ctx, a)
-	if all, ok := found.([]object); err == nil && ok && len(all) == 1 {
-		return all[0], nil
+	if err != nil {
+		return nil, err
 	}
-	return nil, err
+	switch all := found.(type) {
+	case []object:
+		if len(all) == 1 {
+			return all[0], nil
+		}
+	case []json.RawMessage:
+		if len(all) == 1 {
+			return all[0], nil
+		}
+	}
+	return nil, nil
 }
 
-// portObjects returns ports as versioned objects, with the segments of the ports' networks.
-func (h *handlers) portObjects(ctx context.Context, ports []network.Port, version string) ([]object, error) {
-	ids := make([]uuid.UUID, len(ports))
-	for i, p := range ports {
-		ids[i] = p.ID
+// portObjects returns the ports that match the conditions as versioned objects, with the segments of the
+// ports' networks.
+func (h *handlers) portObjects(
+	ctx context.Context,
+	where []db.Condition,
+	version string,
+) ([]json.RawMessage, error) {
+	found, err := h.readablePorts(ctx, where...)
+	if err != nil {
+		return nil, err
 	}
-	_, networks, err := h.portsWithNetworks(ctx, ids)
-	return versionedObjects(ports, func(p network.Port) object {
-		return attribute.PortVersioned(p, networks[p.Network], version)
-	}), err
+	members, err := h.groupMembers(ctx, where, found)
+	if err != nil {
+		return nil, err
+	}
+	list := portList{ports: []json.RawMessage{}}
+	add := func(ports []network.Port) error {
+		networks, err := h.networksOf(ctx, ports)
+		if err != nil {
+			return err
+		}
+		return list.add(ports, func(p network.Port) object {
+			return attribute.PortVersioned(p, networks[p.Network], version)
+		})
+	}
+	if err := h.eachPortPage(ctx, found, add); err != nil {
+		return nil, err
+	}
+	err = h.eachPortPage(ctx, members, func(ports []network.Port) error {
+		for i, p := range ports {
+			ports[i] = reducedPort(p)
+		}
+		return add(ports)
+	})
+	return list.ports, err
 }

@@ -93,7 +93,10 @@ func (h *handlers) readMembers(ctx context.Context, members map[uuid.UUID][]grou
 	for id := range members {
 		ids = append(ids, id.String())
 	}
-	ports, err := h.Store.Ports(ctx, db.Listing{Where: []db.Condition{{Field: "security_group", In: ids}}})
+	ports, err := h.Store.Ports(ctx, db.Listing{
+		Where:  []db.Condition{{Field: "security_group", In: ids}},
+		Fields: withoutLargeFields,
+	})
 	for _, p := range ports {
 		for _, id := range p.SecurityGroups {
 			if _, wanted := members[id]; wanted {

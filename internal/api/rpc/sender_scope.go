@@ -55,40 +55,40 @@ func subnetID(s network.Subnet) uuid.UUID       { return s.ID }
 func groupID(g network.SecurityGroup) uuid.UUID { return g.ID }
 func ruleID(r network.SecurityRule) uuid.UUID   { return r.ID }
 
-// readablePorts reads the ports that match the conditions. For a sender, readablePorts leaves out ports that
-// neither have a binding to this host nor are on a network that the host's DHCP agent serves.
-func (h *handlers) readablePorts(ctx context.Context, where ...db.Condition) ([]network.Port, error) {
+// readablePorts returns the IDs of the ports that match the conditions. For a sender, readablePorts leaves
+// out ports that neither have a binding to this host nor are on a network that the host's DHCP agent serves.
+func (h *handlers) readablePorts(ctx context.Context, where ...db.Condition) ([]uuid.UUID, error) {
 	if h.sender == nil {
-		return h.Store.Ports(ctx, db.Listing{Where: where})
+		return h.Store.PortIDs(ctx, db.Listing{Where: where})
 	}
-	found, err := h.Store.Ports(ctx,
+	found, err := h.Store.PortIDs(ctx,
 		db.Listing{Where: append(slices.Clip(where), networkstore.OnHost(h.sender.Host))})
 	if err != nil {
 		return nil, err
 	}
-	served, err := h.Store.Ports(ctx,
+	served, err := h.Store.PortIDs(ctx,
 		db.Listing{Where: append(slices.Clip(where), networkstore.ServedByDHCPOf(h.sender.Host))})
-	return append(found, portsExcept(served, found)...), err
+	return append(found, idsExcept(served, found)...), err
 }
 
-// portsExcept returns the ports that are not among the ports `known`.
-func portsExcept(ports, known []network.Port) []network.Port {
-	ids := map[uuid.UUID]bool{}
-	for _, p := range known {
-		ids[p.ID] = true
+// idsExcept returns the IDs that are not among the IDs `known`.
+func idsExcept(ids, known []uuid.UUID) []uuid.UUID {
+	isKnown := make(map[uuid.UUID]bool, len(known))
+	for _, id := range known {
+		isKnown[id] = true
 	}
-	return slices.DeleteFunc(ports, func(p network.Port) bool { return ids[p.ID] })
+	return slices.DeleteFunc(ids, func(id uuid.UUID) bool { return isKnown[id] })
 }
 
-// groupMembers reads the ports that match the conditions and that are not among the ports `known`, in a
-// reduced form. The ports are members of security groups, which a condition names; if the sender does not
-// need the members of one of these groups, groupMembers refuses the call. Without a sender or without a
-// condition on security groups, groupMembers returns no ports.
+// groupMembers returns the IDs of the ports that match the conditions and that are not among the ports
+// `known`; the sender reads these ports in a reduced form. The ports are members of security groups, which a
+// condition names; if the sender does not need the members of one of these groups, groupMembers refuses the
+// call. Without a sender or without a condition on security groups, groupMembers returns no ports.
 func (h *handlers) groupMembers(
 	ctx context.Context,
 	where []db.Condition,
-	known []network.Port,
-) ([]network.Port, error) {
+	known []uuid.UUID,
+) ([]uuid.UUID, error) {
 	at := slices.IndexFunc(where, func(c db.Condition) bool { return c.Field == "security_group" })
 	if h.sender == nil || at < 0 {
 		return nil, nil
@@ -99,12 +99,8 @@ func (h *handlers) groupMembers(
 	if err != nil {
 		return nil, err
 	}
-	all, err := h.Store.Ports(ctx, db.Listing{Where: where})
-	members := portsExcept(all, known)
-	for i, p := range members {
-		members[i] = reducedPort(p)
-	}
-	return members, err
+	all, err := h.Store.PortIDs(ctx, db.Listing{Where: where})
+	return idsExcept(all, known), err
 }
 
 // reducedPort returns a port with only those attributes that an agent on another host needs to filter the

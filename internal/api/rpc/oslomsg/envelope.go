@@ -18,11 +18,11 @@ import (
 const (
 	// maxBody is the largest message body that the server decodes, in bytes.
 	maxBody = 1 << 20
-	// maxDepth is the maximum nesting of a message. The messages of Neutron's agents have less than 10
+	// maxDepth is the maximum nesting of the arguments. Those of Neutron's agents have less than 10
 	// levels.
 	maxDepth = 64
-	// maxTokens is the maximum number of keys and values in a message. Decoding takes up to 100 bytes for
-	// each of them, however short they are. The largest messages of Neutron's agents name 1000 devices.
+	// maxTokens is the maximum number of keys and values in the arguments. Decoding takes up to 100 bytes
+	// for each of them, however short they are. The largest messages of Neutron's agents name 1000 devices.
 	maxTokens = 100_000
 	// MaxName is the longest name of a queue, exchange or routing key in AMQP 0-9-1 (a short string), in
 	// bytes.
@@ -49,7 +49,7 @@ type request struct {
 	UniqueID  string          `json:"_unique_id"`
 	MessageID string          `json:"_msg_id"`
 	ReplyTo   string          `json:"_reply_q"`
-	RequestID any             `json:"_context_request_id"` // only for logs, so any type is accepted
+	RequestID json.RawMessage `json:"_context_request_id"` // only for logs, so any type is accepted
 }
 
 // wantsReply reports whether the caller waits for a reply.
@@ -83,6 +83,9 @@ func decodeRequest(body []byte) (request, error) {
 		return r, errors.New("message without a method")
 	case strings.Contains(e.Message, `\u0000`):
 		return r, errors.New("message with a NUL character")
+	}
+	if err := text.CheckJSONCost(r.Args, maxDepth, maxTokens); err != nil {
+		return r, fmt.Errorf("arguments: %w", err)
 	}
 	return r, nil
 }

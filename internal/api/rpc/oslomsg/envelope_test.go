@@ -117,10 +117,9 @@ func FuzzDecodeRequest(f *testing.F) {
 	})
 }
 
-// costlyBody returns a well-formed body whose message contains the value in a field that the server only
-// logs.
+// costlyBody returns a well-formed body whose message contains the value in its arguments.
 func costlyBody(value string) string {
-	message, _ := json.Marshal(`{"method":"m","args":{},"_context_request_id":` + value + `}`)
+	message, _ := json.Marshal(`{"method":"m","args":{"devices":` + value + `}}`)
 	return `{"oslo.version":"2.0","oslo.message":` + string(message) + `}`
 }
 

@@ -18,13 +18,18 @@ const (
 	maxPendingReplies = 1000 // the number is limited, because a caller may never create its reply queue again
 )
 
+// ReplyTooLarge is the message of the failure that a caller gets instead of a result that is too large.
+const ReplyTooLarge = "The answer is too large for RabbitMQ."
+
 // resendReturnedReplies receives the replies that RabbitMQ returned as unroutable. resendReturnedReplies
 // sends each of these replies again after a pause, until the reply is older than replyTimeout.
 // resendReturnedReplies ends when the AMQP channel closes.
 func (s *Server) resendReturnedReplies(ch *amqp.Channel, returned <-chan amqp.Return) {
 	pending := make(chan struct{}, maxPendingReplies)
 	for r := range returned {
-		if time.Since(r.Timestamp) > replyTimeout || len(pending) == cap(pending) {
+		size := int64(len(r.Body))
+		if time.Since(r.Timestamp) > replyTimeout || len(pending) == cap(pending) ||
+			!s.limits.keep(size) {
 			s.metrics.countDrop(dropUnroutable)
 			continue
 		}
@@ -32,16 +37,24 @@ func (s *Server) resendReturnedReplies(ch *amqp.Channel, returned <-chan amqp.Re
 		time.AfterFunc(replyResendPause, func() {
 			<-pending
 			s.publishReply(context.Background(), ch, r.RoutingKey, newPublishing(r.Body, r.Timestamp))
+			s.limits.pending.Add(-size)
 		})
 	}
 }
 
-// reply sends the result or failure of a call to the caller's reply queue.
+// reply sends the result or failure of a call to the caller's reply queue. If the result is larger than a
+// reply may be, the caller gets a failure instead.
 func (s *Server) reply(ctx context.Context, ch *amqp.Channel, r request, result any, failure *Failure) {
 	body, err := encodeReply(r, result, failure)
 	if err != nil {
 		slog.ErrorContext(ctx, "RPC reply cannot be encoded", "method", r.Method, "error", err)
 		if body, err = encodeReply(r, nil, s.options.InternalFailure("The answer cannot be written.")); err != nil {
+			return
+		}
+	}
+	if limit := s.limits.size.Load(); int64(len(body)) > limit {
+		slog.ErrorContext(ctx, "RPC reply is too large", "method", r.Method, "bytes", len(body), "limit", limit)
+		if body, err = encodeReply(r, nil, s.options.InternalFailure(ReplyTooLarge)); err != nil {
 			return
 		}
 	}

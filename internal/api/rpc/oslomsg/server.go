@@ -2,6 +2,7 @@ package oslomsg
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	amqp "github.com/rabbitmq/amqp091-go"
+	"golang.org/x/sync/semaphore"
 )
 
 // prefetch is the maximum number of unacknowledged calls that RabbitMQ delivers to a server.
@@ -81,6 +83,8 @@ type Server struct {
 	prefetch   int
 	metrics    serverMetrics
 	duplicates *duplicateFilter
+	limits     *replyLimits
+	large      *semaphore.Weighted // one call that builds a large reply
 	connected  atomic.Bool
 }
 
@@ -95,6 +99,8 @@ func NewServer(o ServerOptions) *Server {
 		prefetch:   prefetch,
 		metrics:    newServerMetrics(),
 		duplicates: newDuplicateFilter(duplicateWindow),
+		limits:     newReplyLimits(),
+		large:      semaphore.NewWeighted(1),
 	}
 	if o.Metrics != nil {
 		s.metrics.register(o.Metrics)
@@ -103,7 +109,7 @@ func NewServer(o ServerOptions) *Server {
 }
 
 // InVirtualHost returns a server for calls in another virtual host of the same brokers, which answers them
-// with its own methods. The returned server has the same options and the same metrics as s.
+// with its own methods. The returned server has the same options, metrics and limits of replies as s.
 func (s *Server) InVirtualHost(name string, endpoints []Endpoint) *Server {
 	o := s.options
 	o.Broker.VirtualHost, o.Endpoints = name, endpoints
@@ -113,6 +119,8 @@ func (s *Server) InVirtualHost(name string, endpoints []Endpoint) *Server {
 		prefetch:   virtualHostPrefetch,
 		metrics:    s.metrics,
 		duplicates: newDuplicateFilter(virtualHostDuplicateWindow),
+		limits:     s.limits,
+		large:      semaphore.NewWeighted(1),
 	}
 }
 
@@ -173,7 +181,7 @@ func (s *Server) serve(ctx context.Context) error {
 		case err := <-lost:
 			return fmt.Errorf("connection to RabbitMQ lost: %w", closeError(err))
 		case err := <-closed:
-			return fmt.Errorf("AMQP channel closed: %w", closeError(err))
+			return fmt.Errorf("AMQP channel closed: %w", s.limits.learnFrom(ctx, err))
 		case queue := <-cancelled:
 			return fmt.Errorf("queue %s was deleted", queue)
 		case call := <-calls:
@@ -228,6 +236,9 @@ func (s *Server) handle(ctx context.Context, ch *amqp.Channel, call amqp.Deliver
 	}
 	timeout := s.callTimeout(call)
 	observed, ended := s.observe(ctx, call, r)
+	place := &largeReply{server: s}
+	defer place.release()
+	observed = context.WithValue(observed, largeReplyKey{}, place)
 	result, failure, repetition := s.execute(observed, r, time.Now().Add(timeout-timeout/replyShare))
 	ended(failure.className())
 	if ctx.Err() != nil {
@@ -254,7 +265,8 @@ func (s *Server) observe(
 		return ctx, func(string) {}
 	}
 	traceparent, _ := call.Headers["traceparent"].(string)
-	id, _ := r.RequestID.(string)
+	var id string
+	_ = json.Unmarshal(r.RequestID, &id)
 	return s.options.Observe(ctx, Call{Method: r.Method, Traceparent: traceparent, RequestID: id})
 }
 

@@ -1,0 +1,76 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"berth/internal/api/rpc/oslomsg"
+	"berth/internal/network"
+	"berth/internal/store/db"
+)
+
+// portPage is the maximum number of ports that a call reads at once. A port can have 200 kB.
+const portPage = 20
+
+// eachPortPage reads ports page by page and calls `use` with each page, in the order of the IDs. A port that
+// was deleted meanwhile is missing. With more ports than one page, eachPortPage first waits for its place
+// among the calls with large replies.
+func (h *handlers) eachPortPage(
+	ctx context.Context,
+	ids []uuid.UUID,
+	use func([]network.Port) error,
+) error {
+	if len(ids) > portPage {
+		if err := oslomsg.LargeReply(ctx); err != nil {
+			return err
+		}
+	}
+	for page := range slices.Chunk(ids, portPage) {
+		ports, err := h.Store.Ports(ctx, db.Listing{Where: []db.Condition{{Field: "id", In: idStrings(page)}}})
+		if err != nil {
+			return err
+		}
+		if err := use(ports); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// encodedObjects counts the bytes of the objects in a reply. The objects are encoded at once, because an
+// encoded object needs less memory than the object.
+type encodedObjects struct{ bytes int }
+
+// encode encodes an object of the reply. If the reply becomes larger than a reply may be, encode returns the
+// failure of the call.
+func (e *encodedObjects) encode(o object) (json.RawMessage, error) {
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	if e.bytes += len(raw); e.bytes > oslomsg.MaxReply {
+		return nil, internalFailure(oslomsg.ReplyTooLarge)
+	}
+	return raw, nil
+}
+
+// portList is a list of encoded ports.
+type portList struct {
+	encodedObjects
+	ports []json.RawMessage
+}
+
+// add adds ports in the form that the function `view` returns.
+func (l *portList) add(ports []network.Port, view func(network.Port) object) error {
+	for _, p := range ports {
+		raw, err := l.encode(view(p))
+		if err != nil {
+			return err
+		}
+		l.ports = append(l.ports, raw)
+	}
+	return nil
+}
