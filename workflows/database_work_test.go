@@ -76,7 +76,7 @@ func TestRealServer_PortWaitsForDatabaseWithShortHistory(t *testing.T) {
 	w.mu.Lock()
 	w.deleted = true
 	w.mu.Unlock()
-	s.signal(contract.SignalChanged, nil)
+	s.signalDeletion()
 	s.finishAndRecord("port-database", "")
 	if w.reportCount != 1 {
 		t.Errorf("applied reports: got %d, want 1", w.reportCount)
@@ -101,6 +101,6 @@ func TestRealServer_LeaseWaitsForDatabaseWithShortHistory(t *testing.T) {
 	w.mu.Lock()
 	w.deleted = true
 	w.mu.Unlock()
-	s.signal(contract.SignalChanged, nil)
+	s.signalDeletion()
 	s.finishAndRecord("lease-database", "")
 }

@@ -147,7 +147,7 @@ func TestRealServer_PortIsNeverFullWhileNovaIsAway(t *testing.T) {
 		got[r.Host] = true
 	}
 	w.mu.Unlock()
-	s.signal(contract.SignalChanged, nil)
+	s.signalDeletion()
 	s.finishAndRecord("port-full", first)
 
 	if len(got) != n+1 {
@@ -275,7 +275,7 @@ func TestRealServer_PortIsNeverFullWhileTheDatabaseIsAway(t *testing.T) {
 		got[r.Host] = true
 	}
 	w.mu.Unlock()
-	s.signal(contract.SignalChanged, nil)
+	s.signalDeletion()
 	s.finishAndRecord("port-database-full", first)
 
 	if want := hosts + 2; len(got) != want { // the hosts of the signals, and the hosts cmp-1 and elsewhere
@@ -307,7 +307,7 @@ func TestRealServer_LeaseIsNeverFullWhileItsNeighbourIsAway(t *testing.T) {
 		w.mu.Lock()
 		w.deleted = true
 		w.mu.Unlock()
-		s.signal(contract.SignalChanged, nil)
+		s.signalDeletion()
 		s.finishAndRecord("lease-full", first)
 		s.checkRuns(first)
 	})
