@@ -100,8 +100,8 @@ func (s *scenario) signal(name string, arg any) {
 	}
 }
 
-// signalDeletion tells the workflow that the test has deleted its row. On a busy machine the workflow may read
-// the row, and end, before the signal.
+// signalDeletion tells the workflow that the test has deleted its row. On a busy machine the workflow may
+// read the row, and end, before the signal.
 func (s *scenario) signalDeletion() {
 	s.t.Helper()
 	err := s.client.SignalWorkflow(s.t.Context(), s.id, "", contract.SignalChanged, nil)
