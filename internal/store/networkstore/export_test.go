@@ -30,5 +30,6 @@ func ForgetNetworks() { delete(blockableTypes, "network") }
 // The assembled queries of ports, so that a test can compare them with their golden files.
 var (
 	PortSQL       = portSelect + portFrom
+	SmallPortSQL  = smallPortSelect + portFrom
 	LockedPortSQL = lockedPortSelect
 )

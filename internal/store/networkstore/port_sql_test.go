@@ -19,6 +19,7 @@ func TestPortSQL_EqualsGoldenFiles(t *testing.T) {
 	t.Parallel()
 	for file, sql := range map[string]string{
 		"port.sql":        networkstore.PortSQL,
+		"small_port.sql":  networkstore.SmallPortSQL,
 		"locked_port.sql": networkstore.LockedPortSQL,
 	} {
 		t.Run(file, func(t *testing.T) {
