@@ -15,13 +15,14 @@ import (
 
 // host is what berth knows about a host: its agents, and how leases can reserve it.
 type host struct {
-	name         string
-	agents       []cli.Object
-	reservable   any    // nil: no lease can reserve the host, or the token may not read it
-	quarantine   string // why no lease gets the host now; empty: none
-	awaited      int64  // ports that wait for a report of the agents
-	oldest       *time.Time
-	silent, down []string // types of agents
+	name       string
+	agents     []cli.Object
+	reservable any    // nil: no lease can reserve the host, or the token may not read it
+	quarantine string // why no lease gets the host now; empty: none
+	awaited    int64  // ports that wait for a report of the agents
+	oldest     *time.Time
+	// types of the agents that send no heartbeats, and of those that an administrator has disabled
+	silent, disabled []string
 }
 
 // hosts is the view of the hosts.
@@ -87,7 +88,7 @@ func (h *host) addAgent(a cli.Object) {
 	kind := fmt.Sprint(a["agent_type"])
 	switch {
 	case a["admin_state_up"] == false:
-		h.down = append(h.down, kind)
+		h.disabled = append(h.disabled, kind)
 	case a["alive"] == false:
 		h.silent = append(h.silent, kind)
 	}
@@ -102,8 +103,8 @@ func (h *host) state() string {
 	if len(h.silent) > 0 {
 		parts = append(parts, "silent: "+strings.Join(h.silent, ", "))
 	}
-	if len(h.down) > 0 {
-		parts = append(parts, "disabled: "+strings.Join(h.down, ", "))
+	if len(h.disabled) > 0 {
+		parts = append(parts, "disabled: "+strings.Join(h.disabled, ", "))
 	}
 	if h.quarantine != "" {
 		parts = append(parts, "in quarantine: "+h.quarantine)
@@ -116,7 +117,7 @@ func (h *host) state() string {
 
 // host makes the row of a host.
 func (r reader) host(h *host) row {
-	alive := len(h.agents) - len(h.silent) - len(h.down)
+	alive := len(h.agents) - len(h.silent) - len(h.disabled)
 	leases := "-"
 	if h.reservable != nil {
 		leases = map[bool]string{true: "reservable", false: "no"}[h.reservable == true]
@@ -171,7 +172,7 @@ func (r reader) ports(host string) *screen {
 func (r reader) port(o cli.Object) row {
 	id, name := fmt.Sprint(o["id"]), resource.Ports.DisplayName(o)
 	rank := 1.0
-	if isOpenPort(o) {
+	if shouldBeActive(o) {
 		rank = 0
 	}
 	return row{
@@ -185,6 +186,11 @@ func (r reader) port(o cli.Object) row {
 		detail: "Port " + name + " (" + id + ") is " + cli.Cell(o["status"]) + ".",
 		open:   func() *screen { return r.explanation("port/"+id, "port "+name) },
 	}
+}
+
+// shouldBeActive reports whether a port has not reached the status ACTIVE yet, although it is not disabled.
+func shouldBeActive(o cli.Object) bool {
+	return o["status"] != "ACTIVE" && o["admin_state_up"] != false
 }
 
 // addresses returns the IP addresses of a port.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/charmbracelet/x/ansi"
+	"berth/starter/cli"
 )
 
 // gap is between two columns, and marker before the selected row.
@@ -21,9 +21,9 @@ const leastRest = 30
 func widths(columns []column, rows []row, width int) []int {
 	out := make([]int, len(columns))
 	for i, c := range columns {
-		out[i] = ansi.StringWidthWc(c.name)
+		out[i] = cli.Width(c.name)
 		for _, r := range rows {
-			out[i] = max(out[i], ansi.StringWidthWc(r.cells[i].text))
+			out[i] = max(out[i], cli.Width(r.cells[i].text))
 		}
 		if c.most > 0 {
 			out[i] = min(out[i], c.most)

@@ -34,7 +34,7 @@ func fit(s string, width int) string {
 		return ""
 	}
 	s = ansi.TruncateWc(s, width, "…")
-	return s + strings.Repeat(" ", max(0, width-ansi.StringWidthWc(s)))
+	return s + strings.Repeat(" ", max(0, width-cli.Width(s)))
 }
 
 // age writes a duration with one or two units, rounded down: 42s, 9m, 3h12m, 5d.

@@ -204,8 +204,8 @@ func (m *model) foot(s *screen) []string {
 		if height >= 12 {
 			count = 1 + height/12
 		}
-		sentence := make([]string, count)
-		if copied := copy(sentence, cli.Wrap(m.sentence(s), width)); copied < len(cli.Wrap(m.sentence(s), width)) {
+		wrapped, sentence := cli.Wrap(m.sentence(s), width), make([]string, count)
+		if copied := copy(sentence, wrapped); copied < len(wrapped) {
 			sentence[count-1] += " …"
 		}
 		style := ""

@@ -129,8 +129,13 @@ func instant(v any) *time.Time {
 // leases is the view of the leases.
 func (r reader) leases() *screen {
 	return &screen{
-		title:   "leases",
-		columns: []column{{name: "STATUS", most: 14}, {name: "START", most: 16, drop: 1}, {name: "END", most: 16, drop: 2}, {name: "NAME"}},
+		title: "leases",
+		columns: []column{
+			{name: "STATUS", most: 14},
+			{name: "START", most: 16, drop: 1},
+			{name: "END", most: 16, drop: 2},
+			{name: "NAME"},
+		},
 		read: r.limited(func(ctx context.Context) (content, error) {
 			all, err := resource.Leases.List(ctx, r.Session, nil)
 			if err != nil {
@@ -184,7 +189,7 @@ func (r reader) journal(filter string) *screen {
 			{name: "SINCE", most: 8},
 			{name: "FAILED", most: 6, drop: 2},
 			{name: "CHANGE", most: 40},
-			{name: "LAST ERROR", drop: 0},
+			{name: "LAST ERROR"},
 		},
 		read: r.limited(func(ctx context.Context) (content, error) {
 			var c content

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"berth/starter/cli"
 )
 
 // waitingGroup is a number of objects that wait for the same party, as GET /operator/v1/waiting lists it.
@@ -165,6 +163,3 @@ func (r reader) object(o waitingObject, sentence string) row {
 		open:   func() *screen { return r.explanation(o.Object, name) },
 	}
 }
-
-// isOpenPort reports whether a port has not the status that it should reach.
-func isOpenPort(o cli.Object) bool { return o["status"] != "ACTIVE" && o["admin_state_up"] != false }
