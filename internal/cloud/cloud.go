@@ -84,19 +84,7 @@ func New(c Config) (*Cloud, error) {
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout
 	}
-	var transport http.RoundTripper = &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		MaxIdleConnsPerHost: 64,
-		IdleConnTimeout:     20 * time.Second,
-	}
-	if c.Wrap != nil {
-		transport = c.Wrap(transport)
-	}
-	provider := &gophercloud.ProviderClient{HTTPClient: http.Client{
-		Timeout:       c.Timeout,
-		Transport:     safeurl.Transport(transport, maxAnswer),
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	provider := &gophercloud.ProviderClient{HTTPClient: *safeurl.Client(c.Timeout, c.Wrap, maxAnswer)}
 	provider.UserAgent.Prepend("berth")
 	provider.UseTokenLock()
 	provider.SetToken(c.Token)

@@ -81,19 +81,7 @@ func newClient(timeout time.Duration, wrap func(http.RoundTripper) http.RoundTri
 	if timeout <= 0 {
 		timeout = defaultTimeout
 	}
-	var transport http.RoundTripper = &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		MaxIdleConnsPerHost: 64,
-		IdleConnTimeout:     20 * time.Second,
-	}
-	if wrap != nil {
-		transport = wrap(transport)
-	}
-	return &http.Client{
-		Timeout:       timeout,
-		Transport:     safeurl.Transport(transport, maxBody),
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	return safeurl.Client(timeout, wrap, maxBody)
 }
 
 type wireEvent struct {

@@ -1,5 +1,6 @@
 // Package safeurl builds and checks the paths of outgoing requests, so that a value from outside never leads
-// a request, which carries berth's own token, to another path than the one that the client means.
+// a request, which carries berth's own token, to another path than the one that the client means. It also
+// limits what a client reads of an answer.
 package safeurl
 
 import (
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // ErrPath means that the path of a request could leave its collection. A request with such a path is never
@@ -33,6 +35,25 @@ func CheckPath(u *url.URL) error {
 
 // ErrAnswerTooLarge means that the body of an answer is larger than its client allows.
 var ErrAnswerTooLarge = errors.New("the answer is too large")
+
+// Client returns an HTTP client of another service, which sends its requests with a Transport and follows no
+// redirects. A request may take the time `timeout`. If `wrap` is not nil, it wraps the transport that sends
+// the requests.
+func Client(timeout time.Duration, wrap func(http.RoundTripper) http.RoundTripper, maxAnswer int64) *http.Client {
+	var next http.RoundTripper = &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		MaxIdleConnsPerHost: 64,
+		IdleConnTimeout:     20 * time.Second,
+	}
+	if wrap != nil {
+		next = wrap(next)
+	}
+	return &http.Client{
+		Timeout:       timeout,
+		Transport:     Transport(next, maxAnswer),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
 
 // Transport returns a transport that sends a request with the given transport only if CheckPath accepts the
 // URL of the request. Reading more than maxAnswer bytes of the body of an answer fails with
