@@ -144,7 +144,7 @@ func (a agents) listNetworks(r *http.Request) (int, any, error) {
 	}
 	names, list := requestedFields(r), make([]object, len(found))
 	for i, n := range found {
-		list[i] = selectFields(names, viewNetwork(n, accessOf(r)))
+		list[i] = attribute.Select(viewNetwork(n, accessOf(r)), names)
 	}
 	return http.StatusOK, object{"networks": list}, nil
 }
@@ -199,7 +199,7 @@ func (a agents) listHostingAgents(r *http.Request) (int, any, error) {
 	}
 	list := make([]object, len(hosting))
 	for i, n := range hosting {
-		list[i] = selectFields(names, viewAgent(n, accessOf(r)))
+		list[i] = attribute.Select(viewAgent(n, accessOf(r)), names)
 	}
 	return http.StatusOK, object{"agents": list}, nil
 }

@@ -41,7 +41,7 @@ func (z availabilityZones) list(r *http.Request) (int, any, error) {
 			matches = matches && (!q.Has(key) || slices.Contains(q[key], value.(string)))
 		}
 		if matches {
-			list = append(list, selectFields(names, view))
+			list = append(list, attribute.Select(view, names))
 		}
 	}
 	return http.StatusOK, object{"availability_zones": list}, nil

@@ -129,7 +129,7 @@ func (b bindings) list(r *http.Request) (int, any, error) {
 			matches = matches && slices.Contains(values, view[key].(string))
 		}
 		if matches {
-			list = append(list, selectFields(names, view))
+			list = append(list, attribute.Select(view, names))
 		}
 	}
 	return http.StatusOK, object{"bindings": list}, nil
@@ -148,7 +148,7 @@ func bindingResponse(status int, p network.Port, host string, names []string) (i
 	if err != nil {
 		return 0, nil, err
 	}
-	return status, object{"binding": selectFields(names, viewBinding(p, binding))}, nil
+	return status, object{"binding": attribute.Select(viewBinding(p, binding), names)}, nil
 }
 
 func (b bindings) create(r *http.Request) (int, any, error) {

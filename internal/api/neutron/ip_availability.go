@@ -56,7 +56,7 @@ func (a ipAvailability) list(r *http.Request) (int, any, error) {
 	}
 	names := requestedFields(r)
 	for i := range views {
-		views[i] = selectFields(names, views[i])
+		views[i] = attribute.Select(views[i], names)
 	}
 	body := object{"network_ip_availabilities": views}
 	if l.Limit > 0 {
@@ -122,7 +122,7 @@ func (a ipAvailability) show(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, object{"network_ip_availability": selectFields(requestedFields(r), views[0])}, nil
+	return http.StatusOK, object{"network_ip_availability": attribute.Select(views[0], requestedFields(r))}, nil
 }
 
 // views returns how many addresses the subnets of each network have, and how many of them are in use. views
@@ -133,7 +133,7 @@ func (a ipAvailability) views(
 	ipVersions []string,
 ) ([]object, error) {
 	ids := networkIDs(networks)
-	where := []db.Condition{{Field: "network", In: idCondition(ids).In}}
+	where := []db.Condition{db.OneOfIDs("network", ids)}
 	if ipVersions != nil {
 		c := db.Condition{Field: "ip_version", In: []string{}}
 		for _, v := range ipVersions {

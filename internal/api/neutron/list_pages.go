@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"berth/internal/network/attribute"
 	"berth/internal/store/db"
 )
 
@@ -58,7 +59,7 @@ func (p *listPages[N, C]) next(ctx context.Context) (items []any, last bool, err
 	}
 	items = make([]any, len(found))
 	for i, n := range found {
-		items[i] = selectFields(p.fields, p.res.view(n, p.access))
+		items[i] = attribute.Select(p.res.view(n, p.access), p.fields)
 	}
 	return items, len(p.rest) == 0, nil
 }
@@ -69,7 +70,7 @@ func (p *listPages[N, C]) read(ctx context.Context) ([]N, error) {
 	p.rest = p.rest[len(ids):]
 	found, err := p.res.listVisible(
 		ctx,
-		db.Listing{Where: []db.Condition{idCondition(ids)}, Fields: p.fields},
+		db.Listing{Where: []db.Condition{db.OneOfIDs("id", ids)}, Fields: p.fields},
 	)
 	at := make(map[uuid.UUID]int, len(ids))
 	for i, id := range ids {

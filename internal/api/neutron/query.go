@@ -151,21 +151,6 @@ func requestedFields(r *http.Request) []string {
 	return slices.Compact(names)
 }
 
-// selectFields returns the object with only the named attributes. If the list of names is empty, selectFields
-// returns all attributes.
-func selectFields(names []string, o object) object {
-	if len(names) == 0 {
-		return o
-	}
-	kept := object{}
-	for _, name := range names {
-		if v, ok := o[name]; ok {
-			kept[name] = v
-		}
-	}
-	return kept
-}
-
 // links builds the links from a page with the given objects to the next and the previous page. The links
 // contain all query parameters of the request; only `marker` and `page_reverse` differ.
 func links(r *http.Request, l db.Listing, ids []uuid.UUID) []object {

@@ -91,7 +91,7 @@ func (q quotas) show(r *http.Request) (int, any, error) {
 
 func (q quotas) respond(r *http.Request, project string) (int, any, error) {
 	limits, err := q.store.Quota(r.Context(), project)
-	return http.StatusOK, object{"quota": selectFields(requestedFields(r), viewQuota(limits))}, err
+	return http.StatusOK, object{"quota": attribute.Select(viewQuota(limits), requestedFields(r))}, err
 }
 
 func (q quotas) byDefault(r *http.Request) (int, any, error) {

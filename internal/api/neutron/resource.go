@@ -120,7 +120,7 @@ func (res resource[N, C]) findAll(r *http.Request, ids []uuid.UUID) ([]N, error)
 	}
 	found, err := res.listVisible(
 		r.Context(),
-		db.Listing{Where: []db.Condition{idCondition(ids)}, Fields: []string{"id"}},
+		db.Listing{Where: []db.Condition{db.OneOfIDs("id", ids)}, Fields: []string{"id"}},
 	)
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (res resource[N, C]) serveShow(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	return http.StatusOK, object{
-		res.singular: selectFields(requestedFields(r), res.viewSingle(n, accessOf(r))),
+		res.singular: attribute.Select(res.viewSingle(n, accessOf(r)), requestedFields(r)),
 	}, nil
 }
 
@@ -327,19 +327,11 @@ func networkParents(
 	s *networkstore.Store,
 ) func(context.Context, []uuid.UUID) (map[uuid.UUID]func(policy.Target), error) {
 	return func(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]func(policy.Target), error) {
-		found, err := s.Networks(ctx, db.Listing{Where: []db.Condition{idCondition(ids)}})
+		found, err := s.Networks(ctx, db.Listing{Where: []db.Condition{db.OneOfIDs("id", ids)}})
 		add := map[uuid.UUID]func(policy.Target){}
 		for _, n := range found {
 			add[n.ID] = func(t policy.Target) { addNetwork(t, n) }
 		}
 		return add, err
 	}
-}
-
-func idCondition(ids []uuid.UUID) db.Condition {
-	c := db.Condition{Field: "id", In: make([]string, len(ids))}
-	for i, id := range ids {
-		c.In[i] = id.String()
-	}
-	return c
 }

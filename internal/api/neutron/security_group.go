@@ -202,7 +202,7 @@ func groupParents(
 	s *networkstore.Store,
 ) func(context.Context, []uuid.UUID) (map[uuid.UUID]func(policy.Target), error) {
 	return func(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]func(policy.Target), error) {
-		found, err := s.SecurityGroups(ctx, db.Listing{Where: []db.Condition{idCondition(ids)}})
+		found, err := s.SecurityGroups(ctx, db.Listing{Where: []db.Condition{db.OneOfIDs("id", ids)}})
 		add := map[uuid.UUID]func(policy.Target){}
 		for _, g := range found {
 			add[g.ID] = func(t policy.Target) { addGroup(t, g) }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/uuid"
+
 	"berth/internal/api/osapi"
 	"berth/internal/store/reportstore"
 )
@@ -100,7 +102,7 @@ func (h waiting) objects(r *http.Request) (int, any, error) {
 			Reason:   o.Reason,
 		}
 	}
-	if next != [16]byte{} {
+	if next != uuid.Nil {
 		after := next.String()
 		page.Next = &after
 	}

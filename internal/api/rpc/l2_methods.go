@@ -218,7 +218,7 @@ func (h *handlers) portsWithNetworks(
 	ids []uuid.UUID,
 ) (map[uuid.UUID]network.Port, map[uuid.UUID]network.Network, error) {
 	list, err := h.Store.Ports(ctx, db.Listing{
-		Where:  []db.Condition{{Field: "id", In: idStrings(ids)}},
+		Where:  []db.Condition{db.OneOfIDs("id", ids)},
 		Fields: withoutLargeFields,
 	})
 	if err != nil {
@@ -242,7 +242,7 @@ func (h *handlers) networksOf(
 		ids[i] = p.Network
 	}
 	list, err := h.Store.Networks(ctx,
-		db.Listing{Where: []db.Condition{{Field: "id", In: idStrings(ids)}}})
+		db.Listing{Where: []db.Condition{db.OneOfIDs("id", ids)}})
 	networks := map[uuid.UUID]network.Network{}
 	for _, n := range list {
 		networks[n.ID] = n

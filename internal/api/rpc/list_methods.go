@@ -103,7 +103,7 @@ func (h *handlers) getPorts(ctx context.Context, a listArgs) (any, error) {
 	}
 	list := portList{ports: []json.RawMessage{}}
 	err = h.eachPortPage(ctx, ids, func(page []network.Port) error {
-		return list.add(page, func(p network.Port) object { return selectFields(attribute.PortRPC(p), a.Fields) })
+		return list.add(page, func(p network.Port) object { return attribute.Select(attribute.PortRPC(p), a.Fields) })
 	})
 	return list.ports, err
 }
@@ -132,22 +132,7 @@ func (h *handlers) getNetworks(ctx context.Context, a listArgs) (any, error) {
 func viewList[T any](all []T, view func(T) object, fields []string) []object {
 	views := make([]object, len(all))
 	for i, v := range all {
-		views[i] = selectFields(view(v), fields)
+		views[i] = attribute.Select(view(v), fields)
 	}
 	return views
-}
-
-// selectFields keeps only those fields of an object that are in the list `fields`. If the list `fields` is
-// empty, selectFields keeps all fields.
-func selectFields(o object, fields []string) object {
-	if len(fields) == 0 {
-		return o
-	}
-	selected := object{}
-	for _, f := range fields {
-		if value, ok := o[f]; ok {
-			selected[f] = value
-		}
-	}
-	return selected
 }

@@ -29,7 +29,7 @@ func (h *handlers) eachPortPage(
 		}
 	}
 	for page := range slices.Chunk(ids, portPage) {
-		ports, err := h.Store.Ports(ctx, db.Listing{Where: []db.Condition{{Field: "id", In: idStrings(page)}}})
+		ports, err := h.Store.Ports(ctx, db.Listing{Where: []db.Condition{db.OneOfIDs("id", page)}})
 		if err != nil {
 			return err
 		}

@@ -59,17 +59,17 @@ func (h *handlers) filteredPorts(ctx context.Context, devices []device) (filtere
 	if err != nil {
 		return f, err
 	}
-	var groupIDs []string
+	var groupIDs []uuid.UUID
 	for d, id := range ids {
 		if p, ok := ports[id]; ok && h.sender.wires(p) && !strings.HasPrefix(p.DeviceOwner, "network:") {
 			f.ports[d.Name] = p
-			groupIDs = append(groupIDs, idStrings(p.SecurityGroups)...)
+			groupIDs = append(groupIDs, p.SecurityGroups...)
 		}
 	}
 	if len(groupIDs) == 0 {
 		return f, nil
 	}
-	groups, err := h.Store.SecurityGroups(ctx, db.Listing{Where: []db.Condition{{Field: "id", In: groupIDs}}})
+	groups, err := h.Store.SecurityGroups(ctx, db.Listing{Where: []db.Condition{db.OneOfIDs("id", groupIDs)}})
 	if err != nil {
 		return f, err
 	}
@@ -89,12 +89,9 @@ func (h *handlers) readMembers(ctx context.Context, members map[uuid.UUID][]grou
 	if len(members) == 0 {
 		return nil
 	}
-	var ids []string
-	for id := range members {
-		ids = append(ids, id.String())
-	}
+	groups := slices.Collect(maps.Keys(members))
 	ports, err := h.Store.Ports(ctx, db.Listing{
-		Where:  []db.Condition{{Field: "security_group", In: ids}},
+		Where:  []db.Condition{db.OneOfIDs("security_group", groups)},
 		Fields: withoutLargeFields,
 	})
 	for _, p := range ports {
@@ -135,14 +132,6 @@ func (m groupMember) etherType() string {
 		return network.IPv4
 	}
 	return network.IPv6
-}
-
-func idStrings(ids []uuid.UUID) []string {
-	all := make([]string, len(ids))
-	for i, id := range ids {
-		all[i] = id.String()
-	}
-	return all
 }
 
 // securityGroupInfoForDevices returns the devices, the security groups of the devices, and the members of the

@@ -30,6 +30,21 @@ func (o Operations) String() string {
 	return "create"
 }
 
+// Select returns the view of an object with only the named attributes. If the list of names is empty, Select
+// returns the whole view.
+func Select(view map[string]any, names []string) map[string]any {
+	if len(names) == 0 {
+		return view
+	}
+	kept := map[string]any{}
+	for _, name := range names {
+		if v, ok := view[name]; ok {
+			kept[name] = v
+		}
+	}
+	return kept
+}
+
 // Definition describes one attribute. The type parameter Object is the type of the objects that have the
 // attribute. The type parameter Change is the type of a request to create or update an Object.
 type Definition[Object, Change any] struct {

@@ -32,6 +32,15 @@ type Condition struct {
 	In    []string
 }
 
+// OneOfIDs returns the condition that a field of an item is one of the IDs.
+func OneOfIDs(field string, ids []uuid.UUID) Condition {
+	c := Condition{Field: field, In: make([]string, len(ids))}
+	for i, id := range ids {
+		c.In[i] = id.String()
+	}
+	return c
+}
+
 // Order is one sort key.
 type Order struct {
 	Field      string

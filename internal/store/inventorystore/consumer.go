@@ -16,7 +16,8 @@ import (
 // DeleteAllocations returns db.ErrNotFound if the consumer does not exist.
 func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
 	// The lock of the consumer is a statement of its own: the next statement then sees the allocations that
-	// the previous holder of the lock has written.
+	// the previous holder of the lock has written. The count in the next statement, which always suffices,
+	// makes PostgreSQL lock all providers before it deletes the consumer.
 	const lock = `
 		select
 		from consumer
