@@ -55,6 +55,10 @@ func codecRoutes(c payloadcodec.Codec) []osapi.Route {
 	return []osapi.Route{route("encode", c.Encode), route("decode", c.Decode)}
 }
 
+// maxPayloads is the maximum number of payloads in a request. Temporal's UI and command line send the
+// payloads of one event at a time.
+const maxPayloads = 1000
+
 // readPayloads reads the payloads in the body of a request. They have the JSON form of protocol buffers,
 // which has more fields than berth reads.
 func readPayloads(r *http.Request) ([]*common.Payload, error) {
@@ -68,6 +72,9 @@ func readPayloads(r *http.Request) ([]*common.Payload, error) {
 	var in common.Payloads
 	if err := protojson.Unmarshal(raw, &in); err != nil {
 		return nil, osapi.Fault(http.StatusBadRequest, "", "The body must be the payloads of Temporal in JSON.")
+	}
+	if len(in.GetPayloads()) > maxPayloads {
+		return nil, osapi.Fault(http.StatusBadRequest, "", "The list payloads has more than %d items.", maxPayloads)
 	}
 	return in.GetPayloads(), nil
 }
