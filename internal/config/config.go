@@ -61,7 +61,8 @@ type Config struct {
 	CORS               CORS
 	Roles              []string
 	LogLevel           slog.Level
-	LogFormat          string // LogText or LogJSON
+	LogFormat          string  // LogText or LogJSON
+	LogReads           float64 // share of the successful GET and HEAD requests that the log names
 	ODL                ODL
 	Nova               Nova
 	RabbitMQ           []string // URLs of the brokers of one cluster; empty: no RPC with agents

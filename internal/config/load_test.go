@@ -41,6 +41,7 @@ func TestLoad_EmptyEnvironmentGivesTheDefaults(t *testing.T) {
 		Listen:         "127.0.0.1:8778",
 		LogLevel:       slog.LevelInfo,
 		LogFormat:      config.LogText,
+		LogReads:       1,
 		AnswerTimeout:  3 * time.Second,
 		RequestTimeout: 30 * time.Second,
 		ProjectRate:    config.Rate{Burst: 100},

@@ -282,6 +282,18 @@ func perSecond(field func(*Config) *float64) func(*Config, string) error {
 	}
 }
 
+// share parses a share of a whole.
+func share(field func(*Config) *float64) setter {
+	return func(c *Config, s string) error {
+		n, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(n >= 0 && n <= 1) {
+			return errors.New("must be a number from 0 to 1")
+		}
+		*field(c) = n
+		return nil
+	}
+}
+
 // burst parses a number of requests.
 func burst(field func(*Config) *int) func(*Config, string) error {
 	return func(c *Config, s string) error {

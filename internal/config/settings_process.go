@@ -192,6 +192,13 @@ var processSettings = Section{"Processes, API and database", []Setting{
 		Description: "Format of the log: text writes key=value pairs, json writes one JSON object per line.",
 		set:         oneOf(func(c *Config) *string { return &c.LogFormat }, LogText, LogJSON),
 	},
+	{
+		Name:        "BERTH_LOG_READS",
+		Default:     "1",
+		Unit:        "number from 0 to 1",
+		Description: "Share of the successful GET and HEAD requests that the log names; a busy deployment uses 0.01. The log names every other request.",
+		set:         share(func(c *Config) *float64 { return &c.LogReads }),
+	},
 }}
 
 var keystoneSettings = Section{"Keystone", []Setting{

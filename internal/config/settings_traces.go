@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -101,7 +100,7 @@ var traceSettings = Section{"Traces (OpenTelemetry)", []Setting{
 		Default:     "1",
 		Unit:        "number from 0 to 1",
 		Description: "Share of the traces that the samplers traceidratio and parentbased_traceidratio select.",
-		set:         traceRatio,
+		set:         share(func(c *Config) *float64 { return &c.Traces.Ratio }),
 	},
 	{
 		Name:        "OTEL_SERVICE_NAME",
@@ -125,14 +124,6 @@ func oneOf(field func(*Config) *string, allowed ...string) setter {
 func sdkDisabled(c *Config, s string) error {
 	// as OpenTelemetry specifies, every other value means false
 	c.Traces.Disabled = strings.EqualFold(s, "true")
-	return nil
-}
-
-func traceRatio(c *Config, s string) (err error) {
-	if c.Traces.Ratio, err = strconv.ParseFloat(s, 64); err != nil ||
-		!(c.Traces.Ratio >= 0 && c.Traces.Ratio <= 1) {
-		return errors.New("must be a number from 0 to 1")
-	}
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"berth/internal/config"
 	"berth/internal/store"
+	"berth/internal/tracing"
 )
 
 // NewLogger returns the logger of a process with the settings.
@@ -18,6 +19,9 @@ func NewLogger(w io.Writer, cfg config.Config) *slog.Logger { return newLogger(w
 
 // Store returns the app's store.
 func (a *App) Store() *store.Store { return a.store }
+
+// Registry returns the metrics of the app.
+func (a *App) Registry() *prometheus.Registry { return a.registry }
 
 // DatabaseURL returns the URL of the app's database.
 func (a *App) DatabaseURL() string { return a.cfg.DatabaseURL }
@@ -57,4 +61,9 @@ func NewReadinessProbe(
 	}, stopping)
 	p.keepFor(keep)
 	return p, p.checks.Waiting
+}
+
+// MeasureRequests returns the handler of an API that logs its requests to the logger.
+func MeasureRequests(log *slog.Logger, reads float64, api string, h http.Handler) http.Handler {
+	return newHTTPMetrics(prometheus.NewRegistry(), &tracing.Traces{}, requestLog{log, reads}).measure(api, h)
 }

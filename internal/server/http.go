@@ -240,7 +240,7 @@ func (a *App) servedAPIs(id identity.Authenticator) []*osapi.API {
 // measuredAPIs returns the APIs by their prefix without the leading slash, with CORS and with metrics of
 // their requests.
 func (a *App) measuredAPIs(served []*osapi.API) map[string]http.Handler {
-	requests := newHTTPMetrics(a.registry, a.traces)
+	requests := newHTTPMetrics(a.registry, a.traces, requestLog{slog.Default(), a.cfg.LogReads})
 	routes := map[string]http.Handler{}
 	if len(served) == 0 {
 		return routes

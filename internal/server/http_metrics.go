@@ -8,12 +8,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"berth/internal/api/osapi"
+	"berth/internal/identity"
 	"berth/internal/tracing"
 )
 
-// httpMetrics makes the metrics and the spans of the requests to the APIs.
+// httpMetrics makes the metrics, the spans and the log messages of the requests to the APIs.
 type httpMetrics struct {
 	traces    *tracing.Traces
+	log       requestLog
 	durations *prometheus.HistogramVec // by API, method and status
 	requests  *prometheus.CounterVec   // by API, method, route and status
 	routes    *prometheus.HistogramVec // by API, method and route
@@ -24,9 +26,10 @@ type httpMetrics struct {
 // unmatchedRoute is the value of the label `route` of requests whose path and method belong to no route.
 const unmatchedRoute = "unmatched"
 
-func newHTTPMetrics(registry prometheus.Registerer, traces *tracing.Traces) *httpMetrics {
+func newHTTPMetrics(registry prometheus.Registerer, traces *tracing.Traces, log requestLog) *httpMetrics {
 	m := &httpMetrics{
 		traces: traces,
+		log:    log,
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "berth_http_request_duration_seconds",
 			Help:    "Time to answer an HTTP request, in seconds, by API, method and status code.",
@@ -71,7 +74,9 @@ func (m *httpMetrics) measure(api string, h http.Handler) http.Handler {
 			r = traced
 		}
 		h.ServeHTTP(rec, r)
-		took, method, code := time.Since(begin).Seconds(), methodLabel(r.Method), strconv.Itoa(rec.status)
+		duration := time.Since(begin)
+		m.log.write(r, api, rec, duration)
+		took, method, code := duration.Seconds(), methodLabel(r.Method), strconv.Itoa(rec.status)
 		m.requests.WithLabelValues(api, method, rec.route, code).Inc()
 		if rec.Header().Get("Content-Type") !=
 			"text/event-stream" { // a stream lasts as long as its client reads
@@ -84,12 +89,13 @@ func (m *httpMetrics) measure(api string, h http.Handler) http.Handler {
 	})
 }
 
-// requestRecorder records the status code, the route and the conflict of a request.
+// requestRecorder records the status code, the route, the caller and the conflict of a request.
 type requestRecorder struct {
 	http.ResponseWriter
 	status   int
 	route    string
-	conflict *osapi.Error // nil: no conflict
+	caller   identity.Caller // zero: the request has no valid credentials
+	conflict *osapi.Error    // nil: no conflict
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -100,6 +106,9 @@ func (w *requestRecorder) WriteHeader(status int) {
 
 // RecordRoute implements osapi.RouteRecorder.
 func (w *requestRecorder) RecordRoute(path string) { w.route = path }
+
+// RecordCaller implements osapi.RouteRecorder.
+func (w *requestRecorder) RecordCaller(c identity.Caller) { w.caller = c }
 
 // RecordError implements osapi.RouteRecorder.
 func (w *requestRecorder) RecordError(e *osapi.Error) {

@@ -88,10 +88,11 @@ const (
 )
 
 // RouteRecorder is a http.ResponseWriter that measures requests. The API tells it the path of the route of
-// each request, with the names of path segments such as {id} and not their values, and the type of each error
-// response.
+// each request, with the names of path segments such as {id} and not their values, the caller whose
+// credentials are valid, and the type of each error response.
 type RouteRecorder interface {
 	RecordRoute(path string)
+	RecordCaller(c identity.Caller)
 	RecordError(e *Error)
 }
 
@@ -195,6 +196,9 @@ func (a *API) handle(w http.ResponseWriter, rp **http.Request, releaseRead *func
 		if !validName(caller.User) || !validName(caller.Project) {
 			return 0, nil, fmt.Errorf("%w: the token's user or project is not a valid name",
 				identity.ErrUnauthenticated)
+		}
+		if rec, ok := w.(RouteRecorder); ok {
+			rec.RecordCaller(caller)
 		}
 		r = r.WithContext(db.WithActor(identity.With(r.Context(), caller), caller.User+"/"+caller.Project))
 		*rp = r
