@@ -124,8 +124,12 @@ func (p prometheus) value(query string) (string, error) {
 	return fmt.Sprint(found.Result[0].Value[1]), nil
 }
 
-// runbookCommands returns the commands in the section of a runbook, to which an alert links as page#section.
-func runbookCommands(t *testing.T, link string) []string {
+// runbookRemedy matches the command with which a runbook ends the cause of its alert.
+var runbookRemedy = regexp.MustCompile("(?m)^Run `(starter [^`]+)`")
+
+// runbook returns the commands in the section of a runbook that show the cause, and the command that ends the
+// cause, if there is one. An alert links to the section as page#section.
+func runbook(t *testing.T, link string) (commands []string, remedy string) {
 	t.Helper()
 	page, section, _ := strings.Cut(link, "#")
 	for text := range strings.SplitSeq(readPage(t, page), "\n## ") {
@@ -133,18 +137,49 @@ func runbookCommands(t *testing.T, link string) []string {
 		if strings.ToLower(title) != section {
 			continue
 		}
+		if found := runbookRemedy.FindStringSubmatch(body); found != nil {
+			remedy = strings.ReplaceAll(found[1], "TEXT", "done")
+		}
 		_, block, _ := strings.Cut(body, "```sh\n")
 		block, _, _ = strings.Cut(block, "```")
-		return strings.Split(strings.TrimSpace(block), "\n")
+		return strings.Split(strings.TrimSpace(block), "\n"), remedy
 	}
 	t.Fatalf("the runbook %s does not exist", link)
-	return nil
+	return nil, ""
 }
 
-// TestAlert_FiresWhenTheControllerIsAwayAndItsRunbookNamesTheCause lets a real Prometheus scrape a worker
-// whose controller breaks every connection. When the alert fires, the test runs the commands of its runbook;
-// when the controller is back, the alert must end.
-func TestAlert_FiresWhenTheControllerIsAwayAndItsRunbookNamesTheCause(t *testing.T) {
+// starter runs a command against a worker, and returns what the command prints.
+func starter(s *servertest.Deployment, w *servertest.Worker, command string) string {
+	s.Helper()
+	words := strings.Fields(command)
+	c := exec.CommandContext(s.Context(), servertest.Program(s.T, words[0]), words[1:]...)
+	c.Env = append(append(os.Environ(), s.Settings...), "BERTH_URL="+w.URL, "BERTH_TOKEN=admin")
+	out, _ := c.CombinedOutput() // starter doctor ends with the exit code of the failed check
+	return string(out)
+}
+
+// checkRunbook runs the commands of an alert's runbook, whose output must match each of the expressions. It
+// returns the command that ends the cause.
+func checkRunbook(s *servertest.Deployment, w *servertest.Worker, fired alert, want ...string) (remedy string) {
+	s.Helper()
+	commands, remedy := runbook(s.T, fired.Annotations["runbook_url"])
+	output := ""
+	for _, command := range commands {
+		output += starter(s, w, command)
+	}
+	for _, expression := range want {
+		if !regexp.MustCompile(expression).MatchString(output) {
+			s.Errorf("commands of the runbook of %s: want output that matches %q, got\n%s",
+				fired.Labels["alertname"], expression, output)
+		}
+	}
+	return remedy
+}
+
+// TestAlert_FiresAndItsRunbookNamesTheCause lets a real Prometheus scrape a worker. First the controller of
+// the worker breaks every connection, then an operator pauses the journal. When the alert fires, the test
+// runs the commands of its runbook; when the cause is gone, the alert must end.
+func TestAlert_FiresAndItsRunbookNamesTheCause(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
 	w := s.StartWorker("api,relay,temporal")
@@ -163,19 +198,7 @@ func TestAlert_FiresWhenTheControllerIsAwayAndItsRunbookNamesTheCause(t *testing
 	if fired.Labels["severity"] != "page" || fired.Annotations["summary"] == "" {
 		t.Errorf("alert: got %+v, want the severity page and a summary", fired)
 	}
-	output := ""
-	for _, command := range runbookCommands(t, fired.Annotations["runbook_url"]) {
-		words := strings.Fields(command)
-		c := exec.CommandContext(t.Context(), servertest.Program(t, words[0]), words[1:]...)
-		c.Env = append(append(os.Environ(), s.Settings...), "BERTH_URL="+w.URL, "BERTH_TOKEN=admin")
-		out, _ := c.CombinedOutput() // starter doctor ends with the exit code of the failed check
-		output += string(out)
-	}
-	for _, want := range []string{`(?m)OpenDaylight\s+FAIL|FAIL\s+OpenDaylight`, "n-7"} {
-		if !regexp.MustCompile(want).MatchString(output) {
-			t.Errorf("commands of the runbook: want output that matches %q, got\n%s", want, output)
-		}
-	}
+	checkRunbook(s, w, fired, `(?m)OpenDaylight\s+FAIL|FAIL\s+OpenDaylight`, "n-7")
 	if up, err := p.value(`up{job="berth"}`); up != "1" {
 		t.Errorf("scrape of the worker: got up=%s, error %v; want 1", up, err)
 	}
@@ -183,4 +206,9 @@ func TestAlert_FiresWhenTheControllerIsAwayAndItsRunbookNamesTheCause(t *testing
 	back.Do(func() { s.Intercept.Store(nil) })
 	p.awaitResolved("BerthControllerAway")
 	s.AwaitNone("the backlog is sent", servertest.UnfinishedEntries)
+
+	starter(s, w, "starter journal pause --reason maintenance-of-rack-4")
+	remedy := checkRunbook(s, w, p.awaitAlert("BerthJournalPaused"), "maintenance-of-rack-4")
+	starter(s, w, remedy)
+	p.awaitResolved("BerthJournalPaused")
 }
