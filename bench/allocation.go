@@ -97,28 +97,49 @@ func (s *stack) measureAllocations(a *api, clients, n int, provider func(client 
 // allocation does not depend on what is already allocated, the rate does not depend on n.
 func openAllocationsAfter(n int) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
-		provider := uuid.NewString()
-		a, err := s.loadDataset(ctx, oneProvider(provider, s.scaleRows(n)))
-		if err != nil {
-			return nil, err
-		}
-		connections := newHTTPConnections(a.base, 1)
-		s.onClose(connections.close)
-		return &subject{
-			setUp: connections.open,
-			op: func(context.Context, int) (int, error) {
-				return 1, connections.send(0, http.MethodPut,
-					"/placement/allocations/"+uuid.NewString(), allocationBody(provider))
-			},
-		}, nil
+		return s.measureOneProvider(ctx, oneProvider(s.scaleRows(n)))
 	}
 }
 
+// openLoggedAllocations measures allocations by a process that logs each request.
+func openLoggedAllocations(ctx context.Context, s *stack) (*subject, error) {
+	d := oneProvider(0)
+	d.name, d.settings = "one_provider_logged", []string{"BERTH_LOG_LEVEL=info"}
+	return s.measureOneProvider(ctx, d)
+}
+
+// openTracedAllocations measures allocations by a process that sends a trace of each request.
+func openTracedAllocations(ctx context.Context, s *stack) (*subject, error) {
+	d := oneProvider(0)
+	d.name, d.settings = "one_provider_traced", []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + s.stubs.Traces}
+	return s.measureOneProvider(ctx, d)
+}
+
+// measureOneProvider measures allocations by one client from the provider of a dataset of oneProvider.
+func (s *stack) measureOneProvider(ctx context.Context, d dataset) (*subject, error) {
+	a, err := s.loadDataset(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	connections := newHTTPConnections(a.base, 1)
+	s.onClose(connections.close)
+	return &subject{
+		setUp: connections.open,
+		op: func(context.Context, int) (int, error) {
+			return 1, connections.send(0, http.MethodPut,
+				"/placement/allocations/"+uuid.NewString(), allocationBody(soleProvider))
+		},
+	}, nil
+}
+
+// soleProvider is the UUID of the provider in a dataset of oneProvider.
+const soleProvider = "6d6e1c5e-6a6b-4a2f-9a53-4e8a4f1c0b11"
+
 // oneProvider returns a dataset of one provider with n consumers, each of which has allocations of three
 // resource classes.
-func oneProvider(id string, n int) dataset {
-	return dataset{fmt.Sprint("one_provider_", n), []string{
-		fmt.Sprintf(`insert into provider (id, uuid, name, root_id) values (1, '%s', 'host', 1)`, id),
+func oneProvider(n int) dataset {
+	return dataset{name: fmt.Sprint("one_provider_", n), sql: []string{
+		fmt.Sprintf(`insert into provider (id, uuid, name, root_id) values (1, '%s', 'host', 1)`, soleProvider),
 		`insert into inventory (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)
 			select 1, id, 2147483647, 0, 1, 2147483647, 1, 1 from resource_class where name in ('VCPU', 'MEMORY_MB', 'DISK_GB')`,
 		fmt.Sprintf(`

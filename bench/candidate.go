@@ -49,7 +49,7 @@ func measureCandidates(ctx context.Context, s *stack, d dataset, query string, c
 
 // flatProviders returns a dataset of n providers without children, each with 40 traits and five consumers.
 func flatProviders(n int) dataset {
-	return dataset{fmt.Sprint("flat_", n), []string{
+	return dataset{name: fmt.Sprint("flat_", n), sql: []string{
 		fmt.Sprintf(`
 			insert into provider (id, uuid, name, root_id)
 			select n, gen_random_uuid()::text, 'host-' || n, n
@@ -62,7 +62,7 @@ func flatProviders(n int) dataset {
 
 // nestedProviders returns a dataset of n provider trees with seven providers each.
 func nestedProviders(n int) dataset {
-	return dataset{fmt.Sprint("nested_", n), []string{
+	return dataset{name: fmt.Sprint("nested_", n), sql: []string{
 		fmt.Sprintf(`
 			insert into provider (id, uuid, name, parent_id, root_id)
 			select 7 * host + part, gen_random_uuid()::text, 'part-' || 7 * host + part, 7 * host + above, 7 * host

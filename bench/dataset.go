@@ -10,10 +10,12 @@ import (
 	"berth/internal/store/db"
 )
 
-// dataset is the content of a database that only some measurements use.
+// dataset is the content of a database that only some measurements use, and the settings of the API process
+// on this database.
 type dataset struct {
-	name string
-	sql  []string
+	name     string
+	sql      []string
+	settings []string
 }
 
 // scaleRows returns n, or n/50 when the run uses Temporal's dev server. A run with the dev server uses fewer
@@ -60,7 +62,7 @@ func (s *stack) loadDataset(ctx context.Context, d dataset) (*api, error) {
 			return nil, fmt.Errorf("load dataset %s: %w", d.name, err)
 		}
 	}
-	a, err := s.startBerth(ctx, d.name, database, "api")
+	a, err := s.startBerth(ctx, d.name, database, "api", d.settings...)
 	if err == nil {
 		s.datasets[d.name] = a
 	}

@@ -45,7 +45,7 @@ func openLeaseCreates(ctx context.Context, s *stack) (*subject, error) {
 // no host allocations, because berth deletes host allocations at the end of a lease. The pending leases of
 // the dataset begin tomorrow or later; on each host, one pending lease follows the other.
 func leaseCalendar(hosts, past, pending int) dataset {
-	return dataset{"lease_calendar", []string{
+	return dataset{name: "lease_calendar", sql: []string{
 		`set session_replication_role = replica`, // no triggers and no foreign key checks
 		`insert into resource_class (name) values ('CUSTOM_PHYSICAL_HOST') on conflict do nothing`,
 		fmt.Sprintf(`

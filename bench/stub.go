@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 
@@ -25,6 +26,7 @@ type stubs struct {
 	ReadBaseline string // see serveReadBaseline
 	// URL of a second stub of OpenDaylight, for the figures that send requests without berth's journal
 	SyncODL string
+	Traces  string // URL of a receiver of traces that ignores them
 }
 
 // serveStubs prints the URLs in one line of JSON and serves until ctx ends.
@@ -53,11 +55,20 @@ func serveStubs(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	defer reads.Stop()
+	traces, err := devstack.Serve(0, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	}))
+	if err != nil {
+		return err
+	}
+	defer traces.Stop()
 	if err := json.NewEncoder(stdout).Encode(stubs{
 		ODL:          odl.URL,
 		Nova:         nova.URL,
 		ReadBaseline: reads.URL,
 		SyncODL:      syncODL.URL,
+		Traces:       traces.URL,
 	}); err != nil {
 		return err
 	}

@@ -166,10 +166,11 @@ var packageRules = map[string]packageRule{
 			"internal/identity/policy",
 			"internal/journal",
 			"internal/network",
+			"internal/payloadcodec",
 		},
 		always: []string{temporal, pgx, amqp},
 		why: "measures the worker binary as a client and as an agent, and reads the rows; the stores to migrate and to measure a store " +
-			"without the APIs; the APIs to measure the baseline, an API in the same process as its client",
+			"without the APIs; the APIs to measure the baseline, an API in the same process as its client; the codec of payloads to measure it alone",
 	},
 	"agent": {
 		may:    []string{"internal/contract"},
