@@ -151,11 +151,7 @@ func (n nova) deleteAggregate(ctx context.Context, a aggregates.Aggregate) error
 // servers lists the servers of all projects that match the filter.
 func (n nova) servers(ctx context.Context, filter servers.ListOpts) ([]servers.Server, error) {
 	filter.AllTenants = true
-	pages, err := servers.List(n.client, filter).AllPages(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list servers: %w", err)
-	}
-	all, err := servers.ExtractServers(pages)
+	all, err := listAll(ctx, n.client, servers.List(n.client, filter), servers.ExtractServers)
 	if err != nil {
 		return nil, fmt.Errorf("list servers: %w", err)
 	}

@@ -86,11 +86,8 @@ func (i instances) serverGroups(
 	ctx context.Context,
 	c lease.CloudReservation,
 ) ([]servergroups.ServerGroup, error) {
-	pages, err := servergroups.List(i.client, servergroups.ListOpts{AllProjects: true}).AllPages(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list server groups: %w", err)
-	}
-	all, err := servergroups.ExtractServerGroups(pages)
+	list := servergroups.List(i.client, servergroups.ListOpts{AllProjects: true})
+	all, err := listAll(ctx, i.client, list, servergroups.ExtractServerGroups)
 	if err != nil {
 		return nil, fmt.Errorf("list server groups: %w", err)
 	}
@@ -215,11 +212,8 @@ func (c *Cloud) Flavor(ctx context.Context, project, id string) (lease.Flavor, e
 
 // checkFlavorAccess returns the fault for an unknown flavor if a private flavor is not for the project.
 func (c *Cloud) checkFlavorAccess(ctx context.Context, project, flavor, requested string) error {
-	page, err := flavors.ListAccesses(c.nova, safeurl.Segment(flavor)).AllPages(ctx)
-	if err != nil {
-		return fmt.Errorf("list the projects that may use flavor %s: %w", flavor, err)
-	}
-	all, err := flavors.ExtractAccesses(page)
+	list := flavors.ListAccesses(c.nova, safeurl.Segment(flavor))
+	all, err := listAll(ctx, c.nova, list, flavors.ExtractAccesses)
 	if err != nil {
 		return fmt.Errorf("list the projects that may use flavor %s: %w", flavor, err)
 	}

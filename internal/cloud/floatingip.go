@@ -112,11 +112,7 @@ func (a addresses) listFloatingIPs(
 	ctx context.Context,
 	filter floatingips.ListOpts,
 ) ([]floatingips.FloatingIP, error) {
-	pages, err := floatingips.List(a.client, filter).AllPages(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list floating IPs: %w", err)
-	}
-	all, err := floatingips.ExtractFloatingIPs(pages)
+	all, err := listAll(ctx, a.client, floatingips.List(a.client, filter), floatingips.ExtractFloatingIPs)
 	if err != nil {
 		return nil, fmt.Errorf("list floating IPs: %w", err)
 	}

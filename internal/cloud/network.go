@@ -15,6 +15,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
+	"github.com/gophercloud/gophercloud/v2/pagination"
 
 	"berth/internal/lease"
 	"berth/internal/safeurl"
@@ -119,12 +120,12 @@ func (s networkSegments) networksOf(ctx context.Context, c lease.CloudReservatio
 	}
 	var all []foundNetwork
 	for _, filter := range filters {
-		pages, err := networks.List(s.client, filter).AllPages(ctx)
+		found, err := listAll(ctx, s.client, networks.List(s.client, filter),
+			func(page pagination.Page) (found []foundNetwork, err error) {
+				err = networks.ExtractNetworksInto(page, &found)
+				return found, err
+			})
 		if err != nil {
-			return nil, fmt.Errorf("list networks: %w", err)
-		}
-		var found []foundNetwork
-		if err := networks.ExtractNetworksInto(pages, &found); err != nil {
 			return nil, fmt.Errorf("list networks: %w", err)
 		}
 		for _, n := range found {
@@ -161,11 +162,8 @@ func (s networkSegments) remove(ctx context.Context, c lease.CloudReservation) e
 
 // deletePorts deletes the ports of a network, except the ports that Neutron deletes itself with the network.
 func (s networkSegments) deletePorts(ctx context.Context, network string) error {
-	pages, err := ports.List(s.client, ports.ListOpts{NetworkID: network}).AllPages(ctx)
-	if err != nil {
-		return fmt.Errorf("list the ports of network %s: %w", network, err)
-	}
-	all, err := ports.ExtractPorts(pages)
+	list := ports.List(s.client, ports.ListOpts{NetworkID: network})
+	all, err := listAll(ctx, s.client, list, ports.ExtractPorts)
 	if err != nil {
 		return fmt.Errorf("list the ports of network %s: %w", network, err)
 	}
@@ -211,11 +209,8 @@ func (s networkSegments) deletePort(ctx context.Context, p ports.Port) error {
 }
 
 func (s networkSegments) deleteSubnets(ctx context.Context, network string) error {
-	pages, err := subnets.List(s.client, subnets.ListOpts{NetworkID: network}).AllPages(ctx)
-	if err != nil {
-		return fmt.Errorf("list the subnets of network %s: %w", network, err)
-	}
-	all, err := subnets.ExtractSubnets(pages)
+	list := subnets.List(s.client, subnets.ListOpts{NetworkID: network})
+	all, err := listAll(ctx, s.client, list, subnets.ExtractSubnets)
 	if err != nil {
 		return fmt.Errorf("list the subnets of network %s: %w", network, err)
 	}

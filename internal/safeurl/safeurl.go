@@ -4,12 +4,14 @@
 package safeurl
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -55,9 +57,22 @@ func Client(timeout time.Duration, wrap func(http.RoundTripper) http.RoundTrippe
 	}
 }
 
+// totalKey is the key of the context value of LimitTotal.
+type totalKey struct{}
+
+// LimitTotal returns a context for requests that follow each other, such as those for the pages of a list: a
+// Transport allows all their answers together the size that it otherwise allows one answer.
+func LimitTotal(ctx context.Context) context.Context {
+	return context.WithValue(ctx, totalKey{}, new(total))
+}
+
+// total is the number of bytes that were read of the answers to the requests with one context of LimitTotal.
+type total struct{ bytes atomic.Int64 }
+
 // Transport returns a transport that sends a request with the given transport only if CheckPath accepts the
 // URL of the request. Reading more than maxAnswer bytes of the body of an answer fails with
-// ErrAnswerTooLarge; the bytes are those after decompression.
+// ErrAnswerTooLarge; the bytes are those after decompression. LimitTotal applies the limit to several answers
+// together.
 func Transport(next http.RoundTripper, maxAnswer int64) http.RoundTripper {
 	return transport{next, maxAnswer}
 }
@@ -77,7 +92,11 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	answer, err := t.next.RoundTrip(r)
 	if err == nil {
-		answer.Body = &limitedBody{ReadCloser: answer.Body, left: t.maxAnswer}
+		read, shared := r.Context().Value(totalKey{}).(*total)
+		if !shared {
+			read = new(total)
+		}
+		answer.Body = &limitedBody{ReadCloser: answer.Body, limit: t.maxAnswer, read: read}
 	}
 	return answer, err
 }
@@ -85,17 +104,19 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // limitedBody is the body of an answer, of which a client reads a limited number of bytes.
 type limitedBody struct {
 	io.ReadCloser
-	left int64 // bytes
+	limit int64 // bytes
+	read  *total
 }
 
 // Read implements io.Reader. It reads one byte more than the limit, to tell whether the body ends there.
 func (b *limitedBody) Read(p []byte) (int, error) {
-	if b.left < 0 {
+	left := b.limit - b.read.bytes.Load()
+	if left < 0 {
 		return 0, ErrAnswerTooLarge
 	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left+1)])
-	if b.left -= int64(n); b.left < 0 {
-		return n - 1, ErrAnswerTooLarge
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), left+1)])
+	if b.read.bytes.Add(int64(n)) > b.limit {
+		return max(n-1, 0), ErrAnswerTooLarge
 	}
 	return n, err
 }
