@@ -17,6 +17,8 @@ const (
 	// comparePageSize is how many objects are compared in one query, and the maximum number of entries in one
 	// transaction.
 	comparePageSize = 100
+	// comparePageBytes is the size of the controller's objects from which on a page is full.
+	comparePageBytes = 16 << 20
 	// maxListed is the maximum number of objects of one type that a run can list from the controller. Hashes
 	// of their IDs are kept in memory, about 50 bytes each.
 	maxListed = 5_000_000
@@ -136,17 +138,19 @@ func (a *Activities) compareType(
 // compareListed compares all objects that the controller lists. It returns false if the controller has no
 // such collection.
 func (c *comparison) compareListed(ctx context.Context) (known bool, err error) {
-	page := make(map[string]json.RawMessage, comparePageSize)
+	page, size := make(map[string]json.RawMessage, comparePageSize), 0
 	known, err = c.listObjects(ctx, c.objectType, func(id string, raw json.RawMessage) error {
 		if len(c.seen) >= maxListed {
 			return objectError("the controller lists more than %d", maxListed)
 		}
 		c.seen[fingerprintOf(id)] = struct{}{}
-		if page[id] = raw; len(page) < comparePageSize {
+		page[id] = raw
+		if size += len(raw); len(page) < comparePageSize && size < comparePageBytes {
 			return nil
 		}
 		err := c.comparePage(ctx, page)
 		clear(page)
+		size = 0
 		return err
 	})
 	if err == nil && len(page) > 0 {

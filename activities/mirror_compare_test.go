@@ -2,15 +2,19 @@ package activities_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 
+	"berth/activities"
 	"berth/internal/contract"
 	"berth/internal/journal"
+	"berth/internal/odl"
 	"berth/internal/odl/odltest"
 )
 
@@ -71,6 +75,53 @@ func TestAudit_ComparesLargeController(t *testing.T) {
 		if m.odl.Record("network", n.ID.String()).Object == nil {
 			t.Errorf("the full sync did not recreate network %s", n.ID)
 		}
+	}
+}
+
+// largeList is a controller whose list of networks has many large objects.
+type largeList struct {
+	activities.Controller
+	objects int
+	live    uint64 // bytes that the process still uses when the last object is listed
+}
+
+func (c *largeList) List(
+	ctx context.Context,
+	path, key string,
+	each func(json.RawMessage) error,
+) (odl.Response, error) {
+	if key != "networks" {
+		return c.Controller.List(ctx, path, key, each)
+	}
+	before := heapInUse()
+	for range c.objects {
+		raw := bytes.Repeat([]byte(" "), 4<<20)
+		copy(raw, `{"id":"`+uuid.NewString()+`"}`)
+		if err := each(raw); err != nil {
+			return odl.Response{}, err
+		}
+	}
+	c.live = heapInUse() - min(before, heapInUse())
+	return odl.Response{Status: 200}, nil
+}
+
+// heapInUse returns the size of all objects in memory that are still used.
+func heapInUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// The test is not parallel, because it measures the memory of the process.
+func TestAudit_MemoryOfLargeObjectsIsBounded(t *testing.T) {
+	m := newMirrorFixture(t)
+	list := &largeList{Controller: m.acts.ODL, objects: 60}
+	m.acts.ODL = list
+	r := m.finishRun(m.startRun(contract.KeyAudit, 0))
+	if want := "0 missing, 0 different, 60 extra"; r.Note != want || list.live > 64<<20 {
+		t.Errorf("audit of 60 objects of 4 MiB: got the result %q, and %d MiB in use after the last object; "+
+			"want %q and at most 64 MiB", r.Sentence(), list.live>>20, want)
 	}
 }
 

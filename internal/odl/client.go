@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/cookiejar"
 	"net/http/httptrace"
 	"net/url"
 	"strconv"
@@ -129,7 +128,7 @@ func New(c Config) (*Client, error) {
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	jar, err := cookiejar.New(nil) // without cookies the controller opens a session for each request
+	jar, err := newCookieJar()
 	if err != nil {
 		return nil, err
 	}

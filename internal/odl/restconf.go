@@ -20,10 +20,12 @@ const (
 	HostConfigsPath = operationalPath + "/hostconfigs"
 )
 
-// Limits for the length of lists that the controller returns.
+// Limits for the lists that the controller returns and that the client keeps in memory.
 const (
-	maxFeatures = 1000
-	maxHosts    = 100_000
+	maxFeatures      = 1000
+	maxFeaturesBytes = 1 << 20
+	maxHosts         = 100_000
+	maxHostsBytes    = 64 << 20
 )
 
 // FeaturePortStatus is the name of the feature that a controller has if it reports the operational status of
@@ -45,7 +47,7 @@ type HostConfig struct {
 // controller has no features resource.
 func (c *Client) Features(ctx context.Context) (map[string]string, error) {
 	all := map[string]string{}
-	err := c.listOperational(ctx, featuresPath, "features/feature", func(raw json.RawMessage) error {
+	err := c.listKept(ctx, featuresPath, "features/feature", maxFeaturesBytes, func(raw json.RawMessage) error {
 		var f struct {
 			Type   string `json:"service-provider-feature"`
 			Config string `json:"configuration"`
@@ -72,7 +74,7 @@ func (c *Client) Features(ctx context.Context) (map[string]string, error) {
 // decoded.
 func (c *Client) HostConfigs(ctx context.Context, path string) ([]HostConfig, error) {
 	var all []HostConfig
-	err := c.listOperational(ctx, path, "hostconfigs/hostconfig", func(raw json.RawMessage) error {
+	err := c.listKept(ctx, path, "hostconfigs/hostconfig", maxHostsBytes, func(raw json.RawMessage) error {
 		var h struct {
 			ID     string `json:"host-id"`
 			Type   string `json:"host-type"`
@@ -148,6 +150,23 @@ func (c *Client) listOperational(
 		return fmt.Errorf("GET %s: %w", path, err)
 	}
 	return statusError("GET", path, a)
+}
+
+// listKept does the same as listOperational, but returns an error if the objects together have more bytes
+// than maxBytes, because the caller keeps them.
+func (c *Client) listKept(
+	ctx context.Context,
+	path, key string,
+	maxBytes int,
+	each func(json.RawMessage) error,
+) error {
+	size := 0
+	return c.listOperational(ctx, path, key, func(raw json.RawMessage) error {
+		if size += len(raw); size > maxBytes {
+			return fmt.Errorf("%w: the list has more than %d bytes", ErrUnexpectedBody, maxBytes)
+		}
+		return each(raw)
+	})
 }
 
 // statusError returns nil if the response has status 200, and otherwise an error.

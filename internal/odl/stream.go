@@ -32,6 +32,9 @@ type ChangeEvent struct {
 const (
 	// maxMessage is the maximum size of a message that the controller may send, in bytes.
 	maxMessage = 16 << 20
+	// maxDecoded is the maximum size of a message that is decoded, in bytes. Each byte of a message with many
+	// short events needs many bytes of memory.
+	maxDecoded = 1 << 20
 	// pingInterval is the interval of pings on an idle connection. pingInterval is also the timeout of a
 	// ping.
 	pingInterval = 15 * time.Second
@@ -162,9 +165,13 @@ func readEvents(ctx context.Context, conn *websocket.Conn, onEvent func(ChangeEv
 // portIDInPath matches the port's ID in the path of an event.
 var portIDInPath = regexp.MustCompile(`\[[a-z-]*:?uuid='([^']+)'\]`)
 
-// decodeEvents decodes the events in a message of the controller. If the message has an unknown form,
-// decodeEvents returns one empty event, which means that an unknown object has changed.
+// decodeEvents decodes the events in a message of the controller. If the message has an unknown form or is
+// larger than maxDecoded, decodeEvents returns one empty event, which means that an unknown object has
+// changed.
 func decodeEvents(raw []byte) []ChangeEvent {
+	if len(raw) > maxDecoded {
+		return []ChangeEvent{{}}
+	}
 	var message struct {
 		Notification struct {
 			Changed struct {
