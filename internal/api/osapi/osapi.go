@@ -226,7 +226,8 @@ func (a *API) handle(w http.ResponseWriter, rp **http.Request, releaseRead *func
 			return 0, nil, err
 		}
 		defer a.limitBody(w, r, route)()
-		return route.Handle(a.withAudit(r.WithContext(db.WithClass(r.Context(), a.classOf(route))), route))
+		ctx := db.WithClient(db.WithClass(r.Context(), a.classOf(route)), clientName(identity.From(r.Context())))
+		return route.Handle(a.withAudit(r.WithContext(ctx), route))
 	case allow != nil:
 		return 0, nil, &Error{Status: http.StatusMethodNotAllowed, Allow: strings.Join(allow, ", "),
 			Message: "The method " + r.Method + " is not allowed for this resource."}

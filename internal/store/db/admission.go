@@ -2,51 +2,65 @@ package db
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// admission decides which caller gets the next connection of a pool. Every caller belongs to a class, for
-// example to the writes of one API resource. A class gets another connection only while it holds fewer than
-// twice the number of free connections. Therefore, even if one class has many callers that all wait for a
-// lock, about a third of the connections remains for the other classes.
+// caller names a caller for the admission: its class, for example the writes of one API resource, and its
+// client, for example a project. An empty client has no limit of its own.
+type caller struct{ class, client string }
+
+// admission decides which caller gets the next connection of a pool. A class gets another connection only
+// while it holds fewer than twice the number of free connections, and a client only while it holds fewer than
+// the number of free connections. Therefore, even if one class has many callers that all wait for a lock,
+// about a third of the connections remains for the other classes; and even if one client has many such
+// callers, about half of the connections remains for the other clients.
 type admission struct {
 	mu      sync.Mutex
 	free    int
-	held    map[string]int
-	waiting []*waiter // in the order of arrival
+	classes map[string]int // connections that each class holds
+	clients map[string]int // connections that each client holds
+	queues  []*queue       // of the callers that wait; the first one comes next
+	waiting int            // callers in all queues
 
 	waits    int64         // callers that had to wait
 	waitTime time.Duration // how long they have waited
 }
 
+// queue has the callers of one class and client that wait for a connection, in the order of their arrival.
+type queue struct {
+	caller
+	waiters []*waiter
+}
+
 // waiter is a caller that waits for a connection.
 type waiter struct {
-	class    string
+	caller
 	admitted chan struct{}
 }
 
 func newAdmission(connections int32) *admission {
-	return &admission{free: int(connections), held: map[string]int{}}
+	return &admission{free: int(connections), classes: map[string]int{}, clients: map[string]int{}}
 }
 
-// acquire waits until a caller of the class may use a connection. The caller must call `release` when it no
-// longer uses the connection.
-func (a *admission) acquire(ctx context.Context, class string) (release func(), err error) {
+// acquire waits until the caller may use a connection. The caller must call `release` when it no longer uses
+// the connection.
+func (a *admission) acquire(ctx context.Context, c caller) (release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, classify(err, false)
 	}
-	release = func() { a.release(class) }
+	release = func() { a.release(c) }
 	a.mu.Lock()
-	if a.allows(class) && !a.hasWaiter(class) {
-		a.admit(class)
+	if a.allows(c) { // then no other caller of this class and client waits
+		a.admit(c)
 		a.mu.Unlock()
 		return release, nil
 	}
-	w := &waiter{class, make(chan struct{})}
-	a.waiting = append(a.waiting, w)
+	w := &waiter{c, make(chan struct{})}
+	a.enqueue(w)
 	a.mu.Unlock()
 	defer a.recordWait(time.Now())
 	select {
@@ -55,7 +69,7 @@ func (a *admission) acquire(ctx context.Context, class string) (release func(), 
 	case <-ctx.Done():
 	}
 	if a.leave(w) {
-		a.release(class) // release admitted the caller before leave could remove it
+		a.release(c) // release admitted the caller before leave could remove it
 	}
 	return nil, noConnection(ctx)
 }
@@ -76,20 +90,25 @@ func noConnection(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (a *admission) allows(class string) bool { return a.free > 0 && a.held[class] < 2*a.free }
-
-func (a *admission) hasWaiter(class string) bool {
-	for _, w := range a.waiting {
-		if w.class == class {
-			return true
-		}
-	}
-	return false
+func (a *admission) allows(c caller) bool {
+	return a.free > 0 && a.classes[c.class] < 2*a.free && (c.client == "" || a.clients[c.client] < a.free)
 }
 
-func (a *admission) admit(class string) {
+func (a *admission) admit(c caller) {
 	a.free--
-	a.held[class]++
+	a.classes[c.class]++
+	a.clients[c.client]++
+}
+
+func (a *admission) enqueue(w *waiter) {
+	a.waiting++
+	for _, q := range a.queues {
+		if q.caller == w.caller {
+			q.waiters = append(q.waiters, w)
+			return
+		}
+	}
+	a.queues = append(a.queues, &queue{w.caller, []*waiter{w}})
 }
 
 // leave removes a caller that gives up from the waiting callers, and reports whether the caller has already
@@ -97,40 +116,55 @@ func (a *admission) admit(class string) {
 func (a *admission) leave(w *waiter) (admitted bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i, other := range a.waiting {
-		if other == w {
-			a.waiting = append(a.waiting[:i], a.waiting[i+1:]...)
-			return false
+	for i, q := range a.queues {
+		at := slices.Index(q.waiters, w)
+		if at < 0 {
+			continue
 		}
+		a.waiting--
+		if q.waiters = slices.Delete(q.waiters, at, at+1); len(q.waiters) == 0 {
+			a.queues = slices.Delete(a.queues, i, i+1)
+		}
+		return false
 	}
 	return true
 }
 
-// release returns a connection and admits the callers that may now use one, in the order of their arrival.
-func (a *admission) release(class string) {
+// release returns a connection and admits the callers that may now use one. The queues take turns.
+func (a *admission) release(c caller) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.free++
-	if a.held[class]--; a.held[class] == 0 {
-		delete(a.held, class)
-	}
-	later := a.waiting[:0]
-	for _, w := range a.waiting {
-		if a.allows(w.class) {
-			a.admit(w.class)
-			close(w.admitted)
-		} else {
-			later = append(later, w)
+	decrement(a.classes, c.class)
+	decrement(a.clients, c.client)
+	for i := 0; i < len(a.queues); {
+		q := a.queues[i]
+		if !a.allows(q.caller) {
+			i++
+			continue
+		}
+		a.admit(q.caller)
+		close(q.waiters[0].admitted)
+		a.waiting--
+		a.queues = slices.Delete(a.queues, i, i+1)
+		if q.waiters = slices.Delete(q.waiters, 0, 1); len(q.waiters) > 0 {
+			a.queues = append(a.queues, q)
 		}
 	}
-	clear(a.waiting[len(later):])
-	a.waiting = later
+}
+
+// decrement reduces a counter, and deletes it at zero.
+func decrement(counters map[string]int, name string) {
+	if counters[name]--; counters[name] == 0 {
+		delete(counters, name)
+	}
 }
 
 type contextKey int
 
 const (
 	classKey contextKey = iota
+	clientKey
 	reservedKey
 )
 
@@ -139,6 +173,13 @@ const (
 // form a class of their own.
 func WithClass(ctx context.Context, class string) context.Context {
 	return context.WithValue(ctx, classKey, class)
+}
+
+// WithClient returns a context whose transactions and statements belong to a client, for example a project.
+// If all transactions of one client wait for a lock, other clients still get connections. The empty client
+// has no limit.
+func WithClient(ctx context.Context, client string) context.Context {
+	return context.WithValue(ctx, clientKey, client)
 }
 
 // WithReserve returns a context whose statements and transactions use the reserved connections. The reserved
@@ -158,6 +199,8 @@ func (d *DB) poolFor(ctx context.Context) *pgxpool.Pool {
 
 // admit waits until the caller may use a connection of the pool.
 func (d *DB) admit(ctx context.Context, pool *pgxpool.Pool) (release func(), err error) {
-	class, _ := ctx.Value(classKey).(string)
-	return d.admissions[pool].acquire(ctx, class)
+	var c caller
+	c.class, _ = ctx.Value(classKey).(string)
+	c.client, _ = ctx.Value(clientKey).(string)
+	return d.admissions[pool].acquire(ctx, c)
 }

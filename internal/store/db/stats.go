@@ -32,7 +32,7 @@ func (d *DB) Pools() []PoolStats {
 			Limit: stat.MaxConns(),
 		}
 		a.mu.Lock()
-		s.Waiting, s.Waits, s.WaitTime = len(a.waiting), a.waits, a.waitTime
+		s.Waiting, s.Waits, s.WaitTime = a.waiting, a.waits, a.waitTime
 		a.mu.Unlock()
 		all = append(all, s)
 	}
