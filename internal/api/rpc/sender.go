@@ -13,6 +13,7 @@ import (
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network"
 	"berth/internal/store/agentstore"
+	"berth/internal/store/db"
 )
 
 // sender is the host that has sent every message in a virtual host of RabbitMQ, because only the agents of
@@ -68,9 +69,11 @@ type senderArgs struct {
 const ovsAgentID = "ovs-agent-"
 
 // guard returns a method that refuses every call that names another host than the sender, or an agent that
-// the sender may not report.
+// the sender may not report. The calls of a sender share the connections to the database with those of
+// others, as the requests of a client over HTTP do.
 func (s *sender) guard(name string, m oslomsg.Method) oslomsg.Method {
 	return func(ctx context.Context, raw json.RawMessage) (any, error) {
+		ctx = db.WithClient(ctx, "host "+s.Host)
 		check := oslomsg.WithArgs(func(ctx context.Context, a senderArgs) (any, error) {
 			return nil, s.check(ctx, name, a)
 		})

@@ -482,6 +482,40 @@ func TestSender_ADHCPPortHasFewAddresses(t *testing.T) {
 }
 
 // serveDHCPFrom registers a DHCP agent on a host and schedules the fixture's network to it, too.
+// All calls that a virtual host may have at the same time wait for a locked port.
+func TestSender_LeavesDatabaseConnectionsForOthers(t *testing.T) {
+	t.Parallel()
+	const calls = 8
+	f := newSenderFixture(t)
+	lock := storetest.Connect(t, f.database)
+	if _, err := lock.Exec(t.Context(), `begin; select from port where id = '`+f.own.ID.String()+`' for update`); err != nil {
+		t.Fatal(err)
+	}
+	for range calls {
+		f.client.send(t, envelope(fmt.Sprintf(
+			`{"method":"update_device_up","args":{"device":%q,"host":"cmp2"},"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`,
+			f.own.ID, f.client.queue, hexID(),
+		)))
+	}
+	var holding int
+	eventually(t, "all calls wait", func() bool {
+		if err := f.DB.QueryRow(db.WithReserve(t.Context()), `
+			select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`).Scan(&holding); err != nil {
+			t.Fatal(err)
+		}
+		return holding+f.DB.Pools()[0].Waiting == calls
+	})
+	if _, err := lock.Exec(t.Context(), `rollback`); err != nil {
+		t.Fatal(err)
+	}
+	for range calls {
+		<-f.client.replies
+	}
+	if holding > 4 {
+		t.Errorf("calls of a host that wait for a lock: got %d database connections of 8, want at most 4", holding)
+	}
+}
+
 func (f *senderFixture) serveDHCPFrom(t *testing.T, host string) {
 	t.Helper()
 	if _, err := f.Network.ReportState(t.Context(), network.AgentState{Type: network.DHCPAgent, Host: host, Configurations: []byte("{}")}); err != nil {
