@@ -67,7 +67,8 @@ func (v listView) arrange(s *Session, r *Resource, all []Object) ([]Object, erro
 	return all, nil
 }
 
-// compareValues compares two values of an attribute: numbers as numbers, and all others as texts.
+// compareValues compares two values of an attribute: missing values come first, then numbers, compared as
+// numbers, then all others, compared as texts.
 func compareValues(a, b any) int {
 	x, isX := a.(json.Number)
 	y, isY := b.(json.Number)
@@ -76,7 +77,18 @@ func compareValues(a, b any) int {
 		n, _ := y.Float64()
 		return cmp.Compare(m, n)
 	}
-	return cmp.Compare(Cell(a), Cell(b))
+	return cmp.Or(cmp.Compare(kindRank(a), kindRank(b)), cmp.Compare(Cell(a), Cell(b)))
+}
+
+// kindRank returns the position of the kind of a value in a sorted list.
+func kindRank(v any) int {
+	switch v.(type) {
+	case nil:
+		return 0
+	case json.Number:
+		return 1
+	}
+	return 2
 }
 
 // thousands writes a number with a comma after each group of three digits.
@@ -133,7 +145,12 @@ func wideColumns(columns []string, all []Object) []string {
 	return append(slices.Clone(columns), slices.Sorted(maps.Keys(others))...)
 }
 
+// formulaSigns are the characters with which a text begins that a spreadsheet evaluates as a formula.
+const formulaSigns = "=+-@\t\r"
+
 // printCSV prints a line with the names of the columns, and a line for each object. A missing value is empty.
+// A text that a spreadsheet would evaluate, such as a name of an object that another person has chosen, begins
+// with an apostrophe.
 func printCSV(s *Session, columns []string, all []Object) error {
 	w := csv.NewWriter(s.Output.Writer)
 	rows := [][]string{columns}
@@ -143,6 +160,9 @@ func printCSV(s *Session, columns []string, all []Object) error {
 			text := ""
 			if v := o[c]; v != nil && v != "" {
 				text = Cell(v)
+			}
+			if _, number := o[c].(json.Number); !number && strings.IndexAny(text, formulaSigns) == 0 {
+				text = "'" + text
 			}
 			cells = append(cells, text)
 		}
