@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"go.temporal.io/api/common/v1"
@@ -52,7 +53,27 @@ func codecRoutes(c payloadcodec.Codec) []osapi.Route {
 			}),
 		}
 	}
-	return []osapi.Route{route("encode", c.Encode), route("decode", c.Decode)}
+	return []osapi.Route{route("encode", c.Encode), route("decode", decodeEach(c))}
+}
+
+// decodeEach returns a function that decrypts payloads, and returns those that cannot be decrypted unchanged,
+// so that a page of Temporal's UI shows the others. If none can be decrypted, the function returns an error.
+func decodeEach(c payloadcodec.Codec) func([]*common.Payload) ([]*common.Payload, error) {
+	return func(payloads []*common.Payload) ([]*common.Payload, error) {
+		all, failed := slices.Clone(payloads), []error{}
+		for i, p := range payloads {
+			decoded, err := c.Decode([]*common.Payload{p})
+			if err != nil {
+				failed = append(failed, err)
+				continue
+			}
+			all[i] = decoded[0]
+		}
+		if len(failed) > 0 && len(failed) == len(payloads) {
+			return nil, failed[0]
+		}
+		return all, nil
+	}
 }
 
 // maxPayloads is the maximum number of payloads in a request. Temporal's UI and command line send the

@@ -77,6 +77,26 @@ func TestCodecServer_EncryptsAndDecrypts(t *testing.T) {
 	}
 }
 
+func TestCodecServer_DecryptsTheOthersBesideADamagedPayload(t *testing.T) {
+	t.Parallel()
+	a := servertest.StartApp(t, "api", "BERTH_TEMPORAL_ENCRYPTION_KEYS="+encryptionKey)
+	_, encrypted := callCodec(t, a, http.MethodPost, "encode", "Bearer admin", clearText)
+	const damaged = `{"metadata":{"encoding":"YmluYXJ5L2VuY3J5cHRlZA==","encryption-key-id":"MTI="},"data":"eA=="}`
+	body := `{"payloads":[` + damaged + `,` + strings.TrimPrefix(encrypted, `{"payloads":[`)
+	w, decrypted := callCodec(t, a, http.MethodPost, "decode", "Bearer admin", body)
+	var got, want common.Payloads
+	if err := errors.Join(
+		protojson.Unmarshal([]byte(decrypted), &got),
+		protojson.Unmarshal([]byte(`{"payloads":[`+damaged+`,`+strings.TrimPrefix(clearText, `{"payloads":[`)), &want),
+	); err != nil {
+		t.Fatalf("decode the answer %s: %v", decrypted, err)
+	}
+	if w.StatusCode != http.StatusOK || !proto.Equal(&got, &want) {
+		t.Errorf("decode a damaged payload and another one: got %s %s, want the other one as clear text",
+			w.Status, decrypted)
+	}
+}
+
 func TestCodecServer_IsForAdministratorsOnly(t *testing.T) {
 	t.Parallel()
 	a := servertest.StartApp(t, "api", "BERTH_TEMPORAL_ENCRYPTION_KEYS="+encryptionKey)
