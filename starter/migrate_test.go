@@ -1,10 +1,95 @@
 package main
 
 import (
+	"bytes"
+	"strings"
+	"sync"
 	"testing"
 
 	"berth/internal/store/storetest"
 )
+
+// emptyDatabase returns the URL of a database without any table.
+func emptyDatabase(t *testing.T) string {
+	t.Helper()
+	url := storetest.URL(t)
+	storetest.ExecScript(t, url, `drop schema public cascade; create schema public`)
+	return url
+}
+
+// tables returns the number of tables of a database.
+func tables(t *testing.T, url string) (n int) {
+	t.Helper()
+	if err := storetest.Connect(t, url).QueryRow(t.Context(),
+		`select count(*) from pg_tables where schemaname = 'public'`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestMigrate_DryRunAndStatusChangeNothing(t *testing.T) {
+	t.Parallel()
+	url := emptyDatabase(t)
+	h := harness{environ: []string{"BERTH_DATA=" + t.TempDir(), "BERTH_DATABASE_URL=" + url}}
+
+	code, sql := h.run(t, "migrate", "--dry-run")
+	if code != 0 || !strings.HasPrefix(sql, "-- 00001_schema.sql\n") || !strings.Contains(sql, "create table schema_support") {
+		t.Errorf("migrate --dry-run of an empty database: got exit code %d and the beginning %.80q, want the first migration", code, sql)
+	}
+	h.expect(t, 0, `"sql":`, "migrate", "--dry-run", "--output", "json")
+	h.expect(t, 0, "false", "migrate", "--status")
+	if n := tables(t, url); n != 0 {
+		t.Errorf("after --dry-run and --status: got %d tables in the empty database, want none", n)
+	}
+
+	storetest.ExecScript(t, url, sql)
+	if n := tables(t, url); n == 0 {
+		t.Error("after the SQL of --dry-run: got no tables, want those of the schema")
+	}
+}
+
+func TestMigrate_DryRunSaysWhenNothingIsToMigrateOrTheSchemaIsTooNew(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	h := harness{environ: []string{"BERTH_DATA=" + t.TempDir(), "BERTH_DATABASE_URL=" + url}}
+
+	h.expect(t, 0, "the schema is up to date", "migrate", "--dry-run")
+	storetest.ExecScript(t, url, `insert into goose_db_version (version_id, is_applied) values (99999, true);
+		update schema_support set oldest_program = 99998`)
+	h.expect(t, 1, "nothing was migrated: the schema of the database is too new", "migrate", "--dry-run")
+	h.expect(t, 2, "--dry-run and --status are mutually exclusive", "migrate", "--dry-run", "--status")
+}
+
+// TestMigrate_OneOfTwoStartersMigrates starts two commands at the same time on an empty database.
+func TestMigrate_OneOfTwoStartersMigrates(t *testing.T) {
+	t.Parallel()
+	url := emptyDatabase(t)
+	var outputs [2]bytes.Buffer
+	var errs [2]error
+	var both sync.WaitGroup
+	for i := range outputs {
+		both.Go(func() {
+			errs[i] = run(t.Context(), []string{"migrate", "--database-url", url},
+				[]string{"BERTH_DATA=" + t.TempDir()}, &outputs[i], &outputs[i])
+		})
+	}
+	both.Wait()
+
+	migrated := 0
+	for i, err := range errs {
+		if err != nil {
+			t.Errorf("command %d: got error %v, want none", i, err)
+		}
+		if strings.Contains(outputs[i].String(), "00001_schema.sql") {
+			migrated++
+		} else if !strings.Contains(outputs[i].String(), "the schema is up to date") {
+			t.Errorf("command %d: got the output %s, want the migrations or that the schema is up to date", i, outputs[i].String())
+		}
+	}
+	if migrated != 1 {
+		t.Errorf("commands that list the migrations: got %d, want 1", migrated)
+	}
+}
 
 func TestMigrate_SecondRunChangesNothing(t *testing.T) {
 	t.Parallel()

@@ -31,29 +31,52 @@ func requireDatabase(f *pflag.FlagSet, act cli.Action) cli.Action {
 
 func migrateCommand(f *pflag.FlagSet) cli.Action {
 	listOnly := f.Bool("status", false, "list the migrations and whether they are applied; change nothing")
+	dryRun := f.Bool("dry-run", false, "print the SQL of the migrations that are not applied; change nothing")
 	return requireDatabase(f, func(ctx context.Context, s *cli.Session, _ []string) error {
-		migrations, err := db.Migrations(ctx, s.DatabaseURL)
-		if err != nil {
-			return cli.Unavailable("the database",
-				"Is PostgreSQL running, and is BERTH_DATABASE_URL correct?", err)
+		switch {
+		case *listOnly && *dryRun:
+			return cli.UsageError("--dry-run and --status are mutually exclusive")
+		case *listOnly:
+			migrations, err := db.Migrations(ctx, s.DatabaseURL)
+			if err != nil {
+				return databaseUnavailable(err)
+			}
+			return printMigrations(s, migrations)
 		}
-		if !*listOnly {
-			if migrations, err = db.Migrate(ctx, s.DatabaseURL); err != nil {
-				return migrationError(err)
+		pending, err := db.PendingMigrations(ctx, s.DatabaseURL)
+		if err != nil {
+			return migrationError(err, databaseUnavailable(err))
+		}
+		if *dryRun && len(pending) > 0 {
+			return printSQL(s, pending)
+		}
+		if !*dryRun {
+			if pending, err = db.Migrate(ctx, s.DatabaseURL); err != nil {
+				return migrationError(err, &cli.Error{
+					Code: cli.ExitOther,
+					What: "the migration of the schema failed",
+					Err:  err,
+					Next: "Applied migrations stay; repeat the command when the cause is fixed.",
+				})
 			}
 			if err := bindAuthentication(ctx, s); err != nil {
 				return err
 			}
 		}
-		if len(migrations) == 0 && !*listOnly {
+		if len(pending) == 0 {
 			return printNothingToMigrate(ctx, s)
 		}
-		return printMigrations(s, migrations)
+		return printMigrations(s, pending)
 	})
 }
 
-// migrationError explains an error of db.Migrate.
-func migrationError(err error) *cli.Error {
+// databaseUnavailable returns the error of a command that could not read the schema of the database.
+func databaseUnavailable(err error) error {
+	return cli.Unavailable("the database", "Is PostgreSQL running, and is BERTH_DATABASE_URL correct?", err)
+}
+
+// migrationError explains the refusal of a migration. migrationError returns `other` for every other error.
+func migrationError(err, other error) error {
 	switch {
 	case errors.Is(err, db.ErrSchemaTooNew):
 		return cli.Errorf(
@@ -70,12 +93,7 @@ func migrationError(err error) *cli.Error {
 			err,
 		)
 	}
-	return &cli.Error{
-		Code: cli.ExitOther,
-		What: "the migration of the schema failed",
-		Err:  err,
-		Next: "Applied migrations stay; repeat the command when the cause is fixed.",
-	}
+	return other
 }
 
 // bindAuthentication stores the value of BERTH_AUTH in a database that has none.
@@ -99,8 +117,7 @@ func bindAuthentication(ctx context.Context, s *cli.Session) error {
 func printNothingToMigrate(ctx context.Context, s *cli.Session) error {
 	schema, err := db.ReadSchema(ctx, s.DatabaseURL)
 	if err != nil {
-		return cli.Unavailable("the database",
-			"Is PostgreSQL running, and is BERTH_DATABASE_URL correct?", err)
+		return databaseUnavailable(err)
 	}
 	if known := db.Window().Newest; schema.Version > known {
 		return s.Output.PrintMessage([]cli.Object{},
@@ -116,4 +133,21 @@ func printMigrations(s *cli.Session, migrations []db.Migration) error {
 		all = append(all, cli.Object{"version": fmt.Sprint(m.Version), "name": m.Name, "applied": m.Applied})
 	}
 	return s.Output.PrintList(all, []string{"version", "name", "applied"})
+}
+
+// printSQL prints the SQL of migrations in the order in which `starter migrate` applies them.
+func printSQL(s *cli.Session, migrations []db.Migration) error {
+	if s.Output.Format != "table" {
+		all := []cli.Object{}
+		for _, m := range migrations {
+			all = append(all, cli.Object{"version": fmt.Sprint(m.Version), "name": m.Name, "sql": m.SQL})
+		}
+		return s.Output.PrintDocument(all)
+	}
+	for _, m := range migrations {
+		if _, err := fmt.Fprintf(s.Output.Writer, "-- %s\n%s\n", m.Name, m.SQL); err != nil {
+			return err
+		}
+	}
+	return nil
 }

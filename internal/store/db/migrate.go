@@ -5,8 +5,11 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"path"
+	"slices"
 	"sync"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -19,6 +22,7 @@ var migrations embed.FS
 type Migration struct {
 	Version int64
 	Name    string
+	SQL     string
 	Applied bool
 }
 
@@ -29,11 +33,7 @@ type Migration struct {
 // version before the first release, Migrate applies no migration and returns ErrSchemaTooNew or
 // ErrSchemaUnreleased.
 func Migrate(ctx context.Context, url string) ([]Migration, error) {
-	schema, err := ReadSchema(ctx, url)
-	if err != nil {
-		return nil, fmt.Errorf("read the schema of the database: %w", err)
-	}
-	if err := schema.checkMigration(); err != nil {
+	if err := checkMigration(ctx, url); err != nil {
 		return nil, err
 	}
 	p, closeDB, err := migrator(url)
@@ -52,25 +52,71 @@ func Migrate(ctx context.Context, url string) ([]Migration, error) {
 	return taken, nil
 }
 
+// checkMigration returns an error if this program must not migrate the database with the given URL.
+func checkMigration(ctx context.Context, url string) error {
+	schema, err := ReadSchema(ctx, url)
+	if err != nil {
+		return fmt.Errorf("read the schema of the database: %w", err)
+	}
+	return schema.checkMigration()
+}
+
+// PendingMigrations lists the migrations that Migrate would apply to the database with the given URL, in this
+// order. PendingMigrations changes nothing, and returns the errors of Migrate.
+func PendingMigrations(ctx context.Context, url string) ([]Migration, error) {
+	if err := checkMigration(ctx, url); err != nil {
+		return nil, err
+	}
+	all, err := Migrations(ctx, url)
+	return slices.DeleteFunc(all, func(m Migration) bool { return m.Applied }), err
+}
+
 // Migrations lists every migration of the schema, and says whether the migration is applied to the database.
-func Migrations(ctx context.Context, url string) ([]Migration, error) {
-	p, closeDB, err := migrator(url)
+// Migrations changes nothing: goose would create its table in an empty database.
+func Migrations(ctx context.Context, url string) (all []Migration, err error) {
+	versions, err := programVersions()
 	if err != nil {
 		return nil, err
 	}
-	defer closeDB()
-	status, err := p.Status(ctx)
+	applied, err := appliedVersions(ctx, url)
 	if err != nil {
 		return nil, fmt.Errorf("read the migration status: %w", err)
 	}
-	var all []Migration
-	for _, s := range status {
-		all = append(
-			all,
-			Migration{Version: s.Source.Version, Name: s.Source.Path, Applied: s.State == goose.StateApplied},
-		)
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	for i, file := range files {
+		sql, err := migrations.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Migration{
+			Version: versions[i],
+			Name:    path.Base(file),
+			SQL:     string(sql),
+			Applied: slices.Contains(applied, versions[i]),
+		})
 	}
 	return all, nil
+}
+
+// appliedVersions returns the versions of the migrations that are applied to the database with the given URL.
+func appliedVersions(ctx context.Context, url string) (versions []int64, err error) {
+	err = withOneConn(ctx, url, func(conn *pgx.Conn) error {
+		var migrated bool
+		err := conn.QueryRow(ctx, `select to_regclass('goose_db_version') is not null`).Scan(&migrated)
+		if err != nil || !migrated {
+			return err
+		}
+		rows, err := conn.Query(ctx, `select version_id from goose_db_version where is_applied`)
+		if err != nil {
+			return err
+		}
+		versions, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+		return err
+	})
+	return versions, err
 }
 
 // programVersions lists the versions of the migrations that this program contains, in ascending order.
