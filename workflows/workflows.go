@@ -13,26 +13,40 @@ import (
 	"berth/internal/contract"
 )
 
+// Behaviors of workflow types in Temporal's Worker Versioning. A worker without Worker Versioning ignores
+// them.
+const (
+	// upgraded is for workflows that are open as long as an object exists or another service is away. Pinned,
+	// they would need the processes of the version that started them for years. A changed workflow can
+	// therefore replay the histories of earlier versions.
+	upgraded = workflow.VersioningBehaviorAutoUpgrade
+	// pinned is for runs that end by themselves and soon: they end with the code that started them, so no
+	// other version replays their histories.
+	pinned = workflow.VersioningBehaviorPinned
+)
+
 // Register registers the workflows of a task queue with its worker.
 func Register(r worker.WorkflowRegistry, queue string) {
 	for _, w := range []struct {
-		name string
-		run  any
+		name     string
+		run      any
+		behavior workflow.VersioningBehavior
 	}{
-		{contract.Port, Port},
-		{contract.AgentNotifications, AgentNotifications},
-		{contract.Lease, Lease},
-		{contract.Webhook, Webhook},
-		{contract.Pool, Pool},
-		{contract.JournalEntry, JournalEntry},
-		{contract.Maintenance, Maintenance},
-		{contract.FullSync, MirrorRun},
-		{contract.Recovery, MirrorRun},
-		{contract.Audit, MirrorRun},
-		{contract.Repair, MirrorRun},
+		{contract.Port, Port, upgraded},
+		{contract.AgentNotifications, AgentNotifications, upgraded},
+		{contract.Lease, Lease, upgraded},
+		{contract.Webhook, Webhook, upgraded},
+		{contract.Pool, Pool, upgraded},
+		{contract.JournalEntry, JournalEntry, pinned},
+		{contract.Maintenance, Maintenance, pinned},
+		{contract.FullSync, MirrorRun, pinned},
+		{contract.Recovery, MirrorRun, pinned},
+		{contract.Audit, MirrorRun, pinned},
+		{contract.Repair, MirrorRun, pinned},
 	} {
 		if contract.TaskQueue(w.name) == queue {
-			r.RegisterWorkflowWithOptions(w.run, workflow.RegisterOptions{Name: w.name})
+			r.RegisterWorkflowWithOptions(w.run,
+				workflow.RegisterOptions{Name: w.name, VersioningBehavior: w.behavior})
 		}
 	}
 }

@@ -53,6 +53,7 @@ type Config struct {
 	// URL of Temporal's UI, to which the console links, and which may call the codec server; empty: none
 	TemporalUI         string
 	Encryption         Encryption
+	WorkerDeployment   WorkerDeployment
 	ProjectRate        Rate
 	AgentRate          Rate // of the agents of one host, over HTTP
 	Connections        Connections
@@ -89,6 +90,13 @@ type Config struct {
 type TLS struct {
 	CertFile, KeyFile string
 	ClientCAFile      string // certificate authorities of clients; empty: clients need no certificate
+}
+
+// WorkerDeployment is the version with which the Temporal workers of the process register in Temporal's
+// Worker Versioning.
+type WorkerDeployment struct {
+	Name    string // empty: the workers are unversioned
+	BuildID string // empty: the version of the program
 }
 
 // Encryption has the keys with which berth decrypts payloads in Temporal; no keys: berth neither encrypts

@@ -442,3 +442,13 @@ func TestLoad_EncryptionKeys(t *testing.T) {
 		})
 	}
 }
+
+func TestLoad_NameOfTheWorkerDeployment(t *testing.T) {
+	t.Parallel()
+	for value, valid := range map[string]bool{"berth": true, "berth.prod": false, "a:b": false, "__a": false} {
+		got, err := config.Load([]string{"BERTH_WORKER_DEPLOYMENT=" + value})
+		if (err == nil) != valid || valid && got.WorkerDeployment.Name != value {
+			t.Errorf("load the name %q: got %+v, error %v; want that it is valid: %t", value, got.WorkerDeployment, err, valid)
+		}
+	}
+}

@@ -100,6 +100,15 @@ func text(field func(*Config) *string) setter {
 	}
 }
 
+// deploymentName parses the name of a Worker Deployment, which Temporal limits.
+func deploymentName(c *Config, s string) error {
+	if len(s) > 100 || strings.ContainsAny(s, ".:") || strings.HasPrefix(s, "__") {
+		return errors.New("must be a name of at most 100 bytes without a dot, a colon or __ at the beginning")
+	}
+	c.WorkerDeployment.Name = s
+	return nil
+}
+
 // urlPath parses the path of a URL.
 func urlPath(field func(*Config) *string) setter {
 	return func(c *Config, s string) error {

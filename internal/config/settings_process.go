@@ -78,6 +78,18 @@ var processSettings = Section{"Processes, API and database", []Setting{
 		set:         encryptionKeys,
 	},
 	{
+		Name:        "BERTH_WORKER_DEPLOYMENT",
+		Unit:        "name",
+		Description: "Name of the Worker Deployment of Temporal's Worker Versioning, without a dot or a colon, to which the workers of the process belong. With this setting, the workers get no work until `temporal worker deployment` has made their version the current or the ramping version; see docs/temporal.md. Every process with the role relay or temporal needs the same name. Without this setting, the workers are unversioned.",
+		set:         deploymentName,
+	},
+	{
+		Name:        "BERTH_WORKER_BUILD_ID",
+		Unit:        "name",
+		Description: "Build ID of the workers in BERTH_WORKER_DEPLOYMENT. Without this setting, it is the version of the program, and of a program without a release also the commit.",
+		set:         text(func(c *Config) *string { return &c.WorkerDeployment.BuildID }),
+	},
+	{
 		Name:        "BERTH_PROJECT_RATE",
 		Default:     "0",
 		Unit:        "requests per second",

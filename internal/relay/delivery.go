@@ -181,7 +181,8 @@ func (r *Relay) DeliverClaimed(notes []contract.Note) {
 	}
 }
 
-// startOrSignal starts the workflow eagerly if the workflow cannot be running yet. If the workflow may be
+// startOrSignal starts the workflow, eagerly unless the workers are versioned, if the workflow cannot be
+// running yet. If the workflow may be
 // running, startOrSignal calls SignalWithStartWorkflow, which starts the workflow only if the workflow is not
 // running.
 func (r *Relay) startOrSignal(ctx context.Context, n contract.Note) error {
@@ -200,7 +201,7 @@ func (r *Relay) startOrSignal(ctx context.Context, n contract.Note) error {
 	}
 	input := contract.Input{Key: contract.Key(n.ID)}
 	if n.NotRunning && n.Attempts == 1 {
-		options.EnableEagerStart = true
+		options.EnableEagerStart = !r.Versioned
 		input.PortStatus = n.PortStatus
 		_, err := r.Client.ExecuteWorkflow(ctx, options, n.Workflow, input)
 		return err

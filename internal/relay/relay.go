@@ -41,6 +41,9 @@ type Options struct {
 	MinDeadline, MaxDeadline time.Duration
 	// HideProjects means that workflows get no search attribute with the project of their object.
 	HideProjects bool
+	// Versioned means that the workers of Client are versioned. Then no workflow starts eagerly, because an
+	// eager start runs on the worker of Client, whichever version is current or ramping in Temporal.
+	Versioned bool
 }
 
 // Relay delivers notes. Any number of relays may run concurrently. The database is bound to one Temporal

@@ -144,6 +144,7 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 		Metrics:      a.registry,
 		Tracer:       a.traces.Tracer(),
 		HideProjects: a.hidesProjects(),
+		Versioned:    a.cfg.WorkerDeployment.Name != "",
 	})
 	a.reconciler = reconciler.New(reconciler.Options{
 		DB:             a.store.DB,

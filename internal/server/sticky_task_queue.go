@@ -4,23 +4,26 @@ import (
 	"context"
 	"net"
 	"os"
+	"path"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/worker"
 	"google.golang.org/grpc"
 )
 
-// workerSlot returns the slot of a process: the host and the address on which the process listens. A process
-// that replaces a killed process has the same slot as the killed process. Two processes cannot have the same
-// slot at the same time, because only one process can listen on the address. The slot of a process is empty
-// if the process lets the kernel choose the port.
-func workerSlot(listen string) string {
+// workerSlot returns the slot of a process: the host and the address on which the process listens, and the
+// build ID of versioned workers. A process of the same version that replaces a killed process has the same
+// slot as the killed process. A process of another version must not get the tasks of a pinned workflow. Two
+// processes cannot have the same slot at the same time, because only one process can listen on the address.
+// The slot of a process is empty if the process lets the kernel choose the port.
+func workerSlot(listen string, o worker.DeploymentOptions) string {
 	host, err := os.Hostname()
 	if _, port, e := net.SplitHostPort(listen); err != nil || e != nil || port == "0" {
 		return ""
 	}
-	return host + "/" + listen
+	return path.Join(host, listen, o.Version.BuildID)
 }
 
 // takeOverStickyQueue returns an interceptor. With the interceptor, a process receives the workflow tasks of

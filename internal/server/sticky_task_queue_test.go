@@ -10,9 +10,12 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/worker"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
+
+	"berth/internal/config"
 )
 
 // sdkChecked is the version of Temporal's Go SDK for which takeOverStickyQueue was last checked.
@@ -86,11 +89,22 @@ func TestStickyQueueTakeover_NamesQueueAfterSlot(t *testing.T) {
 
 func TestWorkerSlot_EmptyIfKernelChoosesPort(t *testing.T) {
 	t.Parallel()
-	if a, b := workerSlot("127.0.0.1:8778"), workerSlot("127.0.0.1:8779"); a == "" || a == b ||
-		a != workerSlot("127.0.0.1:8778") {
+	unversioned := worker.DeploymentOptions{}
+	if a, b := workerSlot("127.0.0.1:8778", unversioned), workerSlot("127.0.0.1:8779", unversioned); a == "" || a == b ||
+		a != workerSlot("127.0.0.1:8778", unversioned) {
 		t.Errorf("slots of two addresses: got %q and %q, want two different names that do not change", a, b)
 	}
-	if got := workerSlot("127.0.0.1:0"); got != "" {
+	if got := workerSlot("127.0.0.1:0", unversioned); got != "" {
 		t.Errorf("workerSlot with port 0: got %q, want an empty slot", got)
+	}
+}
+
+func TestWorkerSlot_DiffersByBuildID(t *testing.T) {
+	t.Parallel()
+	slot := func(build string) string {
+		return workerSlot("127.0.0.1:8778", deploymentOptions(config.WorkerDeployment{Name: "berth", BuildID: build}))
+	}
+	if a, b := slot("1.4.0"), slot("1.5.0"); a == b || a != slot("1.4.0") {
+		t.Errorf("slots of two versions at one address: got %q and %q, want two different names that do not change", a, b)
 	}
 }

@@ -76,7 +76,7 @@ func (a *App) dialTemporal(ctx context.Context, env environment) error {
 	}
 	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions,
 		grpc.WithChainUnaryInterceptor(relay.SingleAttempts))
-	if slot := workerSlot(a.cfg.Listen); slot != "" {
+	if slot := workerSlot(a.cfg.Listen, deploymentOptions(a.cfg.WorkerDeployment)); slot != "" {
 		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions,
 			grpc.WithChainUnaryInterceptor(takeOverStickyQueue(slot)))
 	}

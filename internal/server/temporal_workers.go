@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"berth/activities"
 	"berth/internal/config"
 	"berth/internal/contract"
+	"berth/internal/version"
 	"berth/workflows"
 )
 
@@ -79,6 +81,7 @@ func (a *App) startWorkers(ctx context.Context, fail func(error)) ([]worker.Work
 		w := worker.New(c, queue, worker.Options{
 			WorkerStopTimeout:        shutdownTimeout,
 			DeadlockDetectionTimeout: deadlockTimeout,
+			DeploymentOptions:        deploymentOptions(a.cfg.WorkerDeployment),
 			WorkflowTaskPollerBehavior: worker.NewPollerBehaviorAutoscaling(
 				worker.PollerBehaviorAutoscalingOptions{},
 			),
@@ -98,6 +101,20 @@ func (a *App) startWorkers(ctx context.Context, fail func(error)) ([]worker.Work
 		started = append(started, w)
 	}
 	return started, nil
+}
+
+// deploymentOptions returns the version with which the workers register in Temporal's Worker Versioning.
+func deploymentOptions(d config.WorkerDeployment) worker.DeploymentOptions {
+	if d.Name == "" {
+		return worker.DeploymentOptions{}
+	}
+	return worker.DeploymentOptions{
+		UseVersioning: true,
+		Version: worker.WorkerDeploymentVersion{
+			DeploymentName: d.Name,
+			BuildID:        cmp.Or(d.BuildID, version.Read().BuildID()),
+		},
+	}
 }
 
 // stopWorkers stops all Temporal workers of the process concurrently. Before a worker stops, it waits until

@@ -18,6 +18,9 @@ var (
 // unknown is the value of a field that the program does not know.
 const unknown = "unknown"
 
+// develVersion is the version of a program that is no release.
+const develVersion = "0.0.0-devel"
+
 // Info describes the build of a program.
 type Info struct {
 	Version string // for example 1.4.0; without the leading v of the git tag
@@ -46,7 +49,7 @@ func describe(number, commit string, build *debug.BuildInfo) Info {
 		info.Version = strings.TrimPrefix(build.Main.Version, "v")
 	}
 	if info.Version == "" || info.Version == "(devel)" {
-		info.Version = "0.0.0-devel"
+		info.Version = develVersion
 	}
 	if info.Commit == "" {
 		info.Commit = recordedCommit(build)
@@ -70,6 +73,15 @@ func recordedCommit(build *debug.BuildInfo) string {
 		revision += "-dirty"
 	}
 	return revision
+}
+
+// BuildID returns the build ID of the program in Temporal's Worker Versioning: the version, and for a program
+// that is no release also the first digits of the commit.
+func (i Info) BuildID() string {
+	if i.Version != develVersion {
+		return i.Version
+	}
+	return i.Version + "-" + i.Commit[:min(len(i.Commit), 12)]
 }
 
 // Text returns the output of the flag --version for the program with the given name. The parameter `schema`

@@ -62,3 +62,16 @@ func TestDescribe_ReleaseReplacesWhatTheToolchainRecorded(t *testing.T) {
 		})
 	}
 }
+
+func TestBuildID_NamesTheCommitOnlyOfAProgramThatIsNoRelease(t *testing.T) {
+	t.Parallel()
+	for want, info := range map[string]Info{
+		"1.4.0":                    {Version: "1.4.0", Commit: "0123456789abcdef"},
+		"0.0.0-devel-0123456789ab": {Version: "0.0.0-devel", Commit: "0123456789abcdef"},
+		"0.0.0-devel-unknown":      {Version: "0.0.0-devel", Commit: "unknown"},
+	} {
+		if got := info.BuildID(); got != want {
+			t.Errorf("build ID of %+v: got %q, want %q", info, got, want)
+		}
+	}
+}
