@@ -44,7 +44,7 @@ func buildRelease(t *testing.T) string {
 	t.Helper()
 	stubs, dist := t.TempDir(), t.TempDir()
 	for _, name := range []string{"worker", "starter"} {
-		if err := os.WriteFile(filepath.Join(stubs, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(stubs, name), []byte("#!/bin/sh\necho \"$@\"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -99,6 +99,21 @@ func TestRelease_HasProgramsPackagesImageSBOMChangesAndChecksums(t *testing.T) {
 	checkPackages(t, filepath.Join(dist, want[5]), filepath.Join(dist, want[6]))
 }
 
+func TestRelease_TwoBuildsAreEqualByteForByte(t *testing.T) {
+	t.Parallel()
+	var sums [2]string
+	for i := range sums {
+		raw, err := os.ReadFile(filepath.Join(buildRelease(t), "SHA256SUMS"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums[i] = string(raw)
+	}
+	if d := cmp.Diff(sums[0], sums[1]); d != "" {
+		t.Errorf("checksums of two builds of a release (-first +second):\n%s", d)
+	}
+}
+
 // checkPackages checks the files of the packages, and the systemd services in the package berth.
 func checkPackages(t *testing.T, cli, server string) {
 	t.Helper()
@@ -124,6 +139,15 @@ func checkPackages(t *testing.T, cli, server string) {
 	} {
 		if info, err := os.Stat(filepath.Join(root, name)); err != nil || info.Mode().Perm() != mode {
 			t.Errorf("file %s of the packages: got error %v and %v, want the mode %v", name, err, info, mode)
+		}
+	}
+	for name, want := range map[string]string{
+		"bash-completion/completions/starter":    "completion bash\n",
+		"zsh/vendor-completions/_starter":        "completion zsh\n",
+		"fish/vendor_completions.d/starter.fish": "completion fish\n",
+	} {
+		if got, err := os.ReadFile(filepath.Join(root, "usr/share", name)); err != nil || string(got) != want {
+			t.Errorf("completion %s: got %q, error %v; want the output of starter %q", name, got, err, want)
 		}
 	}
 	units := filepath.Join(root, "usr/lib/systemd/system")

@@ -15,13 +15,16 @@ done
 
 # Repeat the command, because the frontend sees a new namespace only after it has refreshed its cache of namespaces.
 attempt=0
-until temporal operator search-attribute create --namespace "$TEMPORAL_NAMESPACE" \
+until error=$(temporal operator search-attribute create --namespace "$TEMPORAL_NAMESPACE" \
 	--name BerthStatus --type Keyword \
 	--name BerthProject --type Keyword \
 	--name BerthHost --type Keyword \
 	--name BerthWaitingFor --type KeywordList \
-	--name BerthResource --type Keyword; do
+	--name BerthResource --type Keyword 2>&1); do
 	attempt=$((attempt + 1))
-	[ "$attempt" -lt 30 ] || exit 1
+	[ "$attempt" -lt 30 ] || {
+		echo "$error" >&2
+		exit 1
+	}
 	sleep 1
 done

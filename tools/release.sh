@@ -60,6 +60,19 @@ build() {
 	done
 }
 
+# complete FOLDER: writes the completion of starter for each shell. This machine can run only a program of its own architecture.
+complete() {
+	starter=${programs:+$programs/starter}
+	if [ -z "$starter" ]; then
+		starter=$work/starter
+		go build -o "$starter" ./starter
+	fi
+	mkdir -p "$1"
+	for shell in bash zsh fish; do
+		"$starter" completion "$shell" >"$1/$shell"
+	done
+}
+
 # package ARCHITECTURE FOLDER: writes the packages for Debian, with the programs in a folder.
 package() {
 	stage=$work/stage
@@ -67,6 +80,7 @@ package() {
 	mkdir "$stage"
 	cp -R deploy LICENSE NOTICE CHANGELOG.md docs/install.md docs/settings.md "$stage"
 	cp -R "$2" "$stage/programs"
+	cp -R "$work/completion" "$stage"
 	find "$stage" -exec touch -d "@$SOURCE_DATE_EPOCH" {} +
 	for name in berth berth-cli; do
 		(cd "$stage" && ARCHITECTURE=$1 "$nfpm" package --config "deploy/debian/$name.yaml" --packager deb --target "$out/") >"$work/log" 2>&1 ||
@@ -86,6 +100,8 @@ changes() {
 	fail "CHANGELOG.md has no section for $VERSION"
 }
 changes >"$out/berth-$VERSION-changes.md"
+
+complete "$work/completion"
 
 image=$work/image
 mkdir -p "$image"
