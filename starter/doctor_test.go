@@ -134,7 +134,7 @@ func TestDoctor_DamageOfDatabaseAndTemporalIsAFailureWithAdvice(t *testing.T) {
 			damage: func() {
 				h.stub.namespace = cli.Object{"id": "4711", "name": "earlier", "bound_at": "2030-01-31T10:00:00Z"}
 			},
-			wanted: []string{"FAIL", "bound since 2030-01-31T10:00:00Z to another Temporal namespace (earlier, ID 4711)", "so no workflow starts", "A process with the role relay binds the database again"},
+			wanted: []string{"FAIL", "bound since 2030-01-31T10:00:00Z to another Temporal namespace (earlier, ID 4711)", "so no workflow starts", "Compare TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE of this command with those of the processes", "A process with the role relay binds the database again"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -72,7 +72,8 @@ func checkBinding(ctx context.Context, s *cli.Session, id string) error {
 	}
 	return cli.Errorf(
 		cli.ExitUnavailable,
-		"A process with the role relay binds the database again within seconds after a restore from a backup or a change of Temporal. If this stays, a process "+
+		"Compare TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE of this command with those of the processes. "+
+			"A process with the role relay binds the database again within seconds after a restore from a backup or a change of Temporal. If this stays, a process "+
 			"with another Temporal uses the same database: stop it, then restart the processes with the role relay.",
 		"the database is bound since %s to another Temporal namespace (%s, ID %s) than %s (ID %s), so no workflow starts",
 		o.Namespace.BoundAt.UTC().Format(time.RFC3339),
