@@ -14,9 +14,9 @@ import (
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 )
 
-// postgresBinaries returns the folder of the PostgreSQL server binaries. If PostgreSQL is not installed on
-// the machine, postgresBinaries downloads the binaries once into a cache.
-func postgresBinaries(ctx context.Context) (string, error) {
+// PostgresBinaries returns the folder of the PostgreSQL server binaries. If PostgreSQL is not installed on
+// the machine, PostgresBinaries downloads the binaries once into a cache.
+func PostgresBinaries(ctx context.Context) (string, error) {
 	var places []string
 	if initdb, err := exec.LookPath("initdb"); err == nil {
 		if real, err := filepath.EvalSymlinks(initdb); err == nil {

@@ -37,7 +37,7 @@ type Postgres struct {
 // StartPostgres starts a PostgreSQL server on the data in the folder. StartPostgres creates the database
 // cluster and the database if they do not exist.
 func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
-	bin, err := postgresBinaries(ctx)
+	bin, err := PostgresBinaries(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -52,6 +53,13 @@ func StartTestTemporal(ctx context.Context, dir string, progress func(string)) (
 func (t *TestTemporal) Close() {
 	t.Stop()
 	t.postgres.Stop()
+}
+
+// DatabaseURLs returns the URLs of the database of executions and of the database of visibility, for a user
+// who may restore them.
+func (t *TestTemporal) DatabaseURLs() (executions, visibility string) {
+	server := strings.TrimSuffix(t.postgres.adminURL(), "postgres")
+	return server + temporalDatabase, server + visibilityDatabase
 }
 
 // CopyData copies the data of the stopped server. A later copy replaces an earlier one.
