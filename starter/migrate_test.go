@@ -2,11 +2,16 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/store/db"
 	"berth/internal/store/storetest"
+	"berth/internal/version"
 )
 
 // emptyDatabase returns the URL of a database without any table.
@@ -58,6 +63,26 @@ func TestMigrate_DryRunSaysWhenNothingIsToMigrateOrTheSchemaIsTooNew(t *testing.
 		update schema_support set oldest_program = 99998`)
 	h.expect(t, 1, "nothing was migrated: the schema of the database is too new", "migrate", "--dry-run")
 	h.expect(t, 2, "--dry-run and --status are mutually exclusive", "migrate", "--dry-run", "--status")
+}
+
+func TestVersion_JSONHasTheBuildAndTheSchemas(t *testing.T) {
+	t.Parallel()
+	code, output := harness{environ: []string{"BERTH_DATA=" + t.TempDir()}}.run(t, "version", "-o", "json")
+	var got map[string]any
+	if err := json.Unmarshal([]byte(output), &got); err != nil || code != 0 {
+		t.Fatalf("starter version -o json: got exit code %d, error %v and the output %s, want JSON", code, err, output)
+	}
+	build, schemas := version.Read(), db.Window()
+	want := map[string]any{
+		"version":        build.Version,
+		"commit":         build.Commit,
+		"go":             build.Go,
+		"schema_minimum": float64(schemas.Minimum),
+		"schema_newest":  float64(schemas.Newest),
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("starter version -o json (-want +got):\n%s", d)
+	}
 }
 
 // TestMigrate_OneOfTwoStartersMigrates starts two commands at the same time on an empty database.

@@ -1,6 +1,10 @@
 package schema
 
 import (
+	"context"
+
+	"github.com/spf13/pflag"
+
 	"berth/internal/store/db"
 	"berth/internal/version"
 	"berth/starter/cli"
@@ -14,6 +18,11 @@ func Commands() []cli.Command {
 			Help:    "Migrate the database schema to the newest version",
 			Details: migrateHelp,
 			Bind:    migrateCommand,
+		},
+		{
+			Words: "version",
+			Help:  "Show the version of starter, and the database schemas with which it works",
+			Bind:  showVersion,
 		},
 		{
 			Words: "authentication show",
@@ -37,3 +46,16 @@ var Groups = map[string]string{
 // Version returns the output of `starter --version`: the build of the program, and the database schemas that
 // the program can migrate and check.
 func Version() string { return version.Read().Text("starter", db.Window().String()) }
+
+func showVersion(*pflag.FlagSet) cli.Action {
+	return func(_ context.Context, s *cli.Session, _ []string) error {
+		build, schemas := version.Read(), db.Window()
+		return s.Output.PrintObject(cli.Object{
+			"version":        build.Version,
+			"commit":         build.Commit,
+			"go":             build.Go,
+			"schema_minimum": schemas.Minimum,
+			"schema_newest":  schemas.Newest,
+		}, []string{"version", "commit", "go", "schema_minimum", "schema_newest"})
+	}
+}
