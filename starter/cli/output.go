@@ -7,13 +7,15 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/theory/jsonpath"
 	"go.yaml.in/yaml/v3"
 )
 
-// Printer writes objects to stdout as table, JSON or YAML.
+// Printer writes objects to stdout as table, JSON or YAML, or the values of them that a query selects.
 type Printer struct {
 	Writer io.Writer
 	Format string
+	Query  *jsonpath.Path // of a format that begins with jsonpath=; nil for the others
 }
 
 // PrintObject prints one object. In the table format, PrintObject prints the attributes in `columns` first,
@@ -61,9 +63,12 @@ func (p *Printer) PrintList(all []Object, columns []string) error {
 	return WriteTable(p.Writer, columns, rows)
 }
 
-// PrintDocument prints any value as JSON or YAML.
+// PrintDocument prints any value as JSON or YAML, or the parts of it that the query selects.
 func (p *Printer) PrintDocument(v any) error {
-	if p.Format == "yaml" {
+	switch {
+	case p.Query != nil:
+		return p.printQuery(v)
+	case p.Format == "yaml":
 		return p.printYAML(v)
 	}
 	e := json.NewEncoder(p.Writer)
@@ -85,23 +90,32 @@ func (p *Printer) PrintNextDocument(v any) error {
 
 // printYAML prints a value as YAML, with the same keys that the JSON of the value has.
 func (p *Printer) printYAML(v any) error {
-	raw, err := json.Marshal(v)
+	same, err := plain(v)
 	if err != nil {
-		return fmt.Errorf("encode: %w", err)
+		return err
 	}
-	var same any
-	if err := Decode(raw, &same); err != nil {
-		return fmt.Errorf("encode: %w", err)
-	}
-	if raw, err = yaml.Marshal(nativeNumbers(same)); err != nil {
+	raw, err := yaml.Marshal(nativeNumbers(same))
+	if err != nil {
 		return fmt.Errorf("encode YAML: %w", err)
 	}
 	_, err = p.Writer.Write(raw)
 	return err
 }
 
-// PrintMessage prints the sentence `format` in the table format, and the value v in the formats JSON and
-// YAML.
+// plain converts a value to the objects, lists and simple values that its JSON has.
+func plain(v any) (any, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	var same any
+	if err := Decode(raw, &same); err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return same, nil
+}
+
+// PrintMessage prints the sentence `format` in the table format, and the value v in all others.
 func (p *Printer) PrintMessage(v any, format string, args ...any) error {
 	if p.Format != "table" {
 		return p.PrintDocument(v)

@@ -57,8 +57,9 @@ func (s *Session) Open(stdout io.Writer) error {
 	if s.Dial == nil {
 		s.Dial = client.DialContext
 	}
-	s.Output = &Printer{Writer: stdout, Format: s.Format}
-	return nil
+	query, err := parseQuery(s.Format)
+	s.Output = &Printer{Writer: stdout, Format: s.Format, Query: query}
+	return err
 }
 
 func (s *Session) scale(limit time.Duration) time.Duration {

@@ -24,7 +24,7 @@ type Settings struct {
 	TemporalAddress   string
 	TemporalNamespace string
 	Env               Environment
-	Format            string // table, json or yaml; of lists also csv, name or wide
+	Format            string // table, json, yaml or jsonpath=QUERY; of lists also csv, name or wide
 }
 
 // ReadSettings reads the settings from an environment in the form of os.Environ. If the environment has
@@ -95,7 +95,7 @@ func (s *Settings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.TemporalNamespace, "namespace", s.TemporalNamespace,
 		"Temporal namespace (TEMPORAL_NAMESPACE)")
 	f.StringVarP(&s.Format, "output", "o", s.Format,
-		"output format: table, json or yaml; for lists also csv, name or wide")
+		"output format: table, json, yaml or jsonpath=QUERY (RFC 9535); for lists also csv, name or wide")
 }
 
 func (s *Settings) validate() error {
@@ -106,8 +106,9 @@ func (s *Settings) validate() error {
 	if u, err := url.Parse(s.URL); err == nil && u.User != nil {
 		return UsageError("--url must not contain a user and a password")
 	}
-	if !slices.Contains(append([]string{"table", "json", "yaml"}, listFormats...), s.Format) {
-		return UsageError("--output %q is none of table, json, yaml, and for lists csv, name, wide", s.Format)
+	if !slices.Contains(append([]string{"table", "json", "yaml"}, listFormats...), s.Format) &&
+		!strings.HasPrefix(s.Format, queryFormat) {
+		return UsageError("--output %q is none of table, json, yaml, jsonpath=QUERY, and for lists csv, name, wide", s.Format)
 	}
 	return nil
 }
