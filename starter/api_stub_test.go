@@ -34,6 +34,7 @@ var envelopes = map[string]string{
 	"networks":           "network",
 	"subnets":            "subnet",
 	"ports":              "port",
+	"trunks":             "trunk",
 	"agents":             "agent",
 	"leases":             "lease",
 	"os-hosts":           "host",

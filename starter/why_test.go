@@ -54,10 +54,28 @@ func TestWhy_AsksWorkflowsWithoutARow(t *testing.T) {
 	for word, want := range map[string]string{
 		"odl/truth":         `"odl/truth" is none of odl/audit, odl/full-sync, odl/recovery, odl/repair`,
 		"maintenance/truth": `"maintenance/truth" is neither maintenance/sweep nor one of its rounds`,
-		"ship/truth":        `"ship/truth" is none of port/NAME, lease/NAME, journal/SEQ`,
+		"ship/truth":        `"ship/truth" is none of port/NAME, trunk/NAME, lease/NAME, journal/SEQ`,
 	} {
 		t.Run(word, func(t *testing.T) { h.expect(t, cli.ExitUsage, want, "why", word) })
 	}
+}
+
+func TestWhy_ExplainsATrunkFromTheAPI(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	id := h.stub.add("trunks", cli.Object{
+		"name":   "t-1",
+		"status": "BUILD",
+		"berth:why": cli.Object{
+			"sentence": "BUILD: its subport x is DOWN; it waits for QOS since 2030-01-31T10:00:00Z",
+			"waiting":  []cli.Object{{"for": "QOS", "since": "2030-01-31T10:00:00Z"}},
+		},
+	})["id"].(string)
+	h.expect(t, 0,
+		"trunk/"+id+": BUILD: its subport x is DOWN; it waits for QOS since 2030-01-31T10:00:00Z (from the API; a trunk has no workflow)",
+		"why", "trunk/t-1")
+	h.expect(t, 0, "QOS", "why", "trunk/"+id, "-o", "jsonpath=$.waiting[*].for")
+	h.expect(t, cli.ExitNotFound, "no trunk is named \"t-2\"\n  `starter trunk list` lists all.", "why", "trunk/t-2")
 }
 
 func TestWhy_ExplainsTheSweepFromItsSchedule(t *testing.T) {

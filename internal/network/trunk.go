@@ -22,6 +22,8 @@ type Trunk struct {
 	AdminUp     bool // if false, the subports of the trunk cannot be changed
 	Port        uuid.UUID
 	Status      string // derived from the statuses of the trunk's ports
+	Reason      string // why the trunk is not ACTIVE, apart from its blocks; empty if only blocks keep it
+	Blocks      []Block
 	Subports    []Subport
 	Tags        []string
 	Revision    int64
@@ -165,9 +167,10 @@ func (t Trunk) CheckRemoveSubports(ports []uuid.UUID) error {
 // TrunkPort is the parent port or a subport of a trunk, with the attributes that the trunk's status depends
 // on.
 type TrunkPort struct {
-	Status  string `json:"status"`
-	VIF     string `json:"vif"`
-	AdminUp bool   `json:"admin_up"`
+	ID      uuid.UUID `json:"-"`
+	Status  string    `json:"status"`
+	VIF     string    `json:"vif"`
+	AdminUp bool      `json:"admin_up"`
 }
 
 // TrunkStatus returns the status of a trunk. The trunk is DOWN if the parent port is not bound or is

@@ -29,13 +29,22 @@ func (p Port) Redacted() Port {
 	if p.Host == "" {
 		return p
 	}
-	p.Host, p.Blocks = "its host", slices.Clone(p.Blocks)
-	for i := range p.Blocks {
-		if p.Blocks[i].Host != "" {
-			p.Blocks[i].Host = p.Host
+	p.Host, p.Blocks = hiddenHost, redactBlocks(p.Blocks)
+	return p
+}
+
+// hiddenHost replaces the name of a host for clients that must not see the host.
+const hiddenHost = "its host"
+
+// redactBlocks returns the blocks without the names of hosts.
+func redactBlocks(blocks []Block) []Block {
+	blocks = slices.Clone(blocks)
+	for i := range blocks {
+		if blocks[i].Host != "" {
+			blocks[i].Host = hiddenHost
 		}
 	}
-	return p
+	return blocks
 }
 
 // maxNamedHosts is the maximum number of hosts that a status sentence lists.
@@ -76,8 +85,14 @@ func (p Port) StatusViewAt(now time.Time) StatusView {
 		IgnoredReports:    p.IgnoredReports,
 		NextDeadline:      p.NextDeadline(),
 	}
-	for _, b := range p.Blocks {
-		s.Waiting = append(s.Waiting, Waiting{
+	s.Waiting = waitingFor(p.Blocks, now)
+	return s
+}
+
+// waitingFor describes the blocks for a reader at the time `now`.
+func waitingFor(blocks []Block, now time.Time) (all []Waiting) {
+	for _, b := range blocks {
+		all = append(all, Waiting{
 			Entity:   b.Entity,
 			Host:     b.Host,
 			Since:    b.Since,
@@ -86,7 +101,7 @@ func (p Port) StatusViewAt(now time.Time) StatusView {
 			Sentence: b.Sentence(now),
 		})
 	}
-	return s
+	return all
 }
 
 // staleAgentWarning explains why the status of an ACTIVE port may be out of date. staleAgentWarning returns

@@ -12,8 +12,8 @@ import (
 	"berth/starter/resource"
 )
 
-const whyHelp = `OBJECT is port/NAME, lease/NAME or journal/SEQ; an ID may replace the name. The command asks the workflow first. If the
-workflow is closed or Temporal is unavailable, it asks the API.
+const whyHelp = `OBJECT is port/NAME, trunk/NAME, lease/NAME or journal/SEQ; an ID may replace the name. The command asks the workflow
+first. If the workflow is closed or Temporal is unavailable, it asks the API. Trunks have no workflow, so it asks the API.
 
 OBJECT may also be a workflow without an object in the API: webhook/LEASE (notifications of a lease to the webhook),
 webhook/port/NAME or webhook/ID (the same for a port, or for the trunk with this ID), agent-notifications/NETWORK
@@ -78,6 +78,10 @@ func explainWord(ctx context.Context, s *cli.Session, word string) (explanation,
 // explain asks the workflow of an object what the object waits for. If this query fails, for example because
 // the workflow is closed or Temporal is unavailable, explain asks the API.
 func explain(ctx context.Context, s *cli.Session, r *cli.Resource, id string) (explanation, error) {
+	if r == resource.Trunks {
+		o, err := r.Get(ctx, s, id)
+		return explanation{Why: whyFromObject(r, id, o), Source: "api", Note: "a trunk has no workflow"}, err
+	}
 	w, queryErr := QueryWhy(ctx, s, resource.WorkflowID(r, id))
 	if queryErr == nil {
 		e := explanation{Why: w, Source: "workflow"}

@@ -45,7 +45,7 @@ func whyFromObject(r *cli.Resource, id string, o cli.Object) contract.Why {
 	if state == "" {
 		state, _ = o["state"].(string)
 	}
-	w := contract.Why{Object: resource.WorkflowID(r, id), State: state, Sentence: resource.Sentence(o)}
+	w := contract.Why{Object: r.Name + "/" + id, State: state, Sentence: resource.Sentence(o)}
 	if w.Sentence == "" {
 		w.Sentence = fmt.Sprintf("%s %s is %s", r.Name, r.DisplayName(o), state)
 	}

@@ -52,6 +52,13 @@ func networkingCommands() []cli.Command {
 			Bind:    signalCommand,
 		},
 
+		{Words: "trunk list", Help: "List trunks", Bind: listCommand(Trunks)},
+		{
+			Words: "trunk show TRUNK",
+			Help:  "Show a trunk and explain its status",
+			Bind:  showCommand(Trunks),
+		},
+
 		{Words: "agent list", Help: "List agents", Bind: listCommand(Agents)},
 		{Words: "agent show AGENT", Help: "Show an agent", Bind: showCommand(Agents)},
 		{Words: "agent set AGENT", Help: "Change an agent", Bind: setCommand(Agents)},
@@ -332,13 +339,14 @@ func noteCommands() []cli.Command {
 }
 
 // Completable lists the resources whose names the completion of the shell offers.
-var Completable = []*cli.Resource{Networks, Subnets, Ports, Agents, Leases, Hosts, Providers}
+var Completable = []*cli.Resource{Networks, Subnets, Ports, Trunks, Agents, Leases, Hosts, Providers}
 
 // Groups maps the first word of commands, for example `network`, to the help text of this group of commands.
 var Groups = map[string]string{
 	"network":    "Networks",
 	"subnet":     "Subnets: address ranges of networks",
 	"port":       "Ports: ACTIVE when all agents have provisioned them",
+	"trunk":      "Trunks: parent ports that carry the traffic of subports",
 	"agent":      "Networking agents",
 	"lease":      "Leases: reservations with a start and an end",
 	"host":       "Hosts that leases can reserve",

@@ -12,7 +12,7 @@ import (
 // and the ID of the object with the name or ID after the slash.
 func ResolveTarget(ctx context.Context, s *cli.Session, word string) (r *cli.Resource, id string, err error) {
 	kind, name, _ := strings.Cut(word, "/")
-	for _, candidate := range []*cli.Resource{Ports, Leases, JournalEntries} {
+	for _, candidate := range []*cli.Resource{Ports, Trunks, Leases, JournalEntries} {
 		if candidate == JournalEntries && kind == candidate.Name && !candidate.IsID(name) {
 			return nil, "", cli.UsageError("%q is not the number of a journal entry", name)
 		}
@@ -21,10 +21,10 @@ func ResolveTarget(ctx context.Context, s *cli.Session, word string) (r *cli.Res
 			return candidate, id, err
 		}
 	}
-	return nil, "", cli.UsageError("%q is none of port/NAME, lease/NAME, journal/SEQ", word)
+	return nil, "", cli.UsageError("%q is none of port/NAME, trunk/NAME, lease/NAME, journal/SEQ", word)
 }
 
-// WorkflowID returns the ID of the workflow of an object.
+// WorkflowID returns the ID of the workflow of a port, a lease or a journal entry.
 func WorkflowID(r *cli.Resource, id string) string {
 	switch r {
 	case Ports:

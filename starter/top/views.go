@@ -46,32 +46,11 @@ func (r reader) limited(
 // explanation makes the screen with the text of `starter why WORD`.
 func (r reader) explanation(word, title string) *screen {
 	return &screen{title: title, read: r.limited(func(ctx context.Context) (content, error) {
-		if id, isTrunk := strings.CutPrefix(word, "trunk/"); isTrunk {
-			return r.trunk(ctx, id)
-		}
 		var out bytes.Buffer
 		r.RetryTemporal()
 		err := diagnosis.Why(ctx, r.Session, &out, word)
 		return content{text: out.String()}, err
 	})}
-}
-
-// trunk explains a trunk with its blocks, because `starter why` does not know trunks.
-func (r reader) trunk(ctx context.Context, id string) (content, error) {
-	var answer struct {
-		Blocks []struct{ Sentence string }
-	}
-	if err := r.API.Do(ctx, "GET", "/operator/v1/blocks/trunk/"+url.PathEscape(id), nil, &answer); err != nil {
-		return content{}, err
-	}
-	c := content{text: "trunk/" + id + "\n"}
-	for _, b := range answer.Blocks {
-		c.text += b.Sentence + "\n"
-	}
-	if len(answer.Blocks) == 0 {
-		c.text += "It waits for nothing.\n"
-	}
-	return c, nil
 }
 
 // explained is an object with its name and the sentence that explains it.

@@ -84,7 +84,7 @@ func TestWaiting_HasOneRowForEachPartyWithTheLongestWait(t *testing.T) {
 			{"object": "trunk/" + goldID, "name": "", "status": "", "since": before(time.Minute), "reason": ""},
 			{"object": "port/" + webID, "name": "web", "status": "DOWN", "since": before(9 * time.Minute), "deadline": before(4 * time.Minute)},
 		}},
-		"/operator/v1/blocks/trunk/" + goldID: cli.Object{"blocks": []cli.Object{{"sentence": "it waits for L2"}}},
+		"/networking/v2.0/trunks/" + goldID: cli.Object{"trunk": cli.Object{"id": goldID, "name": "t", "status": "BUILD", "berth:why": explanationOf("BUILD: it waits for L2")}},
 	})
 	s, got := read(t, r.waiting())
 	want := []string{
@@ -99,7 +99,7 @@ func TestWaiting_HasOneRowForEachPartyWithTheLongestWait(t *testing.T) {
 	s.cursor = 1
 	agent, _ := s.selected()
 	objects, got := read(t, agent.open())
-	want = []string{"9m | port web | DOWN | DOWN: it waits for L2 on cmp-1", "1m | trunk " + goldID + " | - | -"}
+	want = []string{"9m | port web | DOWN | DOWN: it waits for L2 on cmp-1", "1m | trunk " + goldID + " | - | BUILD: it waits for L2"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("what waits for L2 on cmp-1 (-want +got):\n%s", d)
 	}
@@ -109,7 +109,7 @@ func TestWaiting_HasOneRowForEachPartyWithTheLongestWait(t *testing.T) {
 	}
 	objects.cursor = 1
 	trunk, _ := objects.selected()
-	if why, _ := read(t, trunk.open()); why.content.text != "trunk/"+goldID+"\nit waits for L2\n" {
+	if why, _ := read(t, trunk.open()); why.content.text != "trunk/"+goldID+": BUILD: it waits for L2 (from the API; a trunk has no workflow)\n" {
 		t.Errorf("the explanation of a trunk: got %q", why.content.text)
 	}
 

@@ -125,12 +125,6 @@ func portSchemas() attributeSchemas {
 		}, "mac_address"),
 	)
 	list := func(one openapi.Schema) openapi.Schema { return openapi.Array(one).Nullable() }
-	why := openapi.Object(openapi.Fields{
-		"sentence":         openapi.String(),
-		"reason":           openapi.String(),
-		"ignored_messages": openapi.Integer(),
-		"waiting":          openapi.Array(openapi.Of[waiting]()),
-	})
 	fields := standard(openapi.Fields{
 		"network_id":            openapi.UUID(),
 		"name":                  openapi.Text(255),
@@ -152,7 +146,7 @@ func portSchemas() attributeSchemas {
 		"trunk_details": openapi.Object(
 			openapi.Fields{"trunk_id": openapi.UUID(), "sub_ports": subports},
 		),
-		attribute.Why: why,
+		attribute.Why: whySchema(),
 	})
 	return attributeSchemas{
 		fields: fields,
@@ -167,6 +161,16 @@ func portSchemas() attributeSchemas {
 			"extra_dhcp_opts":       list(openapi.Input(newOption, "opt_name")),
 		}),
 	}
+}
+
+// whySchema returns the schema of the explanation of the status of a port or a trunk.
+func whySchema() openapi.Schema {
+	return openapi.Object(openapi.Fields{
+		"sentence":         openapi.String(),
+		"reason":           openapi.String(),
+		"ignored_messages": openapi.Integer(),
+		"waiting":          openapi.Array(openapi.Of[waiting]()),
+	})
 }
 
 // subportSchema returns the schema of a subport in requests and responses.
@@ -189,9 +193,11 @@ func trunkSchemas() attributeSchemas {
 				"items":    subportSchema(),
 				"maxItems": network.MaxVLAN,
 			},
-			"status": openapi.String(),
+			"status":      openapi.String(),
+			attribute.Why: whySchema(),
 		}),
-		input: ownerInput(nil),
+		single: []string{attribute.Why},
+		input:  ownerInput(nil),
 	}
 }
 

@@ -32,7 +32,7 @@ func ports(s *networkstore.Store) resource[network.Port, portChange] {
 		project:       func(c portChange) *string { return c.Project },
 		id:            func(p network.Port) uuid.UUID { return p.ID },
 		view:          viewPort,
-		addSingleOnly: addWhy,
+		addSingleOnly: addPortWhy,
 		revision:      func(p network.Port) int64 { return p.Revision },
 		tags: tagAccess[network.Port, portChange]{read: func(p network.Port) []string { return p.Tags },
 			write: func(c *portChange, tags *[]string) { c.Tags = tags }},
@@ -251,14 +251,18 @@ type waiting struct {
 	Sentence string     `json:"sentence"`
 }
 
-// addWhy adds berth:why, which lists the entities for whose reports the port waits. For a caller who does not
-// see the host of the port, addWhy leaves out the names of hosts.
-func addWhy(p network.Port, requester *access, o object) {
-	now := time.Now()
-	s := p.WithAgentHosts().StatusViewAt(now)
+// addPortWhy adds berth:why, which lists the entities for whose reports the port waits. For a caller who does
+// not see the host of the port, addPortWhy leaves out the names of hosts.
+func addPortWhy(p network.Port, requester *access, o object) {
+	shown := p.WithAgentHosts()
 	if !requester.visible(getPortHost, func() policy.Target { return targetOfPort(p) }) {
-		s = p.Redacted().StatusViewAt(now)
+		shown = p.Redacted()
 	}
+	o[attribute.Why] = viewWhy(shown.StatusViewAt(time.Now()))
+}
+
+// viewWhy returns the explanation of the status of a port or a trunk.
+func viewWhy(s network.StatusView) object {
 	list := []waiting{}
 	for _, w := range s.Waiting {
 		list = append(list, waiting{
@@ -269,7 +273,7 @@ func addWhy(p network.Port, requester *access, o object) {
 			Sentence: w.Sentence,
 		})
 	}
-	o[attribute.Why] = object{
+	return object{
 		"sentence":         s.Sentence(),
 		"reason":           s.Reason,
 		"waiting":          list,

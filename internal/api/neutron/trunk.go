@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -19,14 +20,15 @@ type trunkChange = network.TrunkChange
 
 func trunks(s *networkstore.Store) resource[network.Trunk, trunkChange] {
 	return resource[network.Trunk, trunkChange]{
-		singular:     "trunk",
-		notFoundType: string(network.TrunkNotFound),
-		attributes:   trunkAttributes,
-		quota:        s.Quota,
-		project:      func(c trunkChange) *string { return c.Project },
-		id:           func(t network.Trunk) uuid.UUID { return t.ID },
-		view:         viewTrunk,
-		revision:     func(t network.Trunk) int64 { return t.Revision },
+		singular:      "trunk",
+		notFoundType:  string(network.TrunkNotFound),
+		attributes:    trunkAttributes,
+		quota:         s.Quota,
+		project:       func(c trunkChange) *string { return c.Project },
+		id:            func(t network.Trunk) uuid.UUID { return t.ID },
+		view:          viewTrunk,
+		addSingleOnly: addTrunkWhy,
+		revision:      func(t network.Trunk) int64 { return t.Revision },
 		tags: tagAccess[network.Trunk, trunkChange]{read: func(t network.Trunk) []string { return t.Tags },
 			write: func(c *trunkChange, tags *[]string) { c.Tags = tags }},
 		list:   s.Trunks,
@@ -230,6 +232,15 @@ func viewTrunk(t network.Trunk, _ *access) object {
 	}
 	addStandardAttributes(o, t.Revision, t.CreatedAt, t.UpdatedAt, t.Tags)
 	return o
+}
+
+// addTrunkWhy adds berth:why, which says which ports and entities keep the trunk from becoming ACTIVE. For a
+// caller who does not see the hosts of ports, addTrunkWhy leaves out the names of hosts.
+func addTrunkWhy(t network.Trunk, requester *access, o object) {
+	if !requester.visible(getPortHost, func() policy.Target { return owned(t.Project) }) {
+		t = t.Redacted()
+	}
+	o[attribute.Why] = viewWhy(t.StatusViewAt(time.Now()))
 }
 
 // trunkSubports handles the subports of a trunk.

@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"berth/internal/network"
+	"berth/internal/store/networkstore"
 )
 
 func TestTrunk_SubportsFollowParent(t *testing.T) {
@@ -30,6 +32,11 @@ func TestTrunk_SubportsFollowParent(t *testing.T) {
 	listed := c.must(200, "GET", path+"/get_subports", "")
 	shown := c.must(200, "GET", path, "")["trunk"].(object)
 
+	why, _ := shown["berth:why"].(object)
+	delete(shown, "berth:why")
+	if want := "DOWN: its parent port " + parent + " is not bound to a host"; why["sentence"] != want {
+		t.Errorf("explanation of a trunk without a host: got %v, want the sentence %q", why, want)
+	}
 	if d := cmp.Diff(shown, grown); d != "" {
 		t.Errorf(
 			"GET of a new trunk: want the same trunk as in the response to the POST that created it (-POST +GET):\n%s",
@@ -77,6 +84,32 @@ func TestTrunk_SubportsFollowParent(t *testing.T) {
 	c.must(200, "PUT", path, `{"trunk":{"admin_state_up":true}}`)
 	c.must(204, "DELETE", path, "")
 	c.must(204, "DELETE", "/v2.0/ports/"+parent, "")
+}
+
+// A trunk says what blocks it; a member does not see the host of the block.
+func TestTrunk_WhyNamesItsBlocks(t *testing.T) {
+	t.Parallel()
+	admin := open(t)
+	member := admin
+	member = member.as("user:p")
+	net, _ := member.createNetwork("10.0.0.0/24")
+	parent := member.port(net, "")["id"].(string)
+	id := member.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q}}`, parent))["trunk"].(object)["id"].(string)
+	o := networkstore.Object{Type: "trunk", ID: uuid.MustParse(id)}
+	if _, err := admin.store.Network.AddBlock(t.Context(), o, network.Report{Entity: "QOS", Host: "cmp-7", Event: network.ReportBlock}); err != nil {
+		t.Fatal(err)
+	}
+	for host, c := range map[string]cloud{"cmp-7": admin, "its host": member} {
+		why, _ := c.must(200, "GET", "/v2.0/trunks/"+id, "")["trunk"].(object)["berth:why"].(object)
+		waiting, _ := why["waiting"].([]any)
+		if len(waiting) != 1 || waiting[0].(object)["for"] != "QOS" ||
+			!strings.Contains(waiting[0].(object)["sentence"].(string), "it waits for QOS on "+host+" since") {
+			t.Errorf("explanation of a trunk for %s: got %v, want the block QOS on %s", c.token, why, host)
+		}
+		if list := c.must(200, "GET", "/v2.0/trunks", "")["trunks"].([]any); list[0].(object)["berth:why"] != nil {
+			t.Errorf("list of trunks: got %v, want no explanation", list)
+		}
+	}
 }
 
 // The parent port shows the trunk's subports. The VIF details of a trunk's parent port contain the name of

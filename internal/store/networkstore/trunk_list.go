@@ -14,7 +14,7 @@ import (
 
 const trunkSelect = `
 	select id, project, name, description, admin_up, port_id, tags, revision, created_at, updated_at,
-		exists (select from block b where b.object_id = trunk.id) as blocked,
+		(select coalesce(jsonb_agg(to_jsonb(b) order by entity), '[]') from block b where b.object_id = trunk.id) as blocks,
 		(select jsonb_build_object('status', p.status, 'vif', p.vif, 'admin_up', p.admin_up) from port p where p.id = trunk.port_id),
 		(select coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('status', p.status, 'vif', p.vif, 'admin_up', p.admin_up)
 				order by s.segmentation_id, s.port_id), '[]')
@@ -37,7 +37,6 @@ const visibleTrunk = `trunk.project = %s`
 
 func scanTrunk(row pgx.CollectableRow) (network.Trunk, error) {
 	t := network.Trunk{Subports: []network.Subport{}}
-	var blocked bool
 	var parent network.TrunkPort
 	var subports []struct {
 		network.Subport
@@ -54,15 +53,18 @@ func scanTrunk(row pgx.CollectableRow) (network.Trunk, error) {
 		&t.Revision,
 		&t.CreatedAt,
 		&t.UpdatedAt,
-		&blocked,
+		&t.Blocks,
 		&parent,
 		&subports,
 	)
 	members := make([]network.TrunkPort, len(subports))
 	for i, s := range subports {
 		t.Subports, members[i] = append(t.Subports, s.Subport), s.TrunkPort
+		members[i].ID = s.Port
 	}
-	t.Status = network.TrunkStatus(parent, members, blocked)
+	parent.ID = t.Port
+	t.Status = network.TrunkStatus(parent, members, len(t.Blocks) > 0)
+	t.Reason = network.TrunkReason(parent, members)
 	return t, err
 }
 

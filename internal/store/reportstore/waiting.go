@@ -20,7 +20,7 @@ type WaitingGroup struct {
 	Count   int64
 	Oldest  *time.Time // since when the first of the objects waits
 	// Longest is the object that waits the longest, or its workflow, as `starter why` names it: port/ID,
-	// journal/SEQ, agent-notifications/NETWORK, …; `starter why` does not know trunk/ID.
+	// trunk/ID, journal/SEQ, agent-notifications/NETWORK, ….
 	Longest string
 	// more objects may wait, because the report counts at most MaxCounted objects from each table
 	AtLeast bool
