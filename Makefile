@@ -78,6 +78,10 @@ vendor: ## refresh the files from npm in the console, and check them against npm
 screenshots: ## draw the pages of the console for the documentation with Chromium, into docs/images
 	@go test -count 1 ./internal/api/console -run TestScreenshots -screenshots "$(CURDIR)/docs/images"
 
+.PHONY: docs
+docs: ## build the site of the documentation into bin/docs, with search and the references of the APIs and alerts; a dead link fails
+	@tools/docs.sh
+
 .PHONY: generate
 generate: ## rewrite docs/settings.md from the table of settings, and the import rules in docs/architecture.md
 	@go test -count 1 ./internal/config -run SettingsPage -update

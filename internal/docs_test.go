@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // readmeLines is the maximum length of README.md.
@@ -59,6 +61,7 @@ func TestDocs_PathsExist(t *testing.T) {
 var madeByRuns = map[string]bool{
 	"bin/temporal":  true,
 	"bin/bench":     true,
+	"bin/docs":      true,
 	"bench.json":    true,
 	"bin/sbom.json": true,
 }
@@ -92,6 +95,29 @@ func TestDocs_LinksResolve(t *testing.T) {
 				)
 			}
 		}
+	}
+}
+
+// sitePage matches a page in the navigation of the site, and referencePage a page that only the site has.
+var (
+	sitePage      = regexp.MustCompile(`(?m)^ *- ([\w/-]+\.md)$`)
+	referencePage = regexp.MustCompile(`^docs/reference/`)
+)
+
+// TestDocs_SiteNamesEveryPage checks that the navigation of the site names every Markdown file once, without
+// building the site.
+func TestDocs_SiteNamesEveryPage(t *testing.T) {
+	t.Parallel()
+	var named []string
+	for _, found := range sitePage.FindAllStringSubmatch(text(t, "tools/docs/mkdocs.yml"), -1) {
+		if !referencePage.MatchString(found[1]) {
+			named = append(named, found[1])
+		}
+	}
+	slices.Sort(named)
+	existing := slices.Sorted(slices.Values(pages(t)))
+	if d := cmp.Diff(existing, named); d != "" {
+		t.Errorf("pages in the navigation of tools/docs/mkdocs.yml (-existing +named):\n%s", d)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 const maxNamedPorts = 3
 
 // TrunkReason explains why a trunk is not ACTIVE, without regard to the trunk's own blocks. TrunkReason names
-// the ports on which TrunkStatus bases the status: failed bindings first, then ports in ERROR, then ports that
-// are not ACTIVE yet. It returns an empty string if no port keeps the trunk from becoming ACTIVE.
+// the ports on which TrunkStatus bases the status: failed bindings first, then ports in ERROR, then the other
+// ports that are not ACTIVE. It returns an empty string if no port keeps the trunk from becoming ACTIVE.
 func TrunkReason(parent TrunkPort, subports []TrunkPort) string {
 	switch {
 	case !parent.AdminUp:

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"encoding/json"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"berth/activities"
 	"berth/internal/config"
 	"berth/internal/contract"
-	"berth/internal/server/servertest"
 	"berth/internal/store/storetest"
 )
 
@@ -99,30 +97,14 @@ func metricNames(t *testing.T) (names []string) {
 // routeNames returns the methods and paths in the OpenAPI documents.
 func routeNames(t *testing.T) (names []string) {
 	t.Helper()
-	a := servertest.StartApp(t, config.API)
-	read := func(path string, into any) {
-		t.Helper()
-		answer, body := get(t, http.DefaultClient, a.URL()+path)
-		if answer.StatusCode != http.StatusOK {
-			t.Fatalf("GET %s: got the status %d, want 200", path, answer.StatusCode)
-		}
-		if err := json.Unmarshal([]byte(body), into); err != nil {
-			t.Fatalf("GET %s: %v", path, err)
-		}
-	}
-	var index struct {
-		Documents []struct{ Href string }
-	}
-	read("/openapi/", &index)
-	if len(index.Documents) == 0 {
-		t.Fatal("GET /openapi/: got no document, want one for each API")
-	}
-	for _, d := range index.Documents {
+	for name, raw := range openAPIDocuments(t) {
 		var document struct {
 			Servers []struct{ URL string }
 			Paths   map[string]map[string]any
 		}
-		read(d.Href, &document)
+		if err := json.Unmarshal(raw, &document); err != nil {
+			t.Fatalf("document %s: %v", name, err)
+		}
 		prefix := strings.TrimSuffix(document.Servers[0].URL, "/")
 		for path, operations := range document.Paths {
 			for method := range operations {
