@@ -38,13 +38,22 @@ func output(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
+// stubProgram replaces the programs of a release. As starter does, it writes a manual page into a folder and
+// prints completions.
+const stubProgram = `#!/bin/sh
+case $1 in
+man) echo ".TH starter" >"$2/starter.1" ;;
+completion) echo "completion of $2" ;;
+esac
+`
+
 // buildRelease builds a release for amd64 with short scripts instead of the programs, and returns the folder
 // of the files.
 func buildRelease(t *testing.T) string {
 	t.Helper()
 	stubs, dist := t.TempDir(), t.TempDir()
 	for _, name := range []string{"worker", "starter"} {
-		if err := os.WriteFile(filepath.Join(stubs, name), []byte("#!/bin/sh\necho \"$@\"\n"), 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(stubs, name), []byte(stubProgram), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -136,18 +145,23 @@ func checkPackages(t *testing.T, cli, server string) {
 		"usr/share/doc/berth/copyright":     0o644,
 		"usr/share/doc/berth-cli/copyright": 0o644,
 		"usr/share/doc/berth/install.md":    0o644,
+
+		"usr/share/man/man1/starter.1.gz":                  0o644,
+		"usr/share/bash-completion/completions/starter":    0o644,
+		"usr/share/zsh/vendor-completions/_starter":        0o644,
+		"usr/share/fish/vendor_completions.d/starter.fish": 0o644,
 	} {
 		if info, err := os.Stat(filepath.Join(root, name)); err != nil || info.Mode().Perm() != mode {
 			t.Errorf("file %s of the packages: got error %v and %v, want the mode %v", name, err, info, mode)
 		}
 	}
 	for name, want := range map[string]string{
-		"bash-completion/completions/starter":    "completion bash\n",
-		"zsh/vendor-completions/_starter":        "completion zsh\n",
-		"fish/vendor_completions.d/starter.fish": "completion fish\n",
+		"bash-completion/completions/starter":    "completion of bash\n",
+		"zsh/vendor-completions/_starter":        "completion of zsh\n",
+		"fish/vendor_completions.d/starter.fish": "completion of fish\n",
 	} {
 		if got, err := os.ReadFile(filepath.Join(root, "usr/share", name)); err != nil || string(got) != want {
-			t.Errorf("completion %s: got %q, error %v; want the output of starter %q", name, got, err, want)
+			t.Errorf("completion %s: got %q, error %v; want %q", name, got, err, want)
 		}
 	}
 	units := filepath.Join(root, "usr/lib/systemd/system")

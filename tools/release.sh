@@ -60,16 +60,19 @@ build() {
 	done
 }
 
-# complete FOLDER: writes the completion of starter for each shell. This machine can run only a program of its own architecture.
-complete() {
-	starter=${programs:+$programs/starter}
-	if [ -z "$starter" ]; then
-		starter=$work/starter
-		go build -o "$starter" ./starter
-	fi
+# manual FOLDER: puts the manual pages of starter and its completions for the shells into a folder. They do not depend on the architecture.
+manual() {
 	mkdir -p "$1"
+	if [ -n "$programs" ]; then
+		cp -L "$programs/starter" "$work/starter"
+	else
+		go build -ldflags "$(tools/ldflags.sh)" -o "$work/starter" ./starter
+	fi
+	# Defaults in the help texts must not depend on the settings of this machine.
+	env -i SOURCE_DATE_EPOCH="$SOURCE_DATE_EPOCH" "$work/starter" man "$1"
+	gzip -9n "$1"/*.1
 	for shell in bash zsh fish; do
-		"$starter" completion "$shell" >"$1/$shell"
+		env -i "$work/starter" completion "$shell" >"$1/$shell"
 	done
 }
 
@@ -80,7 +83,7 @@ package() {
 	mkdir "$stage"
 	cp -R deploy LICENSE NOTICE CHANGELOG.md docs/install.md docs/settings.md "$stage"
 	cp -R "$2" "$stage/programs"
-	cp -R "$work/completion" "$stage"
+	cp -R "$work/manual" "$stage"
 	find "$stage" -exec touch -d "@$SOURCE_DATE_EPOCH" {} +
 	for name in berth berth-cli; do
 		(cd "$stage" && ARCHITECTURE=$1 "$nfpm" package --config "deploy/debian/$name.yaml" --packager deb --target "$out/") >"$work/log" 2>&1 ||
@@ -101,8 +104,7 @@ changes() {
 }
 changes >"$out/berth-$VERSION-changes.md"
 
-complete "$work/completion"
-
+manual "$work/manual"
 image=$work/image
 mkdir -p "$image"
 cp deploy/image/Dockerfile LICENSE NOTICE "$image"

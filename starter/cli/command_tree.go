@@ -36,6 +36,7 @@ func (t Tree) Root(s *Session) *cobra.Command {
 	for _, row := range t.Commands {
 		t.addCommand(root, s, row)
 	}
+	addManual(root)
 	return root
 }
 
