@@ -524,7 +524,7 @@ var packageRules = map[string]packageRule{
 			"internal/store/reportstore",
 			"internal/text",
 		},
-		why: "shows the objects of all stores together, so it reads several stores through their exported methods; it writes nothing and calls no other service",
+		why: "shows the objects of all stores together, so it reads several stores through their exported methods; it only pauses and resumes the journal, and calls no other service",
 	},
 }
 

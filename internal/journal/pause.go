@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// MaxReason is the maximum length of the reason that an administrator gives for a decision, in bytes.
+const MaxReason = 1000
+
 // Pause means that an administrator has stopped the journal: no entry is sent until an administrator resumes
 // it.
 type Pause struct {

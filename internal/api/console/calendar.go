@@ -51,6 +51,7 @@ type calendarView struct {
 	Now           int // x of the present time; 0: outside the window
 	Links         []fact
 	Next          string
+	Late          []lateStart
 }
 
 type calendarHost struct {
@@ -92,6 +93,7 @@ func (c *handler) calendar(ctx context.Context, q query) (any, error) {
 		hosts = hosts[:calendarHosts]
 		v.Next = calendarPath(zoom, from, hosts[calendarHosts-1].ID)
 	}
+	v.Late = lateStarts(hosts, now)
 	v.Height = axisHeight
 	for _, h := range hosts {
 		row := v.draw(h)

@@ -1,6 +1,6 @@
 // Package console is the console for operators in the browser, at /console. It shows what waits and for whom,
 // the page of each object, the calendar of leases, the journal, the conflicts of generations and the state of
-// the projections. The console only reads: it changes no row. Each page is rendered on the server, works
+// the projections. Its only write pauses and resumes the journal. Each page is rendered on the server, works
 // without JavaScript, and updates itself by server-sent events if the browser runs JavaScript.
 package console
 
@@ -71,6 +71,9 @@ func New(o Options) *osapi.API {
 			Repeatable: true,
 		},
 		{Method: http.MethodGet, Path: "/find", Handle: osapi.AdminOnly(c.find)},
+		{Method: http.MethodGet, Path: "/journal/pause", Handle: osapi.AdminOnly(c.showPause)},
+		{Method: http.MethodPost, Path: "/journal/pause", Handle: osapi.AdminOnly(c.pause)},
+		{Method: http.MethodPost, Path: "/journal/resume", Handle: osapi.AdminOnly(c.resume)},
 	}
 	for _, p := range c.pages() {
 		routes = append(routes,

@@ -24,12 +24,13 @@ func TestPages_ShowEachObject(t *testing.T) {
 		"conflicts":       {"node-1", "/console/providers/" + e.provider, "aggregates"},
 		"projections":     {"Workflow executions in Temporal", "Search attributes in Temporal", "Objects at the controller", "in step", "not compared yet"},
 		"waiting objects": {"db", "&lt;img src=x onerror=", "/console/ports/"},
-		"port": {"Port web", "it waits for DHCP on net-1", "entry ", "create port recorded", "begins to wait for L2",
+		"port": {"Port web", "it waits for DHCP on net-1", "entry ", "create port recorded", "begins to wait for L2", "starter why port/" + e.web.ID.String(),
 			`href="http://temporal.example:8233/namespaces/default/workflows/port%2F` + e.web.ID.String()},
 		"lease":    {"Lease gold", "start_lease is next", "node-", "start is due: UNDONE", "workflows/lease%2F"},
 		"entry":    {"Journal entry 5", "the controller refused it 3 times", "an administrator", "workflows/journal%2F5"},
 		"host":     {"Host node-1", "/console/providers/" + e.provider, "gets the host", "provider generation"},
-		"provider": {"Resource provider node-1", "MEMORY_MB", "65536"},
+		"provider": {"Resource provider node-1", "MEMORY_MB", "65536", "starter provider show " + e.provider},
+		"pause":    {"Pause the journal", `name="reason"`, "Earlier decisions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, body := e.send(h, request{"GET", e.paths()[name], "", browser("admin")})
@@ -161,7 +162,7 @@ func TestWrites_FromOtherSitesAreRefused(t *testing.T) {
 	t.Parallel()
 	e := newEstate(t)
 	h := e.console(identity.Noauth{})
-	for _, path := range []string{"/console/login", "/console/logout"} {
+	for _, path := range []string{"/console/login", "/console/logout", "/console/journal/pause", "/console/journal/resume"} {
 		for name, header := range map[string]http.Header{
 			"cross-site":   {"Sec-Fetch-Site": {"cross-site"}},
 			"same-site":    {"Sec-Fetch-Site": {"same-site"}},

@@ -206,5 +206,6 @@ func (e *estate) paths() map[string]string {
 		"entry":           "/console/entries/5",
 		"host":            fmt.Sprintf("/console/hosts/%d", e.host.ID),
 		"provider":        "/console/providers/" + e.provider,
+		"pause":           "/console/journal/pause",
 	}
 }

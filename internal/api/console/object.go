@@ -29,6 +29,7 @@ type objectView struct {
 	Timeline []moment
 	Omitted  bool   // the timeline has older moments
 	Temporal string // URL of the object's workflow in Temporal's UI; empty: none
+	Command  string // the command of starter that shows the same
 }
 
 func (v objectView) title() string { return v.Kind + " " + v.Name }

@@ -35,6 +35,7 @@ func (c *handler) entry(ctx context.Context, q query) (any, error) {
 		Good:     e.State == journal.Completed,
 		Why:      journal.Summary(e) + ": " + journal.Sentence(e, blockers, pause) + ".",
 		Temporal: c.temporalURL(contract.JournalID(number)),
+		Command:  "starter why journal/" + number,
 		Facts:    entryFacts(e),
 	}
 	for _, w := range journal.WaitingFor(e, blockers, pause) {

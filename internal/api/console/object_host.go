@@ -38,6 +38,7 @@ func (c *handler) host(ctx context.Context, q query) (any, error) {
 	h := found[0]
 	v := objectView{
 		Kind:    "Host",
+		Command: "starter host show " + q.path("id"),
 		Name:    h.Hostname,
 		Status:  "disabled",
 		Good:    h.Enabled,
@@ -151,11 +152,12 @@ func (c *handler) provider(ctx context.Context, q query) (any, error) {
 		return nil, err
 	}
 	v := objectView{
-		Kind:   "Resource provider",
-		Name:   p.Name,
-		Status: fmt.Sprintf("generation %d", p.Generation),
-		Good:   true,
-		Facts:  []fact{{Name: "ID", Value: p.UUID}, {Name: "Generation", Value: fmt.Sprint(p.Generation)}},
+		Kind:    "Resource provider",
+		Command: "starter provider show " + p.UUID,
+		Name:    p.Name,
+		Status:  fmt.Sprintf("generation %d", p.Generation),
+		Good:    true,
+		Facts:   []fact{{Name: "ID", Value: p.UUID}, {Name: "Generation", Value: fmt.Sprint(p.Generation)}},
 	}
 	if p.Parent != "" {
 		v.Facts = append(

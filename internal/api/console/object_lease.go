@@ -34,6 +34,7 @@ func (c *handler) lease(ctx context.Context, q query) (any, error) {
 		Good:     l.Status == lease.Active || l.Status == lease.Terminated,
 		Why:      sentence,
 		Temporal: c.temporalURL(contract.LeaseID(l.ID.String())),
+		Command:  "starter why lease/" + l.ID.String(),
 		Facts: []fact{
 			{Name: "ID", Value: l.ID.String()},
 			{Name: "Project", Value: l.Project},

@@ -38,6 +38,7 @@ func (c *handler) port(ctx context.Context, q query) (any, error) {
 		Good:     p.Status == network.Active,
 		Why:      s.Sentence(),
 		Temporal: c.temporalURL(contract.PortID(p.ID.String())),
+		Command:  "starter why port/" + p.ID.String(),
 		Facts:    portFacts(p),
 	}
 	for _, w := range s.Waiting {

@@ -248,9 +248,6 @@ func conflict(err error) string {
 	return "J" + words
 }
 
-// maxReason is the maximum length of the reason that an administrator gives, in bytes.
-const maxReason = 1000
-
 func (h handlers) skip(r *http.Request) (int, any, error) {
 	seq, err := seqOf(r)
 	if err != nil {
@@ -291,8 +288,8 @@ func decodeReason(r *http.Request) (string, error) {
 	switch {
 	case body.Reason == "":
 		return "no reason given", nil
-	case len(body.Reason) > maxReason:
-		return "", osapi.Fault(http.StatusBadRequest, "", "The reason is longer than %d bytes.", maxReason)
+	case len(body.Reason) > journal.MaxReason:
+		return "", osapi.Fault(http.StatusBadRequest, "", "The reason is longer than %d bytes.", journal.MaxReason)
 	case strings.ContainsRune(body.Reason, 0):
 		return "", osapi.Fault(http.StatusBadRequest, "", "The reason contains a NUL character.")
 	}

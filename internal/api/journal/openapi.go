@@ -31,7 +31,7 @@ func entryOperations() []openapi.Operation {
 			With("state", stateSchema).
 			Named("EntryDetails"),
 	})
-	reason := openapi.InputOf[reasonBody]().With("reason", openapi.Text(maxReason)).Named("Reason")
+	reason := openapi.InputOf[reasonBody]().With("reason", openapi.Text(journal.MaxReason)).Named("Reason")
 	list := openapi.Object(openapi.Fields{"entries": openapi.Array(one)})
 	changes := openapi.Schema{
 		"type":     "array",
@@ -176,7 +176,7 @@ func runOperations() []openapi.Operation {
 			Path:    "/runs",
 			Summary: "Start a run. If a run of the kind is active, the answer is this run.",
 			Body: openapi.InputOf[runBody]("kind").With("kind", kinds).
-				With("reason", openapi.Text(maxReason)).
+				With("reason", openapi.Text(journal.MaxReason)).
 				With("plan", openapi.Integer().Describe("The audit whose findings a repair repairs; required for a repair only.")),
 			Responses: openapi.Returns(http.StatusAccepted, one),
 		},

@@ -80,9 +80,9 @@ func (h handlers) startRun(r *http.Request) (int, any, error) {
 	case (body.Kind == journal.RepairKind) != (body.Plan != 0):
 		return 0, nil, osapi.Fault(http.StatusBadRequest, "",
 			"'plan' is required for a repair and not allowed otherwise: it is the number of an audit.")
-	case len(body.Reason) > maxReason:
+	case len(body.Reason) > journal.MaxReason:
 		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The reason is longer than %d bytes.",
-			maxReason)
+			journal.MaxReason)
 	}
 	p, err := h.entries.Paused(r.Context())
 	if err != nil {
