@@ -60,6 +60,7 @@ func TestFind_RedirectsToTheObject(t *testing.T) {
 		e.provider:                             "/console/providers/" + e.provider,
 		" 5 ":                                  "/console/entries/5",
 		"node-1":                               fmt.Sprintf("/console/hosts/%d", e.host.ID),
+		"cmp-9":                                "/console/waiting/host?host=cmp-9&name=",
 		"":                                     "",
 		"nothing":                              "",
 		"99999":                                "",

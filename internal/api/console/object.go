@@ -117,8 +117,8 @@ func (c *handler) pathOf(ctx context.Context, text string) (string, error) {
 	id, ok := osapi.UUID(strings.ToLower(text))
 	if !ok {
 		host, err := c.Lease.HostByName(ctx, text)
-		if host == 0 {
-			return "", err
+		if host == 0 && err == nil {
+			return c.waitingPathOf(ctx, text)
 		}
 		return fmt.Sprintf("/hosts/%d", host), err
 	}
@@ -132,6 +132,21 @@ func (c *handler) pathOf(ctx context.Context, text string) (string, error) {
 	} {
 		if path, err := try(); path != "" || err != nil {
 			return path, err
+		}
+	}
+	return "", nil
+}
+
+// waitingPathOf returns the path of the page with the objects that wait for a host, or "" if none does. If
+// they wait for several parties on the host, the page is that of the party with the longest wait.
+func (c *handler) waitingPathOf(ctx context.Context, host string) (string, error) {
+	groups, err := c.Report.Waiting(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, g := range groups {
+		if path := groupView(g, time.Now()).Path; g.Host == host && path != "" {
+			return path, nil
 		}
 	}
 	return "", nil
