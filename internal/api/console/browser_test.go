@@ -231,6 +231,24 @@ func TestBrowser_EveryPageIsAccessibleAndObeysThePolicy(t *testing.T) {
 	}
 }
 
+// narrow is the width of the narrowest screen on which the pages need no horizontal scrolling (WCAG 1.4.10),
+// in CSS pixels. Pictures and tables scroll in their own regions.
+const narrow = 320
+
+func TestBrowser_EveryPageFitsANarrowScreen(t *testing.T) {
+	t.Parallel()
+	e := newEstate(t)
+	b := openTab(t, e)
+	b.logIn("admin")
+	b.run(chromedp.EmulateViewport(narrow, 640))
+	for name, path := range e.paths() {
+		b.open(path)
+		if got := value[int](b, `document.documentElement.scrollWidth`); got > narrow {
+			t.Errorf("page %s on a screen of %d pixels: got the width %d, want no horizontal scrolling", name, narrow, got)
+		}
+	}
+}
+
 // problemsDuringAxe forgets the problems that axe-core itself has caused.
 func (b *tab) problemsDuringAxe() {
 	b.mutex.Lock()
