@@ -80,8 +80,7 @@ func TestOperationalData_ListsThatAreKeptAreBounded(t *testing.T) {
 func TestWatch_LargeMessageIsOneEvent(t *testing.T) {
 	t.Parallel()
 	const message = `{"notification":{"data-changed-notification":{"data-change-event":[{}%s]}}}`
-	var c *odl.Client
-	c = newListClient(t, func(w http.ResponseWriter, r *http.Request) {
+	c := newListClient(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Header.Get("Upgrade") != "":
 			conn, err := websocket.Accept(w, r, nil)

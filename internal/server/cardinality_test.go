@@ -65,7 +65,7 @@ func TestMetrics_SeriesDoNotGrowWithObjects(t *testing.T) {
 				"/placement/resource_providers/":    http.StatusNotFound,
 				"/reservation/v1/leases/":           http.StatusNotFound,
 				"/networking/v2.0/networks?name=":   http.StatusOK,
-				"/journal/v1/entries?object=":      http.StatusOK,
+				"/journal/v1/entries?object=":       http.StatusOK,
 				"/placement/usages/" + id + "/none": http.StatusNotFound,
 			} {
 				if code := send(t, a, http.MethodGet, path+id, ""); code != want {

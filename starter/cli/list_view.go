@@ -149,8 +149,8 @@ func wideColumns(columns []string, all []Object) []string {
 const formulaSigns = "=+-@\t\r"
 
 // printCSV prints a line with the names of the columns, and a line for each object. A missing value is empty.
-// A text that a spreadsheet would evaluate, such as a name of an object that another person has chosen, begins
-// with an apostrophe.
+// A text that a spreadsheet would evaluate, such as a name of an object that another person has chosen,
+// begins with an apostrophe.
 func printCSV(s *Session, columns []string, all []Object) error {
 	w := csv.NewWriter(s.Output.Writer)
 	rows := [][]string{columns}

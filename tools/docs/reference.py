@@ -30,6 +30,8 @@ def alerts_page(rules):
     rows = []
     for group in rules["groups"]:
         for rule in group["rules"]:
+            if "alert" not in rule:  # a recording rule
+                continue
             name = rule["alert"]
             rows.append([
                 f"[{name}](../runbooks.md#{name.lower()})",
