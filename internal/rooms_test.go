@@ -292,7 +292,7 @@ var packageRules = map[string]packageRule{
 		"internal/contract", "internal/journal", "internal/store/db", "internal/store/outbox",
 	),
 	"internal/store/inventorystore": storeRule(
-		"internal/coalesce", "internal/inventory", "internal/store/db",
+		"internal/coalesce", "internal/inventory", "internal/store/db", "internal/tracing",
 	),
 	"internal/store/networkstore": storeRule(
 		"internal/contract",

@@ -5,12 +5,13 @@ import "time"
 // GenerationChange is an entry of the generation history. A GenerationChange records how one write changed
 // the generation of a consumer, of a provider, or of both.
 type GenerationChange struct {
-	ID       int64     // increases with every change of the same consumer or provider
-	At       time.Time // zero until the change is written to the database
-	Actor    string
-	Cause    Cause
-	Consumer *GenerationShift
-	Provider *GenerationShift
+	ID        int64     // increases with every change of the same consumer or provider
+	At        time.Time // zero until the change is written to the database
+	Actor     string
+	RequestID string // of the request that made the change; empty: none
+	Cause     Cause
+	Consumer  *GenerationShift
+	Provider  *GenerationShift
 }
 
 // GenerationShift is a change of a generation. From is nil if the change created the consumer or provider. To

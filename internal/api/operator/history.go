@@ -20,6 +20,7 @@ type change struct {
 	ID           int64           `json:"id"`
 	At           time.Time       `json:"at"`
 	Actor        string          `json:"actor"`
+	RequestID    *string         `json:"request_id"`
 	Cause        inventory.Cause `json:"cause"`
 	Consumer     *string         `json:"consumer"`
 	ConsumerFrom *int64          `json:"consumer_from"`
@@ -35,6 +36,9 @@ func changeOf(c inventory.GenerationChange) change {
 		At:    c.At,
 		Actor: c.Actor,
 		Cause: c.Cause,
+	}
+	if c.RequestID != "" {
+		out.RequestID = &c.RequestID
 	}
 	if s := c.Consumer; s != nil {
 		out.Consumer, out.ConsumerFrom, out.ConsumerTo = &s.UUID, s.From, s.To

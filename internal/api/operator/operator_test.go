@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -64,6 +65,17 @@ func serveWithURL(t *testing.T) (http.Handler, string) {
 // send sends a request as the caller with the given token, and returns the status and the body of the answer.
 func send(t *testing.T, h http.Handler, token, method, path, body string) (int, map[string]any) {
 	t.Helper()
+	status, answer, _ := sendForID(t, h, token, method, path, body)
+	return status, answer
+}
+
+// sendForID sends a request as send does, and also returns the ID of the request.
+func sendForID(
+	t *testing.T,
+	h http.Handler,
+	token, method, path, body string,
+) (status int, answer map[string]any, id string) {
+	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 	r.Header.Set("X-Auth-Token", token)
 	r.Header.Set("X-Roles", "admin")
@@ -77,36 +89,39 @@ func send(t *testing.T, h http.Handler, token, method, path, body string) (int, 
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	var answer map[string]any
 	if w.Body.Len() > 0 {
 		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
 			t.Fatalf("decode the answer to %s %s: status %d, body %q, error %v; want JSON",
 				method, path, w.Code, w.Body, err)
 		}
 	}
-	return w.Code, answer
+	return w.Code, answer, w.Header().Get("X-Openstack-Request-Id")
 }
 
-func TestHistory_NamesTheCaller(t *testing.T) {
+func TestHistory_NamesTheCallerAndTheRequest(t *testing.T) {
 	t.Parallel()
 	h := serve(t)
 	p, consumer := uuid.NewString(), uuid.NewString()
+	var requests []string
 	for i, step := range []struct{ who, method, path, body string }{
 		{"ann:demo", "POST", "/placement/resource_providers", `{"name":"p","uuid":"` + p + `"}`},
 		{"ann:demo", "PUT", "/placement/resource_providers/" + p + "/inventories", `{"resource_provider_generation":0,"inventories":{"VCPU":{"total":8}}}`},
 		{"nova:service", "PUT", "/placement/allocations/" + consumer, `{"allocations":{"` + p + `":{"resources":{"VCPU":1}}},
 			"project_id":"demo","user_id":"u","consumer_generation":null,"consumer_type":"INSTANCE"}`},
+		{"nova:service", "PUT", "/placement/allocations/" + consumer, `{"allocations":{"` + p + `":{"resources":{"VCPU":2}}},
+			"project_id":"demo","user_id":"u","consumer_generation":1,"consumer_type":"INSTANCE"}`},
 		{"bob:demo", "DELETE", "/placement/allocations/" + consumer, ""},
 	} {
-		t.Run(step.method+" "+step.path, func(t *testing.T) {
-			if status, answer := send(t, h, step.who, step.method, step.path, step.body); status >= 300 {
-				t.Fatalf("send request %d of the preparation: got %d %v, want success", i, status, answer)
-			}
-		})
+		status, answer, id := sendForID(t, h, step.who, step.method, step.path, step.body)
+		if status >= 300 {
+			t.Fatalf("send request %d of the preparation: got %d %v, want success", i, status, answer)
+		}
+		requests = append(requests, id)
 	}
 	none, one, two := any(nil), any(1.0), any(2.0)
 	taken := map[string]any{
 		"actor":         "nova/service",
+		"request_id":    requests[2],
 		"cause":         "allocations",
 		"consumer":      consumer,
 		"consumer_from": none,
@@ -115,9 +130,18 @@ func TestHistory_NamesTheCaller(t *testing.T) {
 		"provider_from": one,
 		"provider_to":   two,
 	}
-	moved := func(actor, cause string, from, to any) map[string]any {
+	changed := maps.Clone(taken)
+	maps.Copy(changed, map[string]any{
+		"request_id":    requests[3],
+		"consumer_from": one,
+		"consumer_to":   two,
+		"provider_from": two,
+		"provider_to":   3.0,
+	})
+	moved := func(actor, request, cause string, from, to any) map[string]any {
 		return map[string]any{
 			"actor":         actor,
+			"request_id":    request,
 			"cause":         cause,
 			"consumer":      none,
 			"consumer_from": none,
@@ -129,18 +153,19 @@ func TestHistory_NamesTheCaller(t *testing.T) {
 	}
 	released := map[string]any{
 		"actor":         "bob/demo",
+		"request_id":    requests[4],
 		"cause":         "allocations",
 		"consumer":      consumer,
-		"consumer_from": one,
+		"consumer_from": two,
 		"consumer_to":   none,
 		"provider":      none,
 		"provider_from": none,
 		"provider_to":   none,
 	}
 	for path, want := range map[string][]any{
-		"/providers/" + p + "/history":                {taken, moved("ann/demo", "inventories", 0.0, one), moved("ann/demo", "created", none, 0.0)},
-		"/providers/" + p + "/history?limit=1":        {taken},
-		"/consumers/" + consumer + "/history":         {released, taken},
+		"/providers/" + p + "/history":                {changed, taken, moved("ann/demo", requests[1], "inventories", 0.0, one), moved("ann/demo", requests[0], "created", none, 0.0)},
+		"/providers/" + p + "/history?limit=1":        {changed},
+		"/consumers/" + consumer + "/history":         {released, changed, taken},
 		"/consumers/" + uuid.NewString() + "/history": {},
 		"/consumers/%27%3B--/history":                 {},
 	} {

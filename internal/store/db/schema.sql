@@ -227,6 +227,7 @@ create table generation_change (
     provider text,
     provider_from bigint,
     provider_to bigint,
+    request_id text,
     constraint generation_change_pkey PRIMARY KEY (id),
     constraint generation_change_check CHECK ((num_nonnulls(consumer, provider) > 0)),
     constraint generation_change_check1 CHECK (((consumer IS NULL) = (num_nonnulls(consumer_from, consumer_to) = 0))),

@@ -49,8 +49,8 @@ const allocationStatement = `
 		select new_consumer.id, requested.id, requested.class_id, requested.amount, requested.position
 		from new_consumer, requested
 	)
-	insert into generation_change (cause, actor, consumer, consumer_to, provider, provider_from, provider_to)
-	select @cause, @actor, @consumer, 1, uuid, generation - 1, generation
+	insert into generation_change (cause, actor, request_id, consumer, consumer_to, provider, provider_from, provider_to)
+	select @cause, @actor, nullif(@request, ''), @consumer, 1, uuid, generation - 1, generation
 	from updated_provider`
 
 // markedAllocationStatement is allocationStatement for a batch whose next statement writes an audit record.
@@ -90,6 +90,7 @@ func (s *Store) tryAllocationStatement(ctx context.Context, w *AllocationWrite) 
 		"type":     c.Type,
 		"cause":    inventory.CauseAllocations,
 		"actor":    w.actor,
+		"request":  w.request,
 	}).Exec(func(tag pgconn.CommandTag) error {
 		done = tag.RowsAffected() == 1
 		return nil

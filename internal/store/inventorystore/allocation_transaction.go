@@ -190,8 +190,12 @@ func (t *allocationTx) applyWrite(w *AllocationWrite) {
 		t.shifts[c.Consumer] = consumer
 		for _, provider := range t.affectedProviders(c) {
 			before := t.providers[provider].generation
-			t.changes = append(t.changes, inventory.GenerationChange{Actor: w.actor, Consumer: consumer,
-				Provider: &inventory.GenerationShift{UUID: provider, From: &before, To: new(before + 1)}})
+			t.changes = append(t.changes, inventory.GenerationChange{
+				Actor:     w.actor,
+				RequestID: w.request,
+				Consumer:  consumer,
+				Provider:  &inventory.GenerationShift{UUID: provider, From: &before, To: new(before + 1)},
+			})
 			incremented[provider] = true
 		}
 	}

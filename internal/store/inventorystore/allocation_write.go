@@ -7,12 +7,14 @@ import (
 
 	"berth/internal/inventory"
 	"berth/internal/store/db"
+	"berth/internal/tracing"
 )
 
 // AllocationWrite is a write that replaces the allocations of one or more consumers. If the write is not
 // allowed for one consumer, it changes none of the consumers.
 type AllocationWrite struct {
-	actor string
+	actor   string
+	request string // ID of the request; empty: none
 	// writes the audit records of the write if it has a transaction of its own; may be nil
 	recorder db.Recorder
 	Writes   []inventory.ConsumerWrite // sorted by consumer
@@ -23,8 +25,9 @@ type AllocationWrite struct {
 // NewAllocationWrite returns a write of allocations by the actor in ctx.
 func NewAllocationWrite(ctx context.Context, writes []inventory.ConsumerWrite) *AllocationWrite {
 	return &AllocationWrite{
-		actor:  db.Actor(ctx),
-		Writes: slices.SortedFunc(slices.Values(writes), compareConsumers),
+		actor:   db.Actor(ctx),
+		request: tracing.RequestIDsOf(ctx).ID,
+		Writes:  slices.SortedFunc(slices.Values(writes), compareConsumers),
 	}
 }
 

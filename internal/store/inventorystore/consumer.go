@@ -10,6 +10,7 @@ import (
 
 	"berth/internal/inventory"
 	"berth/internal/store/db"
+	"berth/internal/tracing"
 )
 
 // DeleteAllocations deletes a consumer and all its allocations, whatever the generation of the consumer is.
@@ -36,15 +37,15 @@ func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
 			delete from consumer
 			where uuid = $1 and (select count(*) from locked_provider) >= 0
 			returning uuid, generation), recorded as (
-			insert into generation_change (actor, cause, consumer, consumer_from)
-			select $2, $3, uuid, generation
+			insert into generation_change (actor, request_id, cause, consumer, consumer_from)
+			select $2, nullif($4, ''), $3, uuid, generation
 			from deleted)
 		select ` + db.MarkDeleted + `
 		from deleted`
 	var tag pgconn.CommandTag
 	batch := &pgx.Batch{}
 	batch.Queue(lock, consumer)
-	batch.Queue(statement, consumer, db.Actor(ctx), inventory.CauseAllocations).
+	batch.Queue(statement, consumer, db.Actor(ctx), inventory.CauseAllocations, tracing.RequestIDsOf(ctx).ID).
 		Exec(func(t pgconn.CommandTag) error {
 			tag = t
 			return nil

@@ -1,7 +1,6 @@
 package inventorystore
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -10,12 +9,13 @@ import (
 
 	"berth/internal/inventory"
 	"berth/internal/store/db"
+	"berth/internal/tracing"
 )
 
 // queueHistory queues the insertion of history entries for changed generations. The caller must call
 // queueHistory after it has queued the statements that lock the changed rows, so that the history entries of
 // a consumer or provider have the same order as the writes. If a change has no actor, the history entry of
-// the change gets the actor in ctx.
+// the change gets the actor and the request ID in ctx.
 func queueHistory(
 	ctx context.Context,
 	batch *pgx.Batch,
@@ -26,11 +26,15 @@ func queueHistory(
 		return
 	}
 	n := len(changes)
-	actors, consumers, providers := make([]string, n), make([]*string, n), make([]*string, n)
+	actors, requests := make([]string, n), make([]string, n)
+	consumers, providers := make([]*string, n), make([]*string, n)
 	consumerFrom, consumerTo := make([]*int64, n), make([]*int64, n)
 	providerFrom, providerTo := make([]*int64, n), make([]*int64, n)
 	for i, c := range changes {
-		actors[i] = cmp.Or(c.Actor, db.Actor(ctx))
+		actors[i], requests[i] = c.Actor, c.RequestID
+		if c.Actor == "" {
+			actors[i], requests[i] = db.Actor(ctx), tracing.RequestIDsOf(ctx).ID
+		}
 		if s := c.Consumer; s != nil {
 			consumers[i], consumerFrom[i], consumerTo[i] = &s.UUID, s.From, s.To
 		}
@@ -39,10 +43,11 @@ func queueHistory(
 		}
 	}
 	batch.Queue(`
-		insert into generation_change (cause, actor, consumer, consumer_from, consumer_to, provider, provider_from, provider_to)
-		select $1, *
-		from unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[])`,
-		cause, actors, consumers, consumerFrom, consumerTo, providers, providerFrom, providerTo)
+		insert into generation_change (cause, actor, consumer, consumer_from, consumer_to, provider, provider_from, provider_to, request_id)
+		select $1, c.actor, c.consumer, c.consumer_from, c.consumer_to, c.provider, c.provider_from, c.provider_to, nullif(c.request_id, '')
+		from unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], $9::text[])
+			as c (actor, consumer, consumer_from, consumer_to, provider, provider_from, provider_to, request_id)`,
+		cause, actors, consumers, consumerFrom, consumerTo, providers, providerFrom, providerTo, requests)
 }
 
 // ConsumerHistory returns at most `limit` changes of a consumer's generation, newest first. If `before` is
@@ -74,7 +79,8 @@ func (s *Store) history(
 	limit int,
 ) ([]inventory.GenerationChange, error) {
 	changes, err := db.QueryAll(ctx, s.db, scanChange, `
-		select id, at, actor, cause, consumer, consumer_from, consumer_to, provider, provider_from, provider_to
+		select id, at, actor, coalesce(request_id, '') as request_id, cause,
+			consumer, consumer_from, consumer_to, provider, provider_from, provider_to
 		from generation_change
 		where `+condition+` and ($2::bigint = 0 or id < $2)
 		order by id desc
@@ -90,6 +96,7 @@ type changeRow struct {
 	ID                       int64
 	At                       time.Time
 	Actor                    string
+	RequestID                string
 	Cause                    inventory.Cause
 	Consumer, Provider       *string
 	ConsumerFrom, ConsumerTo *int64
@@ -99,10 +106,11 @@ type changeRow struct {
 func scanChange(row pgx.CollectableRow) (inventory.GenerationChange, error) {
 	r, err := pgx.RowToStructByName[changeRow](row)
 	c := inventory.GenerationChange{
-		ID:    r.ID,
-		At:    r.At,
-		Actor: r.Actor,
-		Cause: r.Cause,
+		ID:        r.ID,
+		At:        r.At,
+		Actor:     r.Actor,
+		RequestID: r.RequestID,
+		Cause:     r.Cause,
 	}
 	if r.Consumer != nil {
 		c.Consumer = &inventory.GenerationShift{UUID: *r.Consumer, From: r.ConsumerFrom, To: r.ConsumerTo}
