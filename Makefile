@@ -62,6 +62,13 @@ upgrade-test: deps ## replace the version FROM by this one and go back, under lo
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_PREVIOUS=$(CURDIR)/bin/previous BERTH_TEST_DURATION=$${DURATION:-5m} \
 		BERTH_TEST_SEED=$$SEED go test -count 1 -timeout 24h -v -run TestRollingUpgrade ./internal/torture
 
+.PHONY: install-test
+install-test: deps ## install the Debian packages in a new Debian root, upgrade under load, go back, back up, restore, remove; needs root
+	@echo "building two releases" && tools/previous.sh $(FROM) bin/previous
+	@VERSION=0.0.1 tools/release.sh -a $$(dpkg --print-architecture) -p bin/previous -o bin/releases/old
+	@VERSION=0.0.2 tools/release.sh -a $$(dpkg --print-architecture) -o bin/releases/new
+	@tools/install-test.sh bin/releases/old bin/releases/new
+
 .PHONY: fuzz
 fuzz: deps ## let Go's fuzzer try random inputs on each parser; TIME=1m sets the time for each
 	@tools/fuzz.sh $${TIME:-1m}
