@@ -3,7 +3,6 @@ package networkstore
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -157,12 +156,21 @@ func addSubports(
 			return err
 		}
 	}
-	for _, s := range subports {
-		if _, err := tx.Exec(ctx, `
-			insert into subport (port_id, trunk_id, segmentation_type, segmentation_id)
-			values ($1, $2, $3, $4)`, s.Port, t.ID, s.Type, s.Segment); err != nil {
-			return fmt.Errorf("add subport: %w", err)
-		}
+	return insertSubports(ctx, tx, t.ID, subports)
+}
+
+func insertSubports(ctx context.Context, tx *transaction, trunk uuid.UUID, subports []network.Subport) error {
+	ports, types := make([]uuid.UUID, len(subports)), make([]string, len(subports))
+	segments := make([]int, len(subports))
+	for i, s := range subports {
+		ports[i], types[i], segments[i] = s.Port, s.Type, s.Segment
+	}
+	if _, err := tx.Exec(ctx, `
+		insert into subport (port_id, trunk_id, segmentation_type, segmentation_id)
+		select s.port_id, $1, s.type, s.segment
+		from unnest($2::uuid[], $3::text[], $4::integer[]) as s (port_id, type, segment)`,
+		trunk, ports, types, segments); err != nil {
+		return fmt.Errorf("add subports: %w", err)
 	}
 	return nil
 }
@@ -207,8 +215,12 @@ func lockAllPorts(ctx context.Context, tx *transaction, ids []uuid.UUID) ([]lock
 	if err != nil {
 		return nil, err
 	}
+	exists := make(map[uuid.UUID]bool, len(all))
+	for _, h := range all {
+		exists[h.ID] = true
+	}
 	for _, id := range ids {
-		if !slices.ContainsFunc(all, func(h lockedPort) bool { return h.ID == id }) {
+		if !exists[id] {
 			return nil, portNotFound(id)
 		}
 	}
