@@ -66,7 +66,7 @@ func StartRabbitMQ(ctx context.Context, dir string) (*RabbitMQ, error) {
 
 // VirtualHosts is the number of virtual hosts of the broker. Each test uses a virtual host as if it were a
 // broker of its own.
-const VirtualHosts = 57
+const VirtualHosts = 80
 
 // URL returns the AMQP URL of one of the virtual hosts, with a user that has all permissions there.
 func (r *RabbitMQ) URL(n int) string {

@@ -23,6 +23,9 @@ const notRunMark = "*Not run by the tests"
 // signedByHand is the reason why the test does not run the commands that sign a report with OpenSSL.
 const signedByHand = "package agentreport runs the commands together and verifies the signature"
 
+// versionedByRecipe is the reason why the test does not run the commands that move work to another version.
+const versionedByRecipe = "TestWorkerVersioning_RecipesMoveTheWork runs the commands with two versions"
+
 // notRun lists the documented commands that the test does not run: the beginning of the command, and the
 // reason.
 var notRun = []struct{ prefix, reason string }{
@@ -60,6 +63,13 @@ var notRun = []struct{ prefix, reason string }{
 	{"printf 'berth-report-1", signedByHand},
 	{"SIGNATURE=", signedByHand},
 	{"REPORT=", signedByHand},
+	{"temporal worker deployment ", versionedByRecipe},
+	{"temporal workflow list -q \"TemporalWorkerDeploymentVersion", versionedByRecipe},
+	{"temporal workflow update-options ", versionedByRecipe},
+	{"pg_restore ", "TestRestore_RunbookBringsBackAllWork runs the commands"},
+	{"pg_dump ", "TestRestore_RunbookBringsBackAllWork runs the commands"},
+	{"export TEMPORAL_ADDRESS=", "a step of the installation of the packages, which make install-test runs"},
+	{"/usr/share/berth/", "a step of the installation of the packages, which make install-test runs"},
 	{"rabbitmqctl ", "TestNeutronAgents_BringPortsUp runs the commands and starts agents with the new user"},
 }
 

@@ -193,6 +193,9 @@ func (h *hostileClient) fillGenerations(body string) string {
 // checkErrorBody returns an error if the body of an error answer does not have the format of the API to which
 // the request was sent.
 func checkErrorBody(path string, status int, header http.Header, body []byte) error {
+	if strings.HasPrefix(path, "/console/") && strings.HasPrefix(header.Get("Content-Type"), "text/html") {
+		return nil // the console shows a form again, with the problem
+	}
 	var o map[string]any
 	if err := json.Unmarshal(body, &o); err != nil {
 		return err
