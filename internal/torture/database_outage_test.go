@@ -36,8 +36,7 @@ var routesWithoutDatabase = []string{
 var requestsWithoutWrite = []string{
 	"DELETE /networking/v2.0/networks/{id}/tags/{tag}: 404", "DELETE /networking/v2.0/ports/{id}/tags/{tag}: 404",
 	"DELETE /networking/v2.0/security-groups/{id}/tags/{tag}: 404", "DELETE /networking/v2.0/subnets/{id}/tags/{tag}: 404",
-	"DELETE /networking/v2.0/trunks/{id}/tags/{tag}: 404", "POST /console/journal/pause: 400", "POST /console/journal/resume: 400",
-	"POST /console/login: 400", "POST /console/logout: 200",
+	"DELETE /networking/v2.0/trunks/{id}/tags/{tag}: 404", "POST /console/login: 400", "POST /console/logout: 200",
 	"POST /operator/v1/codec/decode: 409", "POST /operator/v1/codec/encode: 409",
 	"POST /operator/v1/policy/check: 200", "POST /placement/reshaper: 409",
 }
@@ -63,6 +62,9 @@ func expectUnavailable(h *hostileClient, onlyWrites bool, reason db.Reason) (oth
 			return
 		}
 		route := r.Method + " " + api.Prefix + r.Path
+		if onlyWrites && strings.HasPrefix(route, "POST /console/journal/") {
+			return // without a reason, the console reads the database and shows the form again
+		}
 		path := strings.ReplaceAll(h.concretePath(api.Prefix+r.Path), "{seq}", "1")
 		path += requiredQueries[path]
 		a := attack{
