@@ -2,19 +2,12 @@ package server_test
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-)
-
-const (
-	metricsPage   = "../../docs/metrics.md"
-	metricsMarker = "-run MetricsPage -update. Do not edit. -->\n"
 )
 
 var (
@@ -47,24 +40,7 @@ func TestMetricsPage_EqualsTheMetricsOfEveryRole(t *testing.T) {
 	slices.Sort(rows)
 	want := "\n| Metric | Labels | Meaning |\n|---|---|---|\n" + strings.Join(slices.Compact(rows), "")
 
-	page, err := os.ReadFile(metricsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, got, found := strings.Cut(string(page), metricsMarker)
-	if !found {
-		t.Fatalf("docs/metrics.md: no line with %q", metricsMarker)
-	}
-	if *update {
-		if err := os.WriteFile(metricsPage, []byte(head+metricsMarker+want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if d := cmp.Diff(got, want); d != "" {
-		t.Errorf("docs/metrics.md: got other metrics than the processes export; to update the page, run "+
-			"go test ./internal/server -run MetricsPage -update (-page +metrics):\n%s", d)
-	}
+	checkGeneratedPage(t, "docs/metrics.md", "MetricsPage", want)
 }
 
 // describe returns the descriptions of all metrics that a registry can export.

@@ -14,44 +14,45 @@ import (
 	"berth/internal/server"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/policy.md and the public names in testdata")
+var update = flag.Bool("update", false, "write the tables of docs/policy.md and docs/metrics.md, and the public names in testdata")
 
-const (
-	policyPage   = "../../docs/policy.md"
-	policyMarker = "-run PolicyPage -update. Do not edit. -->\n"
-)
-
-// TestPolicyPage_EqualsRules fails when docs/policy.md has other rules than the APIs. To update
-// docs/policy.md, run `go test ./internal/server -run PolicyPage -update`.
-func TestPolicyPage_EqualsRules(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile(policyPage)
+// checkGeneratedPage compares the generated end of a page of the documentation with the text that it must
+// have. With -update, checkGeneratedPage writes the text instead. The parameter `test` selects the test of
+// the page.
+func checkGeneratedPage(t *testing.T, page, test, want string) {
+	t.Helper()
+	path, marker := "../../"+page, "-run "+test+" -update. Do not edit. -->\n"
+	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, got, found := strings.Cut(string(page), policyMarker)
+	head, got, found := strings.Cut(string(raw), marker)
 	if !found {
-		t.Fatalf("docs/policy.md: no line with %q", policyMarker)
+		t.Fatalf("%s: no line with %q", page, marker)
 	}
-	rules, err := server.OpenPolicies(config.Config{Policy: config.Policy{EnforceNewDefaults: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := policyTable("Placement", rules.Placement) +
-		policyTable("Networking", rules.Networking) +
-		policyTable("Reservation", rules.Reservation)
 	if *update {
-		if err := os.WriteFile(policyPage, []byte(head+policyMarker+want), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(head+marker+want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if d := cmp.Diff(got, want); d != "" {
-		t.Errorf(
-			"docs/policy.md: got other rules than the APIs have; to update the page, run go test ./internal/server -run PolicyPage -update (-page +rules):\n%s",
-			d,
-		)
+		t.Errorf("%s differs from the code; to update the page, run go test ./internal/server -run %s -update (-page +code):\n%s",
+			page, test, d)
 	}
+}
+
+// TestPolicyPage_EqualsRules fails when docs/policy.md has other rules than the APIs. To update
+// docs/policy.md, run `go test ./internal/server -run PolicyPage -update`.
+func TestPolicyPage_EqualsRules(t *testing.T) {
+	t.Parallel()
+	rules, err := server.OpenPolicies(config.Config{Policy: config.Policy{EnforceNewDefaults: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkGeneratedPage(t, "docs/policy.md", "PolicyPage", policyTable("Placement", rules.Placement)+
+		policyTable("Networking", rules.Networking)+
+		policyTable("Reservation", rules.Reservation))
 }
 
 // policyTable renders the rules of an API.
