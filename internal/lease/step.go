@@ -13,6 +13,9 @@ import (
 // lease that waits for this host, so a waiting lease usually checks earlier.
 const RecheckInterval = 10 * time.Second
 
+// OverdueAfter is the time after the date of its start or end from which on a lease is overdue.
+const OverdueAfter = 10 * time.Second
+
 // StuckAfter is the time after which a lease whose calls keep failing counts as stuck: it may keep its hosts
 // for a long time.
 const StuckAfter = time.Minute

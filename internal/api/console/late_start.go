@@ -10,9 +10,6 @@ import (
 	"berth/internal/store/leasestore"
 )
 
-// startGrace is how long after its time the start of a lease counts as punctual, as for overdue objects.
-const startGrace = 10 * time.Second
-
 // lateStart is a lease that starts late on a host, and the reason.
 type lateStart struct {
 	Lease  uuid.UUID
@@ -30,14 +27,14 @@ func lateStarts(hosts []leasestore.CalendarHost, now time.Time) (all []lateStart
 		var holder *leasestore.Booking
 		for i, b := range h.Bookings { // sorted by start
 			if b.Status != lease.Pending && b.Status != lease.Starting {
-				if b.Status != lease.Terminated && b.Status != lease.Error && now.Sub(b.End) > startGrace {
+				if b.Status != lease.Terminated && b.Status != lease.Error && now.Sub(b.End) > lease.OverdueAfter {
 					holder = &h.Bookings[i]
 				}
 				continue
 			}
 			late := lateStart{Lease: b.Lease, Name: b.Name, Host: h, Holder: holder}
 			switch {
-			case now.Sub(b.Start) > startGrace:
+			case now.Sub(b.Start) > lease.OverdueAfter:
 				late.Reason = fmt.Sprintf("its start is overdue since %s", utc(b.Start))
 			case holder != nil:
 				late.Reason = fmt.Sprintf("it starts at %s", utc(b.Start))

@@ -7,13 +7,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"berth/internal/lease"
 	"berth/internal/network"
 	"berth/internal/store/db"
 )
 
-// The times after which an object that makes no progress is overdue.
+// The times after which an object that makes no progress is overdue; lease.OverdueAfter is that of leases.
 const (
-	leaseGrace = 10 * time.Second // after the time of the start or end of a lease
 	noteGrace  = 30 * time.Second // after the time at which a relay should have delivered a note
 	entryGrace = 5 * time.Minute  // after the creation of a journal entry
 	runGrace   = 10 * time.Minute // after the last step of a run, for example of a full sync
@@ -93,7 +93,7 @@ func (s *Store) Overdue(ctx context.Context) ([]OverdueObject, error) {
 		order by array_position($8::text[], kind), rank`,
 		MaxCounted,
 		network.AgentDownTime,
-		leaseGrace,
+		lease.OverdueAfter,
 		entryGrace,
 		runGrace,
 		noteGrace,
