@@ -21,34 +21,44 @@ func TrunkReason(parent TrunkPort, subports []TrunkPort) string {
 	case parent.VIF == VIFUnbound:
 		return fmt.Sprintf("its parent port %s is not bound to a host", parent.ID)
 	}
-	type obstacle struct {
-		rank int // the most serious first
-		text string
-	}
-	var all []obstacle
+	var all []trunkObstacle
 	add := func(role string, p TrunkPort) {
 		switch {
 		case p.VIF == VIFFailed:
-			all = append(all, obstacle{0, fmt.Sprintf("the binding of its %s %s failed", role, p.ID)})
+			all = append(all, trunkObstacle{0, role, p})
 		case p.Status == Errored:
-			all = append(all, obstacle{1, fmt.Sprintf("its %s %s is %s", role, p.ID, p.Status)})
+			all = append(all, trunkObstacle{1, role, p})
 		case p.AdminUp && p.Status != Active:
-			all = append(all, obstacle{2, fmt.Sprintf("its %s %s is %s", role, p.ID, p.Status)})
+			all = append(all, trunkObstacle{2, role, p})
 		}
 	}
 	add("parent port", parent)
 	for _, p := range subports {
 		add("subport", p)
 	}
-	slices.SortStableFunc(all, func(a, b obstacle) int { return cmp.Compare(a.rank, b.rank) })
+	slices.SortStableFunc(all, func(a, b trunkObstacle) int { return cmp.Compare(a.rank, b.rank) })
 	var texts []string
 	for _, o := range all[:min(len(all), maxNamedPorts)] {
-		texts = append(texts, o.text)
+		texts = append(texts, o.text())
 	}
 	if more := len(all) - len(texts); more > 0 {
 		texts = append(texts, fmt.Sprintf("%d more of its ports are not %s", more, Active))
 	}
 	return strings.Join(texts, "; ")
+}
+
+// trunkObstacle is a port that keeps its trunk from becoming ACTIVE.
+type trunkObstacle struct {
+	rank int    // the most serious first
+	role string // of the port in the trunk
+	TrunkPort
+}
+
+func (o trunkObstacle) text() string {
+	if o.VIF == VIFFailed {
+		return fmt.Sprintf("the binding of its %s %s failed", o.role, o.ID)
+	}
+	return fmt.Sprintf("its %s %s is %s", o.role, o.ID, o.Status)
 }
 
 // Redacted returns the trunk without the names of hosts, for clients that must not see them.
