@@ -182,9 +182,8 @@ func (r *Relay) DeliverClaimed(notes []contract.Note) {
 }
 
 // startOrSignal starts the workflow, eagerly unless the workers are versioned, if the workflow cannot be
-// running yet. If the workflow may be
-// running, startOrSignal calls SignalWithStartWorkflow, which starts the workflow only if the workflow is not
-// running.
+// running yet. If the workflow may be running, startOrSignal calls SignalWithStartWorkflow, which starts the
+// workflow only if it is not running.
 func (r *Relay) startOrSignal(ctx context.Context, n contract.Note) error {
 	if r.HideProjects {
 		n.Nudge = n.WithoutProject()

@@ -16,7 +16,8 @@ type requestLog struct {
 }
 
 // write writes the message about a request that was answered after the given time. The message has the route
-// and not the path, so that a client cannot fill the log; slog quotes the names that Keystone has given.
+// and not the path, so that its length does not depend on the client; slog quotes the names that Keystone has
+// given.
 func (l requestLog) write(r *http.Request, api string, rec *requestRecorder, took time.Duration) {
 	read := r.Method == http.MethodGet || r.Method == http.MethodHead
 	if read && rec.status < http.StatusBadRequest && rand.Float64() >= l.reads {

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -63,7 +64,7 @@ func (c *handler) decidePause(
 	reason := strings.TrimSpace(r.PostForm.Get("reason"))
 	if reason == "" || len(reason) > journal.MaxReason || !osapi.ValidText(reason) {
 		return c.pauseDocument(r, http.StatusBadRequest,
-			pauseView{Problem: "Enter a reason of 1 to 1000 bytes.", Reason: strings.ToValidUTF8(reason, "")})
+			pauseView{Problem: fmt.Sprintf("Enter a reason of 1 to %d bytes.", journal.MaxReason), Reason: strings.ToValidUTF8(reason, "")})
 	}
 	err := decide(r.Context(), identity.From(r.Context()).User, reason)
 	if errors.Is(err, db.ErrConflict) {
