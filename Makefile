@@ -7,8 +7,9 @@ export GOTOOLCHAIN = auto
 temporal = $$(tools/temporal.sh)
 # These packages start first, so that no other package waits for them at the end.
 slowest = ./internal/torture ./internal/interop ./bench ./internal/api/rpc ./workflows
+release = $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null)
 # The newest release, or the first commit whose schema later versions can migrate.
-FROM ?= $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null || echo dda84ab7)
+FROM ?= $(or $(release),dda84ab7)
 races = TestRace|EveryEntryHasOneExecution|OneOfManyClients|OneWriterThroughKills|BackToBack|SignalStorm|IsNeverFull
 
 .PHONY: help
@@ -63,6 +64,8 @@ upgrade-test: deps ## replace the version FROM by this one and go back, under lo
 		BERTH_TEST_SEED=$$SEED go test -count 1 -timeout 24h -v -run TestRollingUpgrade ./internal/torture
 
 .PHONY: install-test
+# The newest release, or the first commit whose packages have manual pages.
+install-test: FROM = $(or $(release),4f5dfa77)
 install-test: deps ## install the Debian packages in a new Debian root, upgrade under load, go back, back up, restore, remove; needs root
 	@echo "building two releases" && tools/previous.sh $(FROM) bin/previous
 	@VERSION=0.0.1 tools/release.sh -a $$(dpkg --print-architecture) -p bin/previous -o bin/releases/old
