@@ -55,7 +55,7 @@ type Config struct {
 	Encryption         Encryption
 	WorkerDeployment   WorkerDeployment
 	ProjectRate        Rate
-	AgentRate          Rate // of the agents of one host, over HTTP
+	AgentRate          Rate // of the agents of one host, over HTTP and in its virtual host
 	Connections        Connections
 	Auth               string // Noauth, Keystone, or empty: not set
 	Policy             Policy

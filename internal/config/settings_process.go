@@ -107,14 +107,14 @@ var processSettings = Section{"Processes, API and database", []Setting{
 		Name:        "BERTH_AGENT_RATE",
 		Default:     "50",
 		Unit:        "requests per second",
-		Description: "Maximum rate of the HTTP requests with the tokens of one agent host to one process; 0 means no limit. berth answers a request over the rate with the status 429 and Retry-After.",
+		Description: "Maximum rate of the HTTP requests with the tokens of one agent host to one process; 0 means no limit. berth answers a request over the rate with the status 429 and Retry-After. The rate also limits the RabbitMQ messages that a process takes from the virtual host of one host; further messages wait in their queue.",
 		set:         perSecond(func(c *Config) *float64 { return &c.AgentRate.PerSecond }),
 	},
 	{
 		Name:        "BERTH_AGENT_BURST",
 		Default:     "1000",
 		Unit:        "number of requests",
-		Description: "Number of HTTP requests that the agents of one host may send at once before BERTH_AGENT_RATE limits them.",
+		Description: "Number of HTTP requests that the agents of one host may send at once before BERTH_AGENT_RATE limits them; also the number of messages that a process takes at once from the virtual host of one host.",
 		set:         burst(func(c *Config) *int { return &c.AgentRate.Burst }),
 	},
 	{

@@ -230,6 +230,8 @@ func (a *App) newRPCServer() (*rpc.Server, error) {
 		Brokers:    a.cfg.RabbitMQ,
 		Host:       host,
 		Identities: a.cfg.RabbitMQIdentities,
+		HostRate:   a.cfg.AgentRate.PerSecond,
+		HostBurst:  a.cfg.AgentRate.Burst,
 		TLS:        tls,
 		Metrics:    a.registry,
 		Observe:    a.observeCall,

@@ -31,25 +31,20 @@ type hostPublisher struct {
 // replay to all hosts every few seconds.
 const maxHostPause = 10 * time.Minute
 
-// publish publishes messages and returns the topics to which no queue is bound. If the virtual host is
-// unreachable, publish remembers since when its agents miss messages and returns no error: an unreachable
-// virtual host must not delay the messages to other hosts.
-func (p *hostPublisher) publish(
-	ctx context.Context,
-	messages []oslomsg.Message,
-) (unroutable []string, err error) {
+// publish publishes messages. If the virtual host is unreachable, publish remembers since when its agents
+// miss messages and returns no error: an unreachable virtual host must not delay the messages to other hosts.
+func (p *hostPublisher) publish(ctx context.Context, messages []oslomsg.Message) error {
 	if p.misses() {
-		return nil, nil
+		return nil
 	}
-	unroutable, err = p.wire.Publish(ctx, messages)
+	_, err := p.wire.Publish(ctx, messages)
 	if err != nil && ctx.Err() != nil {
-		return nil, err
+		return err
 	}
 	if err != nil {
 		p.miss(ctx, err)
-		return nil, nil
 	}
-	return unroutable, nil
+	return nil
 }
 
 func (p *hostPublisher) misses() bool {

@@ -224,3 +224,27 @@ func TestPublisher_UnusableVirtualHostDelaysNoOtherHost(t *testing.T) {
 		}
 	}
 }
+
+// The DHCP agent on net1 is scheduled, but has deleted its queue.
+func TestPublisher_VirtualHostWithoutAQueueDelaysNoOtherHost(t *testing.T) {
+	t.Parallel()
+	f, publisher, listeners := publisherFixture(t, true)
+	if err := listeners["net1"].Close(); err != nil { // RabbitMQ deletes the exclusive queue, too
+		t.Fatal(err)
+	}
+	f.createNetwork(t, network.VXLAN)
+	ports := f.createPorts(t, 2)
+
+	f.publishNetwork(t, publisher)
+
+	var received []string
+	for range ports {
+		pushed := listeners["cmp1"].until(t, "port_update")
+		received = append(received, pushed[len(pushed)-1])
+	}
+	for i, p := range ports {
+		if !strings.Contains(received[i], p.ID.String()) {
+			t.Errorf("update %d in the virtual host of cmp1: got %s, want the port %s", i, received[i], p.ID)
+		}
+	}
+}

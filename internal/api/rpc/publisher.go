@@ -57,6 +57,12 @@ func (p *Publisher) Close() {
 // returns an error, because the agent may still declare its queue: an agent declares its queue shortly after
 // the agent or RabbitMQ restarts. An agent that declares its queue after network.AgentDownTime fetches the
 // whole state without a notification.
+//
+// Publish does not wait for a queue in the virtual host of one host, because the agents of this host could
+// then delay the notifications to other hosts. Nor does it wait for a queue in the virtual host of the
+// brokers' URLs if the message is also for a host that has a virtual host of its own, because the agents of
+// this host have left the former. A replay follows when RabbitMQ has restarted, and an agent that starts
+// fetches the whole state.
 func (p *Publisher) Publish(
 	ctx context.Context,
 	notifications []network.AgentNotification,
@@ -95,39 +101,28 @@ func (p *Publisher) publishOne(
 	messages []addressedMessage,
 	hosts []*hostPublisher,
 ) error {
-	routed := map[string]bool{} // for each topic, whether a queue is bound to it in at least one virtual host
-	count := func(published []oslomsg.Message, unroutable []string) {
-		for _, m := range published {
-			routed[m.Topic] = routed[m.Topic] || !slices.Contains(unroutable, m.Topic)
-		}
-	}
 	if err := p.wire.RequireConnection(); err != nil {
 		return err // most likely no virtual host is reachable: the notification is published later
 	}
+	var unroutable []string
 	if !p.options.Identities {
+		var err error
 		published := messagesFor(messages, func(a audience) bool { return a.main })
-		unroutable, err := p.wire.Publish(ctx, published)
-		if err != nil {
+		if unroutable, err = p.wire.Publish(ctx, published); err != nil {
 			return err
 		}
-		count(published, unroutable)
 	}
-	published := make([][]oslomsg.Message, len(hosts))
-	unroutable := make([][]string, len(hosts))
 	errs := make([]error, len(hosts))
 	forEachHost(hosts, func(i int, h *hostPublisher) {
-		published[i] = messagesFor(messages, func(a audience) bool { return a.includes(h.Host) })
-		unroutable[i], errs[i] = h.publish(ctx, published[i])
+		errs[i] = h.publish(ctx, messagesFor(messages, func(a audience) bool { return a.includes(h.Host) }))
 	})
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	for i := range hosts {
-		count(published[i], unroutable[i])
-	}
-	for topic, ok := range routed {
-		if !ok && n.Age < network.AgentDownTime {
-			return fmt.Errorf("no queue is bound to topic %s", topic)
+	for _, m := range messages {
+		inHost := slices.ContainsFunc(hosts, func(h *hostPublisher) bool { return m.to.includes(h.Host) })
+		if !inHost && slices.Contains(unroutable, m.Topic) && n.Age < network.AgentDownTime {
+			return fmt.Errorf("no queue is bound to topic %s", m.Topic)
 		}
 	}
 	return nil

@@ -45,7 +45,7 @@ var (
 	unusedURL  string
 )
 
-func newSenderFixture(t *testing.T) *senderFixture {
+func newSenderFixture(t *testing.T, change ...func(*rpc.Options)) *senderFixture {
 	t.Helper()
 	rows, main, vhost := storetest.URL(t), unusedVirtualHost(t), newVirtualHost(t)
 	s := storetest.Open(t, rows)
@@ -69,14 +69,18 @@ func newSenderFixture(t *testing.T) *senderFixture {
 	if _, err := s.Agents.AddVirtualHost(t.Context(), "cmp2", path.Base(vhost), []string{"Open vSwitch agent", network.DHCPAgent}); err != nil {
 		t.Fatal(err)
 	}
-	f.server = rpc.NewServer(rpc.Options{
+	options := rpc.Options{
 		Store:      s.Network,
 		Agents:     s.Agents,
 		Brokers:    []string{main},
 		Host:       "here",
 		Identities: true,
 		Metrics:    f.registry,
-	})
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	f.server = rpc.NewServer(options)
 	runUntilEnd(t, f.server.Run)
 	eventually(t, "the server takes calls in the virtual host of cmp2", f.server.Connected)
 	f.client = newRawClient(t, vhost)
@@ -481,7 +485,6 @@ func TestSender_ADHCPPortHasFewAddresses(t *testing.T) {
 	f.checkUnchanged(t, "give a DHCP port many addresses", before)
 }
 
-// serveDHCPFrom registers a DHCP agent on a host and schedules the fixture's network to it, too.
 // All calls that a virtual host may have at the same time wait for a locked port.
 func TestSender_LeavesDatabaseConnectionsForOthers(t *testing.T) {
 	t.Parallel()
@@ -516,6 +519,62 @@ func TestSender_LeavesDatabaseConnectionsForOthers(t *testing.T) {
 	}
 }
 
+// The host cmp2 sends more calls than the rate allows; the next one would be due after an hour.
+func TestSender_MessagesBeyondTheRateOfTheHostWait(t *testing.T) {
+	t.Parallel()
+	const burst = 3
+	f := newSenderFixture(t, func(o *rpc.Options) { o.HostRate, o.HostBurst = 1.0/3600, burst })
+	flooding, vhost := f.client, newVirtualHost(t)
+	if _, err := f.Agents.AddVirtualHost(t.Context(), "cmp1", path.Base(vhost), nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 * burst {
+		flooding.send(t, envelope(fmt.Sprintf(
+			`{"method":"tunnel_sync","args":{"tunnel_ip":"192.0.2.%d","tunnel_type":"vxlan","host":"cmp2"},"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`,
+			i+1, flooding.queue, hexID(),
+		)))
+	}
+	for range burst {
+		<-flooding.replies
+	}
+
+	f.client = newRawClient(t, vhost)
+	eventually(t, "the server takes calls in the virtual host of cmp1", func() bool {
+		q, err := newRawClient(t, vhost).QueueDeclarePassive("q-plugin", false, false, false, false, nil)
+		return err == nil && q.Consumers > 0
+	})
+	for range burst {
+		_, exception := f.call(t, "tunnel_sync", `{"tunnel_ip":"192.0.2.101","tunnel_type":"vxlan","host":"cmp1"}`)
+		if exception != "" {
+			t.Errorf("call of another host: got the exception %s, want an answer", exception)
+		}
+	}
+	if n := executedCalls(t, f.registry); n != 2*burst {
+		t.Errorf("executed calls of both hosts: got %d, want the %d that the rate allows each host", n, burst)
+	}
+	if ends, err := f.Network.TunnelEnds(t.Context(), "vxlan"); err != nil || len(ends) != 2 {
+		t.Errorf("tunnel endpoints: got %v, error %v; want one of each host", ends, err)
+	}
+}
+
+// executedCalls returns the number of calls and casts that the server has executed.
+func executedCalls(t *testing.T, registry *prometheus.Registry) (n int) {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == "berth_rpc_calls_total" {
+				n += int(m.GetCounter().GetValue())
+			}
+		}
+	}
+	return n
+}
+
+// serveDHCPFrom registers a DHCP agent on a host and schedules the fixture's network to it, too.
 func (f *senderFixture) serveDHCPFrom(t *testing.T, host string) {
 	t.Helper()
 	if _, err := f.Network.ReportState(t.Context(), network.AgentState{Type: network.DHCPAgent, Host: host, Configurations: []byte("{}")}); err != nil {

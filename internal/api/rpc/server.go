@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/store/agentstore"
@@ -41,11 +42,23 @@ type Options struct {
 	Host string
 	// Identities requires that each host has a registered virtual host: nothing is received from or sent to
 	// agents in the virtual host of the brokers' URLs.
-	Identities  bool
+	Identities bool
+	// HostRate is the maximum number of messages per second that the server takes from the virtual host of
+	// one host, after HostBurst messages at once; 0: no limit.
+	HostRate    float64
+	HostBurst   int
 	MaxCallTime time.Duration         // maximum time for a call; 0: one minute
 	TLS         *tls.Config           // for amqps URLs; nil: the system's certificate authorities
 	Metrics     prometheus.Registerer // may be nil
 	Observe     oslomsg.Observer      // sees each call; may be nil; a Publisher needs none
+}
+
+// limiter returns a new limit for the messages of one host.
+func (o Options) limiter() *rate.Limiter {
+	if o.HostRate == 0 {
+		return rate.NewLimiter(rate.Inf, 0)
+	}
+	return rate.NewLimiter(rate.Limit(o.HostRate), o.HostBurst)
 }
 
 func (o Options) broker() oslomsg.Broker { return oslomsg.Broker{URLs: o.Brokers, TLS: o.TLS} }
@@ -118,7 +131,7 @@ func (s *Server) follow(ctx context.Context, running *sync.WaitGroup, registered
 			continue
 		}
 		h := &handlers{Store: s.options.Store, sender: &sender{VirtualHost: v, refusals: s.refusals}}
-		server := s.main.InVirtualHost(v.Name, h.endpoints())
+		server := s.main.InVirtualHost(v.Name, h.endpoints(), s.options.limiter())
 		serverCtx, stop := context.WithCancel(ctx)
 		s.senders[v.ID] = senderServer{server, v.Name, stop}
 		running.Go(func() { server.Run(serverCtx) })

@@ -56,7 +56,7 @@ func TestLargeReply_OneOfAVirtualHostAndFewOfAProcess(t *testing.T) {
 		main := NewServer(ServerOptions{})
 		hosts := make([]*Server, maxLargeReplies+1)
 		for i := range hosts {
-			hosts[i] = main.InVirtualHost(strconv.Itoa(i), nil)
+			hosts[i] = main.InVirtualHost(strconv.Itoa(i), nil, nil)
 		}
 		first := requestPlace(t, hosts[0])
 		second := requestPlace(t, hosts[0])

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	amqp "github.com/rabbitmq/amqp091-go"
 	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
 )
 
 // prefetch is the maximum number of unacknowledged calls that RabbitMQ delivers to a server.
@@ -84,6 +85,7 @@ type Server struct {
 	metrics    serverMetrics
 	duplicates *duplicateFilter
 	limits     *replyLimits
+	rate       *rate.Limiter
 	large      *semaphore.Weighted // one call that builds a large reply
 	connected  atomic.Bool
 }
@@ -100,6 +102,7 @@ func NewServer(o ServerOptions) *Server {
 		metrics:    newServerMetrics(),
 		duplicates: newDuplicateFilter(duplicateWindow),
 		limits:     newReplyLimits(),
+		rate:       rate.NewLimiter(rate.Inf, 0),
 		large:      semaphore.NewWeighted(1),
 	}
 	if o.Metrics != nil {
@@ -110,7 +113,8 @@ func NewServer(o ServerOptions) *Server {
 
 // InVirtualHost returns a server for calls in another virtual host of the same brokers, which answers them
 // with its own methods. The returned server has the same options, metrics and limits of replies as s.
-func (s *Server) InVirtualHost(name string, endpoints []Endpoint) *Server {
+// Messages beyond the limit wait in their queue.
+func (s *Server) InVirtualHost(name string, endpoints []Endpoint, limit *rate.Limiter) *Server {
 	o := s.options
 	o.Broker.VirtualHost, o.Endpoints = name, endpoints
 	return &Server{
@@ -120,6 +124,7 @@ func (s *Server) InVirtualHost(name string, endpoints []Endpoint) *Server {
 		metrics:    s.metrics,
 		duplicates: newDuplicateFilter(virtualHostDuplicateWindow),
 		limits:     s.limits,
+		rate:       limit,
 		large:      semaphore.NewWeighted(1),
 	}
 }
@@ -185,7 +190,7 @@ func (s *Server) serve(ctx context.Context) error {
 		case queue := <-cancelled:
 			return fmt.Errorf("queue %s was deleted", queue)
 		case call := <-calls:
-			running.Go(func() { s.handle(callCtx, ch, call) })
+			running.Go(func() { s.handleInTurn(ctx, callCtx, ch, call) })
 		}
 	}
 }
@@ -214,6 +219,17 @@ const (
 	firstRetryPause = 50 * time.Millisecond
 	maxRetryPause   = 2 * time.Second
 )
+
+// handleInTurn handles a call when the rate allows it. If ctx or callCtx ends before, handleInTurn does
+// nothing, and RabbitMQ delivers the call again.
+func (s *Server) handleInTurn(ctx, callCtx context.Context, ch *amqp.Channel, call amqp.Delivery) {
+	waiting, stop := context.WithCancel(callCtx)
+	defer stop()
+	defer context.AfterFunc(ctx, stop)()
+	if s.rate.Wait(waiting) == nil {
+		s.handle(callCtx, ch, call)
+	}
+}
 
 // handle executes one call, sends the reply and then acknowledges the call. If the process dies before it has
 // acknowledged the call, RabbitMQ delivers the call again. A cast that the server could not execute because
