@@ -23,7 +23,7 @@ const publicNamesFile = "testdata/public_names.list"
 // `go test ./internal/server -run PublicNames -update`.
 func TestPublicNames_AreFrozen(t *testing.T) {
 	t.Parallel()
-	names := slices.Concat(temporalNames(), settingNames(), metricNames(t), routeNames(t), columnNames(t))
+	names := slices.Concat(temporalNames(), payloadNames(), settingNames(), metricNames(t), routeNames(t), columnNames(t))
 	slices.Sort(names)
 	got := strings.Join(slices.Compact(names), "\n") + "\n"
 	if *update {
