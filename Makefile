@@ -6,7 +6,7 @@ export GOTOOLCHAIN = auto
 
 temporal = $$(tools/temporal.sh)
 # These packages start first, so that no other package waits for them at the end.
-slowest = ./internal/torture ./internal/interop ./bench ./internal/api/rpc ./workflows
+slowest = ./internal/torture/kills ./internal/torture/hostile ./internal/torture/leases ./internal/interop ./bench ./internal/api/rpc ./workflows
 release = $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null)
 # The newest release, or the first commit whose schema later versions can migrate.
 FROM ?= $(or $(release),dda84ab7)
@@ -50,18 +50,18 @@ interop: deps build ## run OpenStack's test suites with a real Keystone, print a
 .PHONY: soak
 soak: deps ## repeat the tests of concurrent writers, killed processes and many signals 1,000 times; ROUNDS=n sets the number
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_ROUNDS=$${ROUNDS:-1000} \
-		go test -count 1 -timeout 120m -v -run '$(races)' ./internal/api/placement ./internal/api/blazar ./internal/store/... ./internal/torture ./workflows
+		go test -count 1 -timeout 120m -v -run '$(races)' ./internal/api/placement ./internal/api/blazar ./internal/store/... ./internal/torture/kills ./workflows
 
 .PHONY: torture
 torture: deps ## send mixed traffic while random faults hit every process and server; DURATION=10m, SEED=n repeats a run, FAULTS=all
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_DURATION=$${DURATION:-10m} BERTH_TEST_SEED=$$SEED BERTH_TEST_FAULTS=$$FAULTS \
-		go test -count 1 -timeout 24h -v -run TestRandomFaults ./internal/torture
+		go test -count 1 -timeout 24h -v -run TestRandomFaults ./internal/torture/kills
 
 .PHONY: upgrade-test
 upgrade-test: deps ## replace the version FROM by this one and go back, under load and with kills; FROM=commit or tag, DURATION=5m, SEED=n
 	@echo "building the programs of $(FROM)" && tools/previous.sh $(FROM) bin/previous
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_PREVIOUS=$(CURDIR)/bin/previous BERTH_TEST_DURATION=$${DURATION:-5m} \
-		BERTH_TEST_SEED=$$SEED go test -count 1 -timeout 24h -v -run TestRollingUpgrade ./internal/torture
+		BERTH_TEST_SEED=$$SEED go test -count 1 -timeout 24h -v -run TestRollingUpgrade ./internal/torture/kills
 
 .PHONY: install-test
 # The newest release, or the first commit whose packages have manual pages.

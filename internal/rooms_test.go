@@ -89,8 +89,27 @@ var packageRules = map[string]packageRule{
 	"internal/interop": {
 		why: "contains only tests: unmodified OpenStack clients, Neutron's agents, and the commands of the documentation",
 	},
-	"internal/torture": {
-		why: "contains only tests: killed processes, faults of other servers, and hostile input",
+	"internal/torture/harness": {
+		may: []string{
+			"internal/contract",
+			"internal/devstack",
+			"internal/notify/notifytest",
+			"internal/odl/odltest",
+			"internal/server/servertest",
+			"internal/store/db",
+		},
+		always: []string{temporal, pgx, amqp, "github.com/anishathalye/porcupine"},
+		why: "starts whole deployments for the tests of internal/torture, as a service manager and as clients do; internal/store/db only to " +
+			"migrate the database",
+	},
+	"internal/torture/hostile": {
+		why: "contains only tests: hostile input, limits of memory and time, and callers without permission",
+	},
+	"internal/torture/kills": {
+		why: "contains only tests: killed processes, faults of other servers, restores and upgrades",
+	},
+	"internal/torture/leases": {
+		why: "contains only tests: whole leases, with faults of Nova, Neutron and the process that runs a step",
 	},
 	"starter": {
 		may: []string{

@@ -16,7 +16,7 @@ const goChecked = "go1.26"
 // TestBadRequest_CheckedWithThisGo fails when the Go toolchain has another minor version than goChecked. If
 // the test fails, compare net/http's `(*conn).serve` (the answers to errTooLarge, unsupportedTEError,
 // statusError and badRequestError) with plainTextHeader, and the answer to tls.RecordHeaderError with
-// withoutTLS. Run the tests in bad_request_test.go, in tls_test.go and in internal/torture, and set
+// withoutTLS. Run the tests in bad_request_test.go, in tls_test.go and in internal/torture/hostile, and set
 // goChecked.
 func TestBadRequest_CheckedWithThisGo(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ const sdkChecked = "v1.50.0"
 // TestStickyQueueTakeover_CheckedWithThisSDK fails when the version of Temporal's Go SDK is not sdkChecked.
 // If the test fails, look in the SDK's files internal_task_pollers.go and internal_worker.go for each use of
 // getWorkerTaskQueue, and compare the uses with takeOverStickyQueue. After the comparison, run
-// TestAcknowledgedWrites_SurviveKillOfProcess of internal/torture, and set sdkChecked.
+// TestAcknowledgedWrites_SurviveKillOfProcess of internal/torture/kills, and set sdkChecked.
 func TestStickyQueueTakeover_CheckedWithThisSDK(t *testing.T) {
 	t.Parallel()
 	modules, err := os.ReadFile("../../go.mod")

@@ -1,0 +1,77 @@
+package harness
+
+import (
+	"fmt"
+	"time"
+
+	"berth/internal/server/servertest"
+)
+
+// CreateLeaseOf registers a host and creates a lease that reserves the host. CreateLeaseOf returns the path
+// of the lease.
+func CreateLeaseOf(c *servertest.Worker, host string, start, end time.Duration) string {
+	c.T.Helper()
+	provider := c.Must("POST", "/placement/resource_providers", servertest.Object{"name": host})
+	c.Must(
+		"PUT",
+		fmt.Sprint("/placement/resource_providers/", provider["uuid"], "/inventories"),
+		servertest.Object{
+			"resource_provider_generation": provider["generation"], "inventories": servertest.Object{"VCPU": servertest.Object{"total": 8}}},
+	)
+	c.Must("POST", "/reservation/v1/os-hosts", servertest.Object{"name": host})
+	created := c.Must("POST", "/reservation/v1/leases", servertest.Object{
+		"name":       "lease of " + host,
+		"start_date": TimeIn(start),
+		"end_date":   TimeIn(end),
+		"events":     []servertest.Object{},
+		"reservations": []servertest.Object{{
+			"resource_type":         "physical:host",
+			"min":                   1,
+			"max":                   1,
+			"resource_properties":   "",
+			"hypervisor_properties": "",
+		}},
+	})["lease"].(servertest.Object)
+	return "/reservation/v1/leases/" + created["id"].(string)
+}
+
+// CreateHostLease registers the host node-1 and creates a lease that reserves this host.
+func CreateHostLease(c *servertest.Worker, start, end time.Duration) servertest.Object {
+	c.T.Helper()
+	provider := c.Must("POST", "/placement/resource_providers", servertest.Object{"name": "node-1"})
+	c.Must(
+		"PUT",
+		fmt.Sprint("/placement/resource_providers/", provider["uuid"], "/inventories"),
+		servertest.Object{
+			"resource_provider_generation": provider["generation"], "inventories": servertest.Object{"VCPU": servertest.Object{"total": 8}}},
+	)
+	c.Must("POST", "/reservation/v1/os-hosts", servertest.Object{"name": "node-1"})
+	return c.Must("POST", "/reservation/v1/leases", servertest.Object{
+		"name":       "night",
+		"start_date": TimeIn(start),
+		"end_date":   TimeIn(end),
+		"events":     []servertest.Object{},
+		"reservations": []servertest.Object{{
+			"resource_type":         "physical:host",
+			"min":                   1,
+			"max":                   1,
+			"resource_properties":   "",
+			"hypervisor_properties": "",
+		}},
+	})["lease"].(servertest.Object)
+}
+
+// LeaseStatusIs returns a check for Await. The check of LeaseStatusIs succeeds when the lease at the given
+// URL path has the status `want`.
+func LeaseStatusIs(api *servertest.Worker, path, want string) func() string {
+	return func() string {
+		if got := api.Must("GET", path, nil)["lease"].(servertest.Object)["status"]; got != want {
+			return fmt.Sprint("its status is ", got)
+		}
+		return ""
+	}
+}
+
+// TimeIn returns the time when the duration `d` has passed from now, without fractions of a second, in the
+// format that the lease API reads.
+func TimeIn(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339) }

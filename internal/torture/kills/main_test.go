@@ -1,0 +1,10 @@
+package kills
+
+import (
+	"os"
+	"testing"
+
+	"berth/internal/server/servertest"
+)
+
+func TestMain(m *testing.M) { os.Exit(servertest.Main(m)) }
