@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/torture/harness"
-
 	"github.com/google/uuid"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
@@ -19,6 +17,7 @@ import (
 	"berth/internal/contract"
 	"berth/internal/devstack"
 	"berth/internal/server/servertest"
+	"berth/internal/torture/harness"
 )
 
 func TestAcknowledgedWrites_SurvivePostgresCrash(t *testing.T) {

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/torture/harness"
-
 	"github.com/jackc/pgx/v5"
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
@@ -17,6 +15,7 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/server/servertest"
+	"berth/internal/torture/harness"
 )
 
 // TestWorkflowsEndedByHand_RunAgain terminates, cancels and resets the workflows of ports. The sweep, a job

@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/torture/harness"
-
 	"berth/internal/devstack"
 	"berth/internal/server/servertest"
+	"berth/internal/torture/harness"
 )
 
 // The primary is killed and its standby promoted, twice: the killed server comes back as the standby of the

@@ -6,11 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"berth/internal/torture/harness"
-
 	"berth/internal/odl/odltest"
 	"berth/internal/server/servertest"
 	"berth/internal/store/storetest"
+	"berth/internal/torture/harness"
 )
 
 // TestFullSync_ContinuesAfterKill deletes all objects at the controller and kills a worker, PostgreSQL or

@@ -12,13 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/torture/harness"
-
 	"github.com/google/uuid"
 
 	"berth/internal/devstack"
 	"berth/internal/server/servertest"
 	"berth/internal/store/storetest"
+	"berth/internal/torture/harness"
 )
 
 // TestGeneration_OneWriterThroughKills runs clients that write the same consumers and provider through two

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/torture/harness"
-
 	"github.com/jackc/pgx/v5"
 	"go.temporal.io/api/serviceerror"
 
@@ -18,6 +16,7 @@ import (
 	"berth/internal/odl/odltest"
 	"berth/internal/server/servertest"
 	"berth/internal/store/storetest"
+	"berth/internal/torture/harness"
 )
 
 type controllerRequest = odltest.Request

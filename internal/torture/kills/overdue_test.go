@@ -13,11 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/torture/harness"
-
 	"berth/internal/contract"
 	"berth/internal/server/servertest"
 	"berth/internal/store/storetest"
+	"berth/internal/torture/harness"
 )
 
 // hourPasses lets one hour pass for the objects that wait: a port, the L2 agent, a lease, a journal entry, a

@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/torture/harness"
-
 	"berth/internal/contract"
 	"berth/internal/devstack"
 	"berth/internal/server/servertest"
+	"berth/internal/torture/harness"
 )
 
 // runbook runs commands of docs/operations.md with the databases of a deployment.

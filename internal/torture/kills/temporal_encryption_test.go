@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/torture/harness"
-
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
@@ -23,6 +21,7 @@ import (
 	"berth/internal/odl/odltest"
 	"berth/internal/server/servertest"
 	"berth/internal/store/storetest"
+	"berth/internal/torture/harness"
 )
 
 // Two keys of 32 bytes in Base64.

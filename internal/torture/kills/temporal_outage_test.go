@@ -5,10 +5,9 @@ import (
 	"net/http"
 	"testing"
 
-	"berth/internal/torture/harness"
-
 	"berth/internal/server/servertest"
 	"berth/internal/store/storetest"
+	"berth/internal/torture/harness"
 )
 
 // TestWrites_SurviveTemporalOutage creates ports and sends agents' reports while Temporal is down. Nova must

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/torture/harness"
-
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/sdk/client"
@@ -17,6 +15,7 @@ import (
 	"berth/internal/odl/odltest"
 	"berth/internal/server/servertest"
 	"berth/internal/store/storetest"
+	"berth/internal/torture/harness"
 )
 
 // ownTemporal is a deployment with its own Temporal server, whose data a test can damage.

@@ -4,10 +4,9 @@ import (
 	"net/http"
 	"time"
 
-	"berth/internal/torture/harness"
-
 	"berth/internal/notify/notifytest"
 	"berth/internal/server/servertest"
+	"berth/internal/torture/harness"
 )
 
 // leaseDeletedDuringStart deletes a lease while berth retries the start of the lease. A fault at Nova makes

@@ -10,13 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/torture/harness"
-
 	"go.temporal.io/sdk/client"
 
 	"berth/internal/contract"
 	"berth/internal/notify/notifytest"
 	"berth/internal/server/servertest"
+	"berth/internal/torture/harness"
 )
 
 // leaseDeployment is a deployment of berth with stubs of Nova and Neutron on which a test can make selected

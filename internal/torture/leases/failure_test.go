@@ -6,10 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"berth/internal/torture/harness"
-
 	"berth/internal/notify/notifytest"
 	"berth/internal/server/servertest"
+	"berth/internal/torture/harness"
 )
 
 // oneReservationFailsToStart starts a lease with two reservations, and makes the creation of the flavor of

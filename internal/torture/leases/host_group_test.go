@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/torture/harness"
-
 	"github.com/google/uuid"
 
 	"berth/internal/notify/notifytest"
 	"berth/internal/server/servertest"
+	"berth/internal/torture/harness"
 )
 
 // hostGroup is a set of hosts for the leases of one test. All hosts of the group have the same value of the

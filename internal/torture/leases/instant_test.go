@@ -8,12 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/torture/harness"
-
 	"golang.org/x/sync/errgroup"
 
 	"berth/internal/server/servertest"
 	"berth/internal/store/storetest"
+	"berth/internal/torture/harness"
 )
 
 // TestLeases_ManyAtOneInstantOnSlowTemporalAreAllFinal lets 250 leases start at one instant. At that instant,

@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/torture/harness"
-
 	"berth/internal/server/servertest"
 	"berth/internal/store/storetest"
+	"berth/internal/torture/harness"
 	"berth/workflows"
 )
 

@@ -8,12 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/torture/harness"
-
 	"github.com/google/uuid"
 
 	"berth/internal/notify/notifytest"
 	"berth/internal/server/servertest"
+	"berth/internal/torture/harness"
 )
 
 // TestLease_WithNovaAndNeutron runs lease scenarios concurrently on one deployment. A fault that one lease

@@ -6,11 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"berth/internal/torture/harness"
-
 	"github.com/google/uuid"
 
 	"berth/internal/server/servertest"
+	"berth/internal/torture/harness"
 )
 
 // activeLeaseGrows updates active reservations of hosts and instances. berth must accept more hosts or

@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/torture/harness"
-
 	"berth/internal/notify/notifytest"
 	"berth/internal/server/servertest"
+	"berth/internal/torture/harness"
 )
 
 func TestLeaseWebhook_SentInOrderThroughOutages(t *testing.T) {
