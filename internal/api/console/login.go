@@ -50,7 +50,8 @@ func (c cookies) withToken(r *http.Request, token string) (identity.Caller, erro
 	return c.Authenticator.Authenticate(r)
 }
 
-// setCookie sets the cookie to the given token; an empty token removes the cookie.
+// setCookie sets the cookie to the given token; an empty token removes the cookie. No cache may keep the
+// answer.
 func setCookie(r *http.Request, token string) {
 	cookie := http.Cookie{
 		Name:     cookieName,
@@ -63,7 +64,9 @@ func setCookie(r *http.Request, token string) {
 	if token == "" {
 		cookie.MaxAge = -1
 	}
-	osapi.Header(r.Context()).Add("Set-Cookie", cookie.String())
+	header := osapi.Header(r.Context())
+	header.Add("Set-Cookie", cookie.String())
+	header.Set("Cache-Control", "no-store")
 }
 
 // loginView is the content of the login form.
