@@ -1,6 +1,7 @@
 package networkstore_test
 
 import (
+	"encoding/json"
 	"errors"
 	"net/netip"
 	"slices"
@@ -60,6 +61,50 @@ func TestSyncTunnel_OwnerOnlyRefusesTheEndpointOfAnotherHost(t *testing.T) {
 	}
 	if got := owners(); len(got) != 1 || got[second] != "cmp-1" {
 		t.Errorf("tunnel endpoints: got %v, want only %s of cmp-1, because cmp-2 has no agent", got, second)
+	}
+}
+
+// An agent synchronises its tunnel endpoint each time that it starts, and reads the endpoints of all hosts in
+// the answer. The agents of the other hosts know the endpoint already.
+func TestSyncTunnel_UnchangedEndpointNotifiesNoHost(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	tunnels := networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
+	for _, step := range []struct {
+		host, ip string
+		want     []string
+	}{
+		{"cmp-1", "192.0.2.1", []string{"updated 192.0.2.1"}},
+		{"cmp-2", "192.0.2.2", []string{"updated 192.0.2.2"}},
+		{"cmp-1", "192.0.2.1", nil},
+		{"cmp-1", "192.0.2.3", []string{"deleted 192.0.2.1", "updated 192.0.2.3"}},
+		{"cmp-1", "192.0.2.3", nil},
+		{"cmp-3", "192.0.2.2", []string{"updated 192.0.2.2"}},
+	} {
+		end := network.TunnelEndpoint{Type: "vxlan", Host: step.host, IP: netip.MustParseAddr(step.ip)}
+		all, err := tunnels.SyncTunnel(t.Context(), end, false)
+		if err != nil || !slices.Contains(all, end) {
+			t.Errorf("sync %s of %s: got %v, error %v; want an answer with it", step.ip, step.host, all, err)
+		}
+		due, err := s.Notifications.Unsent(t.Context(), uuid.Nil, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		var ids []int64
+		for _, n := range due {
+			var about network.TunnelEndpoint
+			if err := json.Unmarshal(n.Data, &about); err != nil {
+				t.Fatal(err)
+			}
+			got, ids = append(got, n.Event+" "+about.IP.String()), append(ids, n.ID)
+		}
+		if !slices.Equal(got, step.want) {
+			t.Errorf("notifications after the sync %s of %s: got %v, want %v", step.ip, step.host, got, step.want)
+		}
+		if err := s.Notifications.MarkSent(t.Context(), ids); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -15,6 +15,10 @@ import (
 // has an endpoint with the address of the new endpoint, SyncTunnel assigns the address to the host of the new
 // endpoint; with `ownerOnly`, SyncTunnel instead changes nothing and returns db.ErrConflict, unless the other
 // host has no agent any more.
+//
+// SyncTunnel notifies the agents of all hosts only if the endpoint is new or changed. Neutron notifies them
+// each time; but an agent reads all endpoints when it starts, and berth repeats notifications that agents may
+// have missed.
 func (s *Store) SyncTunnel(
 	ctx context.Context,
 	end network.TunnelEndpoint,
@@ -30,12 +34,17 @@ func (s *Store) SyncTunnel(
 			return fmt.Errorf("store tunnel endpoint of %s: %w", end.Host, err)
 		}
 		var owner string
+		var changed bool
 		if err := tx.QueryRow(ctx, `
+			with before as (
+				select host
+				from tunnel_end
+				where type = $1 and ip = $3)
 			insert into tunnel_end (type, host, ip)
 			values ($1, $2, $3)
 			on conflict (type, ip) do update
 			set host = case when $4 and exists (select from agent a where a.host = tunnel_end.host) then tunnel_end.host else excluded.host end
-			returning host`, end.Type, end.Host, end.IP, ownerOnly).Scan(&owner); err != nil {
+			returning host, host is distinct from (select host from before)`, end.Type, end.Host, end.IP, ownerOnly).Scan(&owner, &changed); err != nil {
 			return fmt.Errorf("store tunnel endpoint of %s: %w", end.Host, err)
 		}
 		if owner != end.Host {
@@ -44,7 +53,7 @@ func (s *Store) SyncTunnel(
 				db.ErrConflict, end.IP, owner,
 			)
 		}
-		if all, err = tunnelEnds(ctx, tx, end.Type); err != nil {
+		if all, err = tunnelEnds(ctx, tx, end.Type); err != nil || !changed {
 			return err
 		}
 		var notifications []network.AgentNotification
