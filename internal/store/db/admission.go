@@ -130,27 +130,44 @@ func (a *admission) leave(w *waiter) (admitted bool) {
 	return true
 }
 
-// release returns a connection and admits the callers that may now use one. The queues take turns.
+// release returns a connection and admits the callers that may now use one.
 func (a *admission) release(c caller) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.free++
 	decrement(a.classes, c.class)
 	decrement(a.clients, c.client)
-	for i := 0; i < len(a.queues); {
-		q := a.queues[i]
-		if !a.allows(q.caller) {
-			i++
-			continue
+	for {
+		next := slices.IndexFunc(a.queues, func(q *queue) bool { return a.allows(q.caller) })
+		if next < 0 {
+			return
 		}
-		a.admit(q.caller)
-		close(q.waiters[0].admitted)
-		a.waiting--
-		a.queues = slices.Delete(a.queues, i, i+1)
-		if q.waiters = slices.Delete(q.waiters, 0, 1); len(q.waiters) > 0 {
-			a.queues = append(a.queues, q)
+		a.admitFirst(a.queues[next])
+	}
+}
+
+// admitFirst admits the first waiter of a queue. Clients take turns, however many classes they wait in, and
+// the classes of a client take turns: all queues of the client move behind the others, and the queue itself
+// moves behind them. Each queue of the empty client takes turns of its own.
+func (a *admission) admitFirst(q *queue) {
+	a.admit(q.caller)
+	close(q.waiters[0].admitted)
+	a.waiting--
+	q.waiters = slices.Delete(q.waiters, 0, 1)
+	var others, own []*queue
+	for _, o := range a.queues {
+		switch {
+		case o == q:
+		case q.client != "" && o.client == q.client:
+			own = append(own, o)
+		default:
+			others = append(others, o)
 		}
 	}
+	if len(q.waiters) > 0 {
+		own = append(own, q)
+	}
+	a.queues = append(others, own...)
 }
 
 // decrement reduces a counter, and deletes it at zero.

@@ -87,6 +87,42 @@ func TestAdmission_ClientsTakeTurns(t *testing.T) {
 	})
 }
 
+// A client that waits in many classes gets a connection as often as a client that waits in one class.
+func TestAdmission_ClientsTakeTurnsOverAllClasses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(1)
+		release, err := a.acquire(t.Context(), caller{"x", "red"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var order string
+		for _, c := range []caller{
+			{"x", "red"}, {"y", "red"}, {"y", "red"}, {"z", "red"}, {"x", "blue"}, {"x", "blue"}, {"x", ""}, {"y", ""},
+		} {
+			go func() {
+				next, err := a.acquire(t.Context(), c)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order += c.class + "-" + c.client + " "
+				next()
+			}()
+			synctest.Wait()
+		}
+		release()
+		synctest.Wait()
+		if want := "x-red x-blue x- y- y-red x-blue z-red y-red "; order != want {
+			t.Errorf("order of the waiters: got %s, want %s", order, want)
+		}
+		if a.free != 1 || len(a.classes)+len(a.clients) != 0 || a.waiting+len(a.queues) != 0 {
+			t.Errorf("after all releases: got %d free, %v held, %d waiting; want 1 free and nothing else",
+				a.free, a.clients, a.waiting)
+		}
+	})
+}
+
 func TestAdmission_WaitersOfAClassAreAdmittedInTheOrderOfTheirArrival(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
