@@ -43,6 +43,7 @@ var reserved = map[string]string{
 	"go.yaml.in/yaml/v3":                      "only internal/config reads settings, internal/identity/policy reads policies, and starter prints YAML",
 	"github.com/fergusstrange":                "only internal/devstack starts servers for development",
 	"github.com/prometheus/client_model":      "only internal/server serves metrics",
+	"github.com/prometheus/common":            "only internal/server serves metrics",
 	"github.com/prometheus/client_golang":     "only long-running components export metrics",
 	"github.com/rabbitmq/amqp091-go":          "only internal/api/rpc/oslomsg uses AMQP",
 	"go.opentelemetry.io/otel/exporters/otlp": "only internal/tracing sends traces",
@@ -68,9 +69,14 @@ var packageRules = map[string]packageRule{
 		why: "contains only main: tests start the same server through internal/server",
 	},
 	"internal/server": {
-		may:    []string{"activities", "workflows", "internal/..."},
-		always: []string{temporal, prometheus, "github.com/prometheus/client_model"},
-		why:    "connects all components, so it may import all of them; only the stores access the database",
+		may: []string{"activities", "workflows", "internal/..."},
+		always: []string{
+			temporal,
+			prometheus,
+			"github.com/prometheus/client_model",
+			"github.com/prometheus/common",
+		},
+		why: "connects all components, so it may import all of them; only the stores access the database",
 	},
 	"internal/server/servertest": {
 		may: []string{

@@ -41,12 +41,12 @@ func MeasureService(
 }
 
 // KeepReadiness sets how long the app answers /readyz with the result of its last check.
-func (a *App) KeepReadiness(d time.Duration) { a.ready.keepFor(d) }
+func (a *App) KeepReadiness(d time.Duration) { a.ready.checks.keepFor(d) }
 
-func (p *readinessProbe) keepFor(d time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.keep = d
+func (r *recentResult[V]) keepFor(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keep = d
 }
 
 // NewReadinessProbe returns a handler of /readyz that keeps the result of `check` for the time `keep`, and a
@@ -59,8 +59,16 @@ func NewReadinessProbe(
 	p := newReadinessProbe(func(ctx context.Context) readiness {
 		return readiness{results: map[string]string{"scripted": check(ctx)}}
 	}, stopping)
-	p.keepFor(keep)
-	return p, p.checks.Waiting
+	p.checks.keepFor(keep)
+	return p, p.checks.runs.Waiting
+}
+
+// NewMetricsHandler returns a handler of /metrics that keeps the metrics for the time `keep`, and a function
+// that returns the number of requests that wait for a gathering to begin.
+func NewMetricsHandler(keep time.Duration, g prometheus.Gatherer) (h http.Handler, waiting func() int) {
+	m := newMetricsHandler(g)
+	m.pages.keepFor(keep)
+	return m, m.pages.runs.Waiting
 }
 
 // MeasureRequests returns the handler of an API that logs its requests to the logger.

@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"berth/internal/api/agent"
 	"berth/internal/api/blazar"
 	"berth/internal/api/console"
@@ -204,8 +202,7 @@ const (
 func (a *App) newHandlers(id identity.Authenticator) (everyone, operators http.Handler, err error) {
 	served := a.servedAPIs(id)
 	apis := a.measuredAPIs(served)
-	metrics := promhttp.HandlerFor(withHelp{a.registry},
-		promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn)})
+	metrics := newMetricsHandler(withHelp{a.registry})
 	health := map[string]http.Handler{"/healthz": getOnly(serveHealth), "/readyz": getOnly(a.ready.ServeHTTP)}
 	forOperators := maps.Clone(health)
 	forOperators["/metrics"] = getOnly(metrics.ServeHTTP)
