@@ -77,6 +77,7 @@ func checks() []check {
 		{"Temporal", checkTemporal},
 		{"namespace", checkNamespace},
 		{"workers", checkPollers},
+		{"worker versions", checkWorkerVersions},
 		{"search attributes", checkAttributes},
 		{"executions", checkProjection("executions")},
 		{"attribute values", checkProjection("search attributes")},

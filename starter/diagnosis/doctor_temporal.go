@@ -84,15 +84,17 @@ func checkBinding(ctx context.Context, s *cli.Session, id string) error {
 	)
 }
 
+// taskQueues are the task queues of berth's workers.
+var taskQueues = []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue}
+
 // checkPollers checks that each task queue has workers for workflows and for activities.
 func checkPollers(ctx context.Context, s *cli.Session) (string, error) {
 	c, err := s.Temporal(ctx)
 	if err != nil {
 		return "", err
 	}
-	queues := []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue}
 	var missing []string
-	for _, queue := range queues {
+	for _, queue := range taskQueues {
 		for _, kind := range []enums.TaskQueueType{enums.TASK_QUEUE_TYPE_WORKFLOW, enums.TASK_QUEUE_TYPE_ACTIVITY} {
 			q, err := c.DescribeTaskQueue(ctx, queue, kind)
 			if err != nil {
@@ -107,7 +109,7 @@ func checkPollers(ctx context.Context, s *cli.Session) (string, error) {
 		return "", cli.Errorf(cli.ExitUnavailable, "Start a worker with the role temporal.",
 			"no worker polls %s", strings.Join(missing, ", "))
 	}
-	return "poll " + strings.Join(queues, ", "), nil
+	return "poll " + strings.Join(taskQueues, ", "), nil
 }
 
 // checkAttributes checks that the namespace has the search attributes.
