@@ -129,7 +129,7 @@ var packageRules = map[string]packageRule{
 		why: "contains only main: it joins the command tables of the other packages",
 	},
 	"starter/cli": {
-		may: []string{"internal/config", "internal/payloadcodec", "internal/safeurl"},
+		may: []string{"internal/config", "internal/payloadcodec", "internal/safeurl", "internal/version"},
 		always: []string{
 			temporal,
 			yaml,
@@ -407,7 +407,7 @@ var packageRules = map[string]packageRule{
 		why: "contains stubs of Nova, Neutron and a webhook; it shares no code with the client that it tests",
 	},
 	"internal/version": {
-		why: "describes the build of a program; every program imports it, so it imports no package of this module",
+		why: "describes the build of a program and the versions of its APIs; every program imports it, so it imports no package of this module",
 	},
 	"internal/tracing": {
 		always: []string{otlpExporter},
@@ -576,6 +576,7 @@ func apiRule(rules, store string, more ...string) packageRule {
 				rules,
 				"internal/store/" + store,
 				"internal/store/db",
+				"internal/version",
 			},
 			more...),
 		why: "decodes a request, calls its store, encodes the result; it calls neither Temporal nor the controller nor another API",

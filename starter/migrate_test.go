@@ -65,7 +65,7 @@ func TestMigrate_DryRunSaysWhenNothingIsToMigrateOrTheSchemaIsTooNew(t *testing.
 	h.expect(t, 2, "--dry-run and --status are mutually exclusive", "migrate", "--dry-run", "--status")
 }
 
-func TestVersion_JSONHasTheBuildAndTheSchemas(t *testing.T) {
+func TestVersion_JSONHasTheBuildTheSchemasAndTheAPIs(t *testing.T) {
 	t.Parallel()
 	code, output := harness{environ: []string{"BERTH_DATA=" + t.TempDir()}}.run(t, "version", "-o", "json")
 	var got map[string]any
@@ -79,6 +79,14 @@ func TestVersion_JSONHasTheBuildAndTheSchemas(t *testing.T) {
 		"go":             build.Go,
 		"schema_minimum": float64(schemas.Minimum),
 		"schema_newest":  float64(schemas.Newest),
+		"apis": []any{
+			map[string]any{"name": "agent", "minimum": "v1", "newest": "v1"},
+			map[string]any{"name": "journal", "minimum": "v1", "newest": "v1"},
+			map[string]any{"name": "networking", "minimum": "v2.0", "newest": "v2.0"},
+			map[string]any{"name": "operator", "minimum": "v1", "newest": "v1"},
+			map[string]any{"name": "placement", "minimum": "1.0", "newest": "1.39"},
+			map[string]any{"name": "reservation", "minimum": "1.0", "newest": "1.0"},
+		},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("starter version -o json (-want +got):\n%s", d)

@@ -18,7 +18,7 @@ func logStart(cfg config.Config) {
 	build, schemas := version.Read(), db.Window()
 	slog.Info(
 		"starting", "version", build.Version, "commit", build.Commit, "go", build.Go,
-		"schema_minimum", schemas.Minimum, "schema_newest", schemas.Newest, "roles", cfg.Roles,
+		"schema_minimum", schemas.Minimum, "schema_newest", schemas.Newest, "apis", version.APIText(), "roles", cfg.Roles,
 	)
 }
 

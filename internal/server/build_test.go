@@ -1,12 +1,14 @@
 package server_test
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/api/enums/v1"
 
 	"berth/internal/contract"
@@ -21,7 +23,7 @@ func TestBuild_DescribedByHealthMetricsAndTemporalIdentity(t *testing.T) {
 	build := version.Read()
 
 	for path, want := range map[string]string{
-		"/healthz": `"schema":\{"minimum":\d+,"newest":\d+\},"status":"alive","version":"` + regexp.QuoteMeta(build.Version) + `"`,
+		"/healthz": `"apis":\[.*\{"name":"placement","minimum":"1\.0","newest":"1\.39"\}.*\],"commit":"[^"]+",.*"schema":\{"minimum":\d+,"newest":\d+\},"status":"alive","version":"` + regexp.QuoteMeta(build.Version) + `"`,
 		"/metrics": `(?m)^berth_build_info\{goversion="` + regexp.QuoteMeta(build.Go) + `",revision="[^"]+",schema="\d+",version="` + regexp.QuoteMeta(build.Version) + `"\} 1$`,
 	} {
 		if body := getBody(t, a.URL()+path); !regexp.MustCompile(want).MatchString(body) {
@@ -45,6 +47,26 @@ func TestBuild_DescribedByHealthMetricsAndTemporalIdentity(t *testing.T) {
 			return false
 		},
 	)
+}
+
+// TestBuild_KnowsTheVersionOfEachAPI compares the APIs that the program names with the documents of the APIs.
+func TestBuild_KnowsTheVersionOfEachAPI(t *testing.T) {
+	t.Parallel()
+	want := map[string]string{}
+	for name, raw := range openAPIDocuments(t) {
+		var document struct{ Info struct{ Version string } }
+		if err := json.Unmarshal(raw, &document); err != nil {
+			t.Fatalf("document %s: %v", name, err)
+		}
+		want[strings.TrimSuffix(name, ".json")] = document.Info.Version
+	}
+	got := map[string]string{}
+	for _, a := range version.APIs() {
+		got[a.Name] = a.Newest
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("newest versions of the APIs (-documents +program):\n%s", d)
+	}
 }
 
 func getBody(t *testing.T, url string) string {

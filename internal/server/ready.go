@@ -30,7 +30,7 @@ const (
 
 // serveHealth answers /healthz with 200: the process is alive. serveHealth does not check other services,
 // because a restart of this process would not repair those services. The body also describes the build of
-// this program.
+// this program and the versions of the APIs.
 func serveHealth(w http.ResponseWriter, _ *http.Request) {
 	build := version.Read()
 	osapi.WriteJSON(w, http.StatusOK, map[string]any{
@@ -39,6 +39,7 @@ func serveHealth(w http.ResponseWriter, _ *http.Request) {
 		"commit":  build.Commit,
 		"go":      build.Go,
 		"schema":  db.Window(),
+		"apis":    version.APIs(),
 	})
 }
 

@@ -1,4 +1,5 @@
-// Package version says which version of berth a program is. A release sets the version and the commit with
+// Package version says which version of berth a program is, and which versions of the HTTP APIs it speaks. A
+// release sets the version and the commit with
 // the linker; any other build has the version and the commit that Go's toolchain records.
 package version
 
@@ -87,5 +88,5 @@ func (i Info) BuildID() string {
 // Text returns the output of the flag --version for the program with the given name. The parameter `schema`
 // describes the database schemas with which the program works.
 func (i Info) Text(program, schema string) string {
-	return program + " " + i.Version + "\ncommit " + i.Commit + "\nbuilt with " + i.Go + "\n" + schema + "\n"
+	return program + " " + i.Version + "\ncommit " + i.Commit + "\nbuilt with " + i.Go + "\n" + schema + "\nAPIs: " + APIText() + "\n"
 }

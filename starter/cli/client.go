@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"berth/internal/config"
+	"berth/internal/version"
 )
 
 // Object is a decoded JSON object of the API. The keys of an Object are the names of the JSON attributes.
@@ -200,7 +201,7 @@ func (a *Client) newRequest(
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if strings.HasPrefix(path, "/placement") {
-		req.Header.Set("OpenStack-API-Version", "placement 1.39")
+		req.Header.Set("OpenStack-API-Version", version.Placement.Name+" "+version.Placement.Newest)
 	}
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])

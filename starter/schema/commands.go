@@ -21,7 +21,7 @@ func Commands() []cli.Command {
 		},
 		{
 			Words: "version",
-			Help:  "Show the version of starter, and the database schemas with which it works",
+			Help:  "Show the version of starter, the database schemas with which it works, and the versions of the APIs",
 			Bind:  showVersion,
 		},
 		{
@@ -43,19 +43,24 @@ var Groups = map[string]string{
 	"authentication": "The value of BERTH_AUTH that the database expects of its processes",
 }
 
-// Version returns the output of `starter --version`: the build of the program, and the database schemas that
-// the program can migrate and check.
+// Version returns the output of `starter --version`: the build of the program, the database schemas that
+// the program can migrate and check, and the versions of the APIs.
 func Version() string { return version.Read().Text("starter", db.Window().String()) }
 
 func showVersion(*pflag.FlagSet) cli.Action {
 	return func(_ context.Context, s *cli.Session, _ []string) error {
 		build, schemas := version.Read(), db.Window()
+		apis := []cli.Object{}
+		for _, a := range version.APIs() {
+			apis = append(apis, cli.Object{"name": a.Name, "minimum": a.Minimum, "newest": a.Newest})
+		}
 		return s.Output.PrintObject(cli.Object{
 			"version":        build.Version,
 			"commit":         build.Commit,
 			"go":             build.Go,
 			"schema_minimum": schemas.Minimum,
 			"schema_newest":  schemas.Newest,
-		}, []string{"version", "commit", "go", "schema_minimum", "schema_newest"})
+			"apis":           apis,
+		}, []string{"version", "commit", "go", "schema_minimum", "schema_newest", "apis"})
 	}
 }

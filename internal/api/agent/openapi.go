@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"berth/internal/api/openapi"
+	"berth/internal/version"
 )
 
 // Description describes the gateway for its OpenAPI document.
@@ -17,9 +18,9 @@ func Description() openapi.API {
 		"Empty for a report that the entity has done its part; otherwise the name of another event, such as block."),
 	)
 	return openapi.API{
-		Name:        "agent",
+		Name:        version.Agent.Name,
 		Title:       "Agent gateway",
-		Version:     "v1",
+		Version:     version.Agent.Newest,
 		Description: "Agents send heartbeats and reports about ports. See docs/agents.md.",
 		Error:       openapi.Of[failure](),
 		Operations: []openapi.Operation{

@@ -19,6 +19,7 @@ import (
 	"berth/internal/identity/policy"
 	"berth/internal/lease"
 	"berth/internal/store/leasestore"
+	"berth/internal/version"
 )
 
 const prefix = "/reservation"
@@ -353,8 +354,8 @@ func versions(r *http.Request) (int, any, error) {
 	return http.StatusMultipleChoices, map[string]any{"versions": []any{map[string]any{
 		"id":          "v1.0",
 		"status":      "CURRENT",
-		"min_version": "1.0",
-		"max_version": "1.0",
+		"min_version": version.Reservation.Minimum,
+		"max_version": version.Reservation.Newest,
 		"links":       []any{map[string]any{"rel": "self", "href": osapi.BaseURL(r) + prefix + "/v1"}},
 	}}}, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"berth/internal/api/openapi"
 	"berth/internal/lease"
+	"berth/internal/version"
 )
 
 // Description describes the API for its OpenAPI document.
@@ -17,9 +18,9 @@ func Description() openapi.API {
 		operations = append(operations, c.operations()...)
 	}
 	return openapi.API{
-		Name:    "reservation",
+		Name:    version.Reservation.Name,
 		Title:   "Blazar API",
-		Version: "1.0",
+		Version: version.Reservation.Newest,
 		Description: "Leases with reservations of hosts, instances, floating IPs, network segments and devices. " +
 			"A path that does not end in a variable also exists with the suffix .json.",
 		Error: errorSchema(),

@@ -5,14 +5,15 @@ import (
 
 	"berth/internal/api/openapi"
 	"berth/internal/journal"
+	"berth/internal/version"
 )
 
 // Description describes the API for its OpenAPI document.
 func Description() openapi.API {
 	return openapi.API{
-		Name:        "journal",
+		Name:        version.Journal.Name,
 		Title:       "Journal API",
-		Version:     "v1",
+		Version:     version.Journal.Newest,
 		Description: "Administrators list the entries of the OpenDaylight journal, and start full syncs, recoveries, audits and repairs. See docs/controller.md.",
 		Error:       openapi.ErrorSchema(),
 		Operations:  append(entryOperations(), runOperations()...),

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"berth/internal/api/osapi"
+	"berth/internal/version"
 )
 
 type object = map[string]any
@@ -34,8 +35,8 @@ func baseURL(r *http.Request) string { return osapi.BaseURL(r) + prefix }
 func selfLink(href string) []object { return []object{{"rel": "self", "href": href}} }
 
 func listVersions(r *http.Request) (int, any, error) {
-	version := object{"id": "v2.0", "status": "CURRENT", "links": selfLink(baseURL(r) + "/v2.0/")}
-	return http.StatusOK, object{"versions": []object{version}}, nil
+	entry := object{"id": version.Networking.Newest, "status": "CURRENT", "links": selfLink(baseURL(r) + "/v2.0/")}
+	return http.StatusOK, object{"versions": []object{entry}}, nil
 }
 
 func listResources(r *http.Request) (int, any, error) {

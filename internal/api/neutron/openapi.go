@@ -9,15 +9,16 @@ import (
 	"berth/internal/api/openapi"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
+	"berth/internal/version"
 )
 
 // Description describes the API for its OpenAPI document. The attributes, filters and sort keys come from the
 // tables of attributes.
 func Description() openapi.API {
 	return openapi.API{
-		Name:    "networking",
+		Name:    version.Networking.Name,
 		Title:   "Networking API",
-		Version: "v2.0",
+		Version: version.Networking.Newest,
 		Description: "Networks, subnets, ports, trunks, security groups, quotas, tags and agents. " +
 			"A path that does not end in a variable also exists with the suffix .json. Attributes that only administrators see may be missing.",
 		Error: openapi.Of[failure](),

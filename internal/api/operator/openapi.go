@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"berth/internal/api/openapi"
+	"berth/internal/version"
 )
 
 // Description describes the API for its OpenAPI document. The parameter `more` describes the routes that the
@@ -21,9 +22,9 @@ func Description(more ...openapi.Operation) openapi.API {
 	operations = append(operations, virtualHostOperations()...)
 	operations = append(operations, auditOperations()...)
 	return openapi.API{
-		Name:        "operator",
+		Name:        version.Operator.Name,
 		Title:       "Operator API",
-		Version:     "v1",
+		Version:     version.Operator.Newest,
 		Description: "Administrators read histories of generations, comparisons, what waits, overdue objects, notes, policy rules and the audit log, and handle blocks and the credentials of agents.",
 		Error:       openapi.ErrorSchema(),
 		Operations:  append(operations, more...),

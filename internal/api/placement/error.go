@@ -10,6 +10,7 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/inventory"
 	"berth/internal/text"
+	"berth/internal/version"
 )
 
 // Error codes, which responses contain from microversion 1.23 on.
@@ -154,7 +155,7 @@ func errorObject(r *http.Request, e *osapi.Error, title, explanation, message st
 		"request_id": osapi.RequestID(r.Context()),
 	}
 	if e.Type == unacceptableVersion {
-		object["min_version"], object["max_version"] = "1.0", fmt.Sprintf("1.%d", newest)
+		object["min_version"], object["max_version"] = version.Placement.Minimum, version.Placement.Newest
 		return object
 	}
 	// the error may have occurred before the microversion was negotiated

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"berth/internal/api/openapi"
+	"berth/internal/version"
 )
 
 // Description describes the API at the newest microversion for its OpenAPI document.
@@ -47,13 +48,13 @@ func Description() openapi.API {
 		operations = append(operations, o)
 	}
 	return openapi.API{
-		Name:    "placement",
+		Name:    version.Placement.Name,
 		Title:   "Placement API",
-		Version: fmt.Sprintf("1.%d", newest),
+		Version: version.Placement.Newest,
 		Description: fmt.Sprintf(
-			"The schemas are those of microversion 1.%d; a request selects a microversion with the header OpenStack-API-Version, and gets 1.0 without this header. "+
+			"The schemas are those of microversion %s; a request selects a microversion with the header OpenStack-API-Version, and gets 1.0 without this header. "+
 				"Each operation says from which microversion on it exists.",
-			newest,
+			version.Placement.Newest,
 		),
 		Error: errorSchema(),
 		Headers: []openapi.Parameter{{Name: "OpenStack-API-Version", Description: "The microversion.",

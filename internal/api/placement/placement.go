@@ -14,6 +14,7 @@ import (
 	"berth/internal/identity/policy"
 	"berth/internal/inventory"
 	"berth/internal/store/inventorystore"
+	"berth/internal/version"
 )
 
 // Prefix is the path where the API is mounted.
@@ -186,8 +187,8 @@ func root(r *http.Request) (int, any, error) {
 	c.setLastModified(time.Time{})
 	return http.StatusOK, map[string]any{"versions": []any{map[string]any{
 		"id":          "v1.0",
-		"min_version": "1.0",
-		"max_version": fmt.Sprintf("1.%d", newest),
+		"min_version": version.Placement.Minimum,
+		"max_version": version.Placement.Newest,
 		"status":      "CURRENT",
 		"links":       []link{{Rel: "self", Href: ""}},
 	}}}, nil

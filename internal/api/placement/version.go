@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"berth/internal/api/osapi"
+	"berth/internal/version"
 )
 
-// newest is the minor number of the newest microversion, 1.39. The oldest is 1.0.
-const newest = 39
+// newest is the minor number of the newest microversion.
+const newest = version.PlacementMinor
 
 // unacceptableVersion is the type of the error whose body lists the supported versions.
 const unacceptableVersion = "unacceptable version"
@@ -19,7 +20,7 @@ var versionForm = regexp.MustCompile(`^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)$`)
 
 // negotiate returns the minor number of the requested microversion.
 func negotiate(r *http.Request) (int, error) {
-	requested := "1.0"
+	requested := version.Placement.Minimum
 	for pair := range strings.SplitSeq(strings.Join(r.Header.Values("OpenStack-API-Version"), ","), ",") {
 		pair = strings.TrimSpace(pair)
 		blank := strings.IndexAny(pair, " \t")
