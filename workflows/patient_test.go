@@ -7,13 +7,13 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// patientAttemptTimeout is the shortest timeout of an attempt with the interceptor patient. If the answer with
-// which the server hands an activity to a worker is lost, the server repeats the activity after this time, so
-// it must be well below the ten minutes for which a scenario waits.
+// patientAttemptTimeout is the shortest timeout of an attempt with the interceptor patient. If the answer
+// with which the server hands an activity to a worker is lost, the server repeats the activity after this
+// time, so it must be well below the ten minutes for which a scenario waits.
 const patientAttemptTimeout = 2 * time.Minute
 
-// patient is an interceptor that gives each attempt of a regular activity patientAttemptTimeout, and each single
-// attempt of a local activity an hour, because the machine that runs the tests may be slow. The local
+// patient is an interceptor that gives each attempt of a regular activity patientAttemptTimeout, and each
+// single attempt of a local activity an hour, because the machine that runs the tests may be slow. The local
 // activities that the SDK retries keep their timeout, because it also ends the retries.
 type patient struct {
 	interceptor.WorkerInterceptorBase

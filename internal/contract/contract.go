@@ -1,7 +1,7 @@
-// Package contract defines what crosses Temporal: workflow types, workflow IDs, task queues, signals, queries,
-// updates and search attributes with their payloads. The relay, the workers, the CLI and the tools for agents
-// use the names that package contract defines. Package contract imports no other package of this module and no
-// SDK, so that every package may import contract.
+// Package contract defines what crosses Temporal: workflow types, workflow IDs, task queues, signals,
+// queries, updates and search attributes with their payloads. The relay, the workers, the CLI and the tools
+// for agents use the names that package contract defines. Package contract imports no other package of this
+// module and no SDK, so that every package may import contract.
 //
 // Only the activities of a lease have a payload of another package: lease.Lease, with which the functions of
 // package lease decide. The list of public names, which a test of package server keeps, contains the members

@@ -223,12 +223,14 @@ func TestTLS_ChangedCertificateIsUsedAndBrokenOneIsNot(t *testing.T) {
 	ca := newAuthority(t)
 	files := newTLSFiles(t, ca, "first")
 	a := servertest.StartApp(t, config.API, files.settings()...)
+	h, _ := server.NewMetricsHandler(0, a.Registry()) // the app keeps its metrics for some time
+	metrics := serveProbe(t, h)
 	expect := func(name, metric string) {
 		t.Helper()
 		if got := servedName(t, ca, a); got != name {
 			t.Errorf("certificate of the server: got the name %s, want %s", got, name)
 		}
-		if _, text := get(t, ca.client(), a.URL()+"/metrics"); !strings.Contains(text, "\n"+metric+"\n") {
+		if _, text := get(t, http.DefaultClient, metrics); !strings.Contains(text, "\n"+metric+"\n") {
 			t.Errorf("scrape /metrics: want %s, got:\n%s", metric, text)
 		}
 	}
