@@ -136,7 +136,7 @@ func (r *rpcFigure) stopRPC(ctx context.Context) error {
 // ensureRabbitMQ starts RabbitMQ if RabbitMQ is not running yet.
 func (s *stack) ensureRabbitMQ(ctx context.Context) (err error) {
 	if s.rabbit == nil {
-		s.rabbit, err = devstack.StartRabbitMQ(ctx, filepath.Join(s.dir, "rabbitmq"))
+		s.rabbit, err = devstack.StartRabbitMQ(ctx, filepath.Join(s.dir, "rabbitmq"), 1)
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -49,18 +50,33 @@ type TemporalPrograms struct {
 // TemporalServer builds the Temporal server and returns the paths of its programs. The programs have the same
 // version as the dev server in the CLI, because one Go module of the source tree pins both versions. Go
 // compiles most packages only once for the CLI and the server. Go caches the binaries. The build can take
-// minutes; meanwhile TemporalServer passes a message to `progress` every ten seconds.
+// minutes; meanwhile TemporalServer passes a message to `progress` every ten seconds. Later calls in a process
+// return the same programs, because Go needs seconds of CPU time to find them in its cache.
 func TemporalServer(ctx context.Context, progress func(string)) (TemporalPrograms, error) {
+	builtServer.Lock()
+	defer builtServer.Unlock()
+	if builtServer.programs != (TemporalPrograms{}) {
+		return builtServer.programs, nil
+	}
 	module, err := toolModule("temporal")
 	if err != nil {
 		return TemporalPrograms{}, err
 	}
 	var s TemporalPrograms
 	if s.Server, err = buildTool(ctx, module, "server", "the Temporal server", progress); err != nil {
-		return s, err
+		return TemporalPrograms{}, err
 	}
-	s.SQLTool, err = buildTool(ctx, module, "sql", "the Temporal server's schema tool", progress)
-	return s, err
+	if s.SQLTool, err = buildTool(ctx, module, "sql", "the Temporal server's schema tool", progress); err != nil {
+		return TemporalPrograms{}, err
+	}
+	builtServer.programs = s
+	return s, nil
+}
+
+// builtServer has the programs that TemporalServer has built, or none.
+var builtServer struct {
+	sync.Mutex
+	programs TemporalPrograms
 }
 
 // toolModule returns the folder of the module that pins a tool.

@@ -36,9 +36,10 @@ type RabbitMQ struct {
 // rabbitServer is the script in Debian's package that starts the broker as the current user.
 const rabbitServer = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 
-// StartRabbitMQ starts a broker that keeps its state in the folder. StartRabbitMQ creates the folder if it
-// does not exist.
-func StartRabbitMQ(ctx context.Context, dir string) (*RabbitMQ, error) {
+// StartRabbitMQ starts a broker that keeps its state in the folder, and creates the folder if it does not
+// exist. The broker has the given number of virtual hosts, each of which makes every start of the broker
+// slower.
+func StartRabbitMQ(ctx context.Context, dir string, virtualHosts int) (*RabbitMQ, error) {
 	if _, err := os.Stat(rabbitServer); err != nil {
 		return nil, errors.New("RabbitMQ is not installed: install rabbitmq-server, or run make deps")
 	}
@@ -56,7 +57,7 @@ func StartRabbitMQ(ctx context.Context, dir string) (*RabbitMQ, error) {
 			return err
 		}
 		r.port, r.node, r.mapper, r.tlsPort = port, more[0], more[1], more[2]
-		if err := r.configure(); err != nil {
+		if err := r.configure(virtualHosts); err != nil {
 			return err
 		}
 		return r.Start(ctx)
@@ -64,11 +65,8 @@ func StartRabbitMQ(ctx context.Context, dir string) (*RabbitMQ, error) {
 	return r, err
 }
 
-// VirtualHosts is the number of virtual hosts of the broker. Each test uses a virtual host as if it were a
-// broker of its own.
-const VirtualHosts = 80
-
-// URL returns the AMQP URL of one of the virtual hosts, with a user that has all permissions there.
+// URL returns the AMQP URL of the virtual host with the number n, which begins at 0, with a user that has all
+// permissions there.
 func (r *RabbitMQ) URL(n int) string {
 	return fmt.Sprintf("amqp://berth:berth@127.0.0.1:%d/v%d", r.port, n)
 }
@@ -83,11 +81,11 @@ func (r *RabbitMQ) SecureURL(n int) string {
 func (r *RabbitMQ) CAFile() string { return filepath.Join(r.dir, "ca.pem") }
 
 // configure writes the configuration files of the broker.
-func (r *RabbitMQ) configure() error {
+func (r *RabbitMQ) configure(virtualHosts int) error {
 	definitions := map[string][]map[string]any{
 		"users": {{"name": "berth", "password": "berth", "tags": "administrator"}},
 	}
-	for n := range VirtualHosts {
+	for n := range virtualHosts {
 		host := "v" + strconv.Itoa(n)
 		definitions["vhosts"] = append(definitions["vhosts"], map[string]any{"name": host})
 		definitions["permissions"] = append(definitions["permissions"],

@@ -49,9 +49,10 @@ func StartTestTemporal(ctx context.Context, dir string, progress func(string)) (
 	return t, nil
 }
 
-// Close stops both servers.
+// Close ends both servers. It kills Temporal, whose shutdown takes seconds, because the data is of no use any
+// more.
 func (t *TestTemporal) Close() {
-	t.Stop()
+	t.Kill()
 	t.postgres.Stop()
 }
 

@@ -54,7 +54,7 @@ func TestNeutronAgents_BringPortsUp(t *testing.T) {
 // newAgentScenario starts RabbitMQ, berth, and a host that has no agents yet.
 func newAgentScenario(t *testing.T) *agentScenario {
 	t.Helper()
-	broker, err := devstack.StartRabbitMQ(t.Context(), t.TempDir())
+	broker, err := devstack.StartRabbitMQ(t.Context(), t.TempDir(), 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,10 @@ import (
 // on a slow machine.
 const maxWait = 10 * time.Minute
 
+// virtualHosts is the number of virtual hosts of the shared broker. Each test uses a virtual host as if it
+// were a broker of its own.
+const virtualHosts = 80
+
 var (
 	broker           *devstack.RabbitMQ
 	usedVirtualHosts atomic.Int64 // how many virtual hosts tests use
@@ -40,7 +44,7 @@ func startOwnBroker(t *testing.T) *devstack.RabbitMQ {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	own, err := devstack.StartRabbitMQ(t.Context(), dir)
+	own, err := devstack.StartRabbitMQ(t.Context(), dir, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +75,7 @@ func runWithBroker(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if broker, err = devstack.StartRabbitMQ(context.Background(), dir); err != nil {
+	if broker, err = devstack.StartRabbitMQ(context.Background(), dir, virtualHosts); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -83,9 +87,9 @@ func runWithBroker(m *testing.M) int {
 func newVirtualHost(t *testing.T) string {
 	t.Helper()
 	n := int(usedVirtualHosts.Add(1)) - 1
-	if n >= devstack.VirtualHosts {
+	if n >= virtualHosts {
 		t.Fatalf("want an unused virtual host of RabbitMQ, but other tests use all %d virtual hosts",
-			devstack.VirtualHosts)
+			virtualHosts)
 	}
 	return broker.URL(n)
 }

@@ -75,7 +75,7 @@ func (d *RandomDeployment) startServers(t *testing.T, dir string) {
 			d.rabbit.Kill()
 		}
 	})
-	starts.Go(func() { d.rabbit, err = devstack.StartRabbitMQ(t.Context(), filepath.Join(dir, "rabbitmq")) })
+	starts.Go(func() { d.rabbit, err = devstack.StartRabbitMQ(t.Context(), filepath.Join(dir, "rabbitmq"), 1) })
 	d.temporal, d.client = StartOwnTemporal(t)
 	d.Postgres = startEmptyPostgres(t)
 	starts.Wait()

@@ -23,7 +23,7 @@ func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	broker, err := devstack.StartRabbitMQ(t.Context(), dir)
+	broker, err := devstack.StartRabbitMQ(t.Context(), dir, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

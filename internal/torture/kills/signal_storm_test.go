@@ -185,7 +185,7 @@ func TestSignalStorm_NotificationsArriveAfterRabbitMQOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	broker, err := devstack.StartRabbitMQ(t.Context(), dir)
+	broker, err := devstack.StartRabbitMQ(t.Context(), dir, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
