@@ -159,12 +159,15 @@ func notificationTypes(listener *notifytest.Webhook, lease any) (types []string)
 	return types
 }
 
-// setStartSoon sets the start date of a lease to a time that is still in the future when the API has stored
-// the date.
-func setStartSoon(c *servertest.Worker, path string) {
+// setDatesSoon makes a lease start in a few seconds and end the given duration later. The start is still in
+// the present minute or in the future when the API reads the request, as the API demands.
+func setDatesSoon(c *servertest.Worker, path string, duration time.Duration) {
 	c.T.Helper()
 	for lead := 2 * time.Second; ; lead *= 2 {
-		code, answer, err := c.Do("PUT", path, servertest.Object{"start_date": harness.TimeIn(lead)})
+		code, answer, err := c.Do("PUT", path, servertest.Object{
+			"start_date": harness.TimeIn(lead),
+			"end_date":   harness.TimeIn(lead + duration),
+		})
 		switch {
 		case err == nil && code < http.StatusMultipleChoices:
 			return

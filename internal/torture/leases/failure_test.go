@@ -63,7 +63,8 @@ func startRetriedAfterNovaError(g *hostGroup) {
 func oneHostFailsToStart(g *hostGroup) {
 	// list of the servers on the host
 	g.injectFault("GET", "host="+g.hosts[1], http.StatusInternalServerError)
-	l := g.createLease(20*time.Second, 27*time.Second, g.hostReservation(3, 3))
+	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(3, 3))
+	setDatesSoon(g.api, l.path, 7*time.Second)
 	l.awaitStatuses("ERROR ERROR ERROR error") // the start failed, and the lease has ended
 	l.awaitAggregates("freepool:1,2,3")
 	g.createLease(time.Hour, 2*time.Hour, g.hostReservation(3, 3)) // the hosts are free

@@ -39,7 +39,7 @@ func TestLease_StartsAndEndsThoughWorkerKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	setStartSoon(api, path)
+	setDatesSoon(api, path, time.Hour)
 	awaitStatus("STARTING")
 	victim.Kill()
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -92,7 +92,7 @@ func TestLease_StartsAfterRowsAreUnlocked(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	setStartSoon(api, path)
+	setDatesSoon(api, path, time.Hour)
 	s.Await("the lease is STARTING", harness.LeaseStatusIs(api, path, "STARTING"))
 	starting := time.Now()
 	s.Await("the first attempt has timed out", func() string {

@@ -123,7 +123,7 @@ func hostLeaseLifecycle(g *hostGroup) {
 	}
 	g.Nova.AddServer(notifytest.Server{Host: g.hosts[0], Name: g.name})
 	g.Nova.AddServer(notifytest.Server{Host: g.hosts[1], Name: g.name, PollsUntilGone: 3})
-	g.api.Must("PUT", l.path, servertest.Object{"before_end_date": harness.TimeIn(10 * time.Second)})
+	g.api.Must("PUT", l.path, servertest.Object{"before_end_date": harness.TimeIn(time.Second)})
 	g.await("the snapshot exists", func() string {
 		if images := g.Nova.ComputeState().Images; !slices.Contains(images, "reserved_"+g.name) {
 			return fmt.Sprint(images)
@@ -321,7 +321,8 @@ func (g *hostGroup) networkOn(physical string) (n notifytest.Network, is bool) {
 
 // emptyLeaseLifecycle lets a lease without reservations start and end.
 func emptyLeaseLifecycle(g *hostGroup) {
-	l := g.createLease(20*time.Second, 22*time.Second)
+	l := g.createLease(time.Hour, 2*time.Hour)
+	setDatesSoon(g.api, l.path, 2*time.Second)
 	l.awaitStatus("TERMINATED")
 	if got := l.statuses(); got != "TERMINATED DONE DONE " {
 		g.Error(got)
