@@ -378,6 +378,22 @@ func (h *hostileClient) concretePath(path string) string {
 	return h.fill(path)
 }
 
+// forEachGroup runs f as parallel subtests, each for one group of APIs. Each subtest has a server and a
+// database of its own, because the requests to one server are sent one after another.
+func forEachGroup(t *testing.T, f func(h *hostileClient, group func(prefix string) bool)) {
+	t.Helper()
+	for name, group := range map[string]func(prefix string) bool{
+		"networking": func(prefix string) bool { return prefix == "/networking" },
+		"placement":  func(prefix string) bool { return prefix == "/placement" },
+		"others":     func(prefix string) bool { return prefix != "/networking" && prefix != "/placement" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(newHostileClient(t), group)
+		})
+	}
+}
+
 // forEachRoute calls the function f for each route of each API.
 func forEachRoute(h *hostileClient, f func(api *osapi.API, r osapi.Route)) {
 	for _, api := range h.app.APIs(identity.Noauth{}) {

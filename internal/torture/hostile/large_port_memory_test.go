@@ -32,6 +32,7 @@ func copyPortLarge(t *testing.T, database string, copies int) {
 // TestLargePorts_MemoryOfConcurrentRequestsIsBounded sends requests that read all ports of a project, many at
 // the same time. The project has used its quota with ports of the maximum size: together they have 92 MB.
 func TestLargePorts_MemoryOfConcurrentRequestsIsBounded(t *testing.T) {
+	t.Parallel() // it measures a process of its own
 	const (
 		requests = 30
 		ports    = 499

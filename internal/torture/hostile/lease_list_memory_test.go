@@ -76,6 +76,7 @@ func insertLeasesOfProject(t *testing.T, database, project string, ended int) (l
 // times at the same time. The lists also have ended leases, which do not count for the quota: together the
 // four answers have about 200 MB.
 func TestLeaseList_MemoryOfConcurrentListsIsBounded(t *testing.T) {
+	t.Parallel() // it measures a process of its own
 	const (
 		lists     = 4
 		ended     = 4500
