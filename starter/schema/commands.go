@@ -50,7 +50,7 @@ func Version() string { return version.Read().Text("starter", db.Window().String
 func showVersion(*pflag.FlagSet) cli.Action {
 	return func(_ context.Context, s *cli.Session, _ []string) error {
 		build, schemas := version.Read(), db.Window()
-		apis := []cli.Object{}
+		apis := []any{}
 		for _, a := range version.APIs() {
 			apis = append(apis, cli.Object{"name": a.Name, "minimum": a.Minimum, "newest": a.Newest})
 		}
