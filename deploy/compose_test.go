@@ -74,7 +74,7 @@ func findProblems(f files) []string {
 	)
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
 		s := c.Services[name]
-		for _, problem := range slices.Concat(checkSettings(f, s), checkCommands(f, s), checkPorts(f, s), checkMounts(f, c, s), checkDependencies(c, s),
+		for _, problem := range slices.Concat(checkSettings(f, s), checkReachableSettings(s), checkCommands(f, s), checkPorts(f, s), checkMounts(f, c, s), checkDependencies(c, s),
 			checkHardening(s), checkNetworks(c, name), checkTemporalTLS(s), checkSecrets(s), checkDatabaseTLS(f, s)) {
 			found = append(found, name+": "+problem)
 		}
@@ -218,6 +218,49 @@ func checkSettings(f files, s service) (found []string) {
 	}
 	return found
 }
+
+// notForContainers contains the settings that no container can get, each with the reason.
+var notForContainers = map[string]string{
+	"BERTH_TEMPORAL_CLI": "it names a program that only development runs and tests start",
+}
+
+// settingsFolder is the folder, in the containers of berth, of the file that BERTH_CONFIG names.
+const settingsFolder = "/etc/berth/settings"
+
+// checkReachableSettings checks that an operator can give every setting to a service of berth: as a variable
+// of the container, as a file with a secret, or in the file that BERTH_CONFIG names.
+func checkReachableSettings(s service) (found []string) {
+	if !s.isBerth() || s.isOneShot() {
+		return nil
+	}
+	_, hasFile := s.Environment[config.File]
+	if hasFile && hostPath(s, settingsFolder) == "" {
+		found = append(found, "nothing is mounted at "+settingsFolder)
+	}
+	for _, name := range config.Variables() {
+		_, variable := s.Environment[name]
+		_, secret := s.Environment[name+"_FILE"]
+		if !variable && !secret && notForContainers[name] == "" && !(hasFile && fileSettings()[name]) {
+			found = append(found, "cannot get the setting "+name)
+		}
+	}
+	return found
+}
+
+// fileSettings returns the names of the settings that the file of BERTH_CONFIG can contain.
+var fileSettings = sync.OnceValue(func() map[string]bool {
+	accepted := map[string]bool{}
+	file := filepath.Join(programs, "settings.yaml")
+	for _, name := range config.Variables() {
+		key := strings.ToLower(strings.TrimPrefix(name, "BERTH_"))
+		if err := os.WriteFile(file, []byte(key+":\n"), 0o600); err != nil {
+			return nil
+		}
+		_, err := config.Load([]string{config.File + "=" + file})
+		accepted[name] = err == nil || !strings.Contains(err.Error(), "unknown key")
+	}
+	return accepted
+})
 
 // recordingEnv replaces the process environment and records the names of the variables that a program looks
 // up.

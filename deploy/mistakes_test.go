@@ -11,6 +11,13 @@ var mistakes = []struct{ file, old, mistake, problem string }{
 		"  TEMPORAL_HOST: temporal:7233\n  TEMPORAL_NAMESPACE",
 		"no program reads TEMPORAL_HOST",
 	},
+	{composeYAML, "  BERTH_CONFIG: ${BERTH_CONFIG:-}\n", "", "cannot get the setting BERTH_QUOTA"},
+	{
+		composeYAML,
+		"      - ./deploy/settings:/etc/berth/settings:ro\n",
+		"",
+		"nothing is mounted at /etc/berth/settings",
+	},
 	{composeYAML, "  PGSSLMODE:", "  PGSSLMOD:", "no program reads PGSSLMOD"},
 	{composeYAML, "POSTGRES_PWD_FILE:", "POSTGRES_PASSWD_FILE:", "no program reads POSTGRES_PASSWD_FILE"},
 	{composeYAML, "SQL_HOST:", "SQL_SERVER:", "no program reads SQL_SERVER"},
