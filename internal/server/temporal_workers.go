@@ -27,6 +27,13 @@ var taskQueues = []string{contract.PortQueue, contract.LeaseQueue, contract.Jour
 // SDK replays the execution from its history.
 const cachedWorkflows = 5000
 
+// slotsPerConnection is the number of slots of a worker for each connection of a pool to the database, for
+// workflow tasks, activities and local activities each. A slot is a task that runs at the same time as
+// others. Tasks wait for connections in the order of their arrival, within timeouts such as
+// workflows.LocalDatabaseTimeout. With the default pool of eight connections, a worker has 1,000 slots, as
+// many as the SDK's default.
+const slotsPerConnection = 125
+
 // deadlockTimeout is the time that a workflow may compute before the SDK reports a deadlock. deadlockTimeout
 // equals the time that the Temporal server waits for a workflow task to be completed. The SDK's default for
 // the deadlock timeout, one second, is too short on a busy machine.
@@ -78,20 +85,7 @@ func (a *App) startWorkers(ctx context.Context, fail func(error)) ([]worker.Work
 	worker.SetStickyWorkflowCacheSize(cachedWorkflows)
 	var started []worker.Worker
 	for _, queue := range taskQueues {
-		w := worker.New(c, queue, worker.Options{
-			WorkerStopTimeout:        shutdownTimeout,
-			DeadlockDetectionTimeout: deadlockTimeout,
-			DeploymentOptions:        deploymentOptions(a.cfg.WorkerDeployment),
-			WorkflowTaskPollerBehavior: worker.NewPollerBehaviorAutoscaling(
-				worker.PollerBehaviorAutoscalingOptions{},
-			),
-			ActivityTaskPollerBehavior: worker.NewPollerBehaviorAutoscaling(
-				worker.PollerBehaviorAutoscalingOptions{},
-			),
-			MaxHeartbeatThrottleInterval: activities.HeartbeatInterval,
-			Interceptors:                 []interceptor.WorkerInterceptor{a.activityMetrics},
-			OnFatalError:                 func(err error) { fail(fmt.Errorf("the worker of task queue %s failed: %w", queue, err)) },
-		})
+		w := worker.New(c, queue, a.workerOptions(queue, fail))
 		workflows.Register(w, queue)
 		activities.Register(w, a.activities.Functions())
 		if err := w.Start(); err != nil {
@@ -101,6 +95,28 @@ func (a *App) startWorkers(ctx context.Context, fail func(error)) ([]worker.Work
 		started = append(started, w)
 	}
 	return started, nil
+}
+
+// workerOptions returns the options of the worker of a task queue. The worker calls `fail` if it cannot
+// continue.
+func (a *App) workerOptions(queue string, fail func(error)) worker.Options {
+	slots := slotsPerConnection * a.store.DB.Connections()
+	pollers := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{})
+	return worker.Options{
+		WorkerStopTimeout:                       shutdownTimeout,
+		DeadlockDetectionTimeout:                deadlockTimeout,
+		DeploymentOptions:                       deploymentOptions(a.cfg.WorkerDeployment),
+		WorkflowTaskPollerBehavior:              pollers,
+		ActivityTaskPollerBehavior:              pollers,
+		MaxConcurrentWorkflowTaskExecutionSize:  slots,
+		MaxConcurrentActivityExecutionSize:      slots,
+		MaxConcurrentLocalActivityExecutionSize: slots,
+		MaxHeartbeatThrottleInterval:            activities.HeartbeatInterval,
+		Interceptors:                            []interceptor.WorkerInterceptor{a.activityMetrics},
+		OnFatalError: func(err error) {
+			fail(fmt.Errorf("the worker of task queue %s failed: %w", queue, err))
+		},
+	}
 }
 
 // deploymentOptions returns the version with which the workers register in Temporal's Worker Versioning.

@@ -17,6 +17,9 @@ type PoolStats struct {
 	WaitTime          time.Duration // how long they have waited
 }
 
+// Connections returns the maximum number of connections in each of the pools `pool` and `prepared`.
+func (d *DB) Connections() int { return int(d.pool.Stat().MaxConns()) }
+
 // Pools returns the use of each pool.
 func (d *DB) Pools() []PoolStats {
 	var all []PoolStats
