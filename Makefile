@@ -110,6 +110,10 @@ sbom: ## write bin/sbom.json: the Go modules and npm packages in bin/worker and 
 release: ## write the files of a release into dist: programs, packages for Debian, context of the image, SBOM, checksums; VERSION=1.4.0 replaces the tag
 	@tools/release.sh
 
+.PHONY: release-check
+release-check: ## build the release twice, from two folders and with two caches, and compare the files; ARCHITECTURE=amd64 builds only this one
+	@tools/release-check.sh $(ARCHITECTURE)
+
 .PHONY: vuln
 vuln: ## look for known vulnerabilities in berth and its tools; needs the network, or GOVULNDB=file:///folder
 	@tools/vuln.sh
