@@ -221,6 +221,7 @@ func checkPackages(t *testing.T, cli, server string) {
 			t.Fatal(err)
 		}
 	}
+	addCredential(t, units)
 	t.Run("verify",
 		func(t *testing.T) { analyze(t, units, append([]string{"verify", "--man=no"}, found...)...) })
 	t.Run("security", func(t *testing.T) {
@@ -228,6 +229,53 @@ func checkPackages(t *testing.T, cli, server string) {
 			analyze(t, units, "security", "--no-pager", "--offline=yes", "--threshold="+maxExposure, unit)
 		}
 	})
+}
+
+// addCredential adds the drop-in of docs/install.md to the service berth-worker.
+func addCredential(t *testing.T, units string) {
+	t.Helper()
+	page, err := os.ReadFile("../docs/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dropIn := regexp.MustCompile("(?s)```ini\n(.*?)```").FindSubmatch(page)
+	if dropIn == nil {
+		t.Fatal("docs/install.md: want the drop-in of a credential, got none")
+	}
+	setting := regexp.MustCompile(`Environment=(\w+)=`).FindSubmatch(dropIn[1])
+	if setting == nil || !slices.Contains(config.SecretFileVariables(), string(setting[1])) {
+		t.Errorf("drop-in of docs/install.md: got\n%s\nwant a setting that names the file of a secret", dropIn[1])
+	}
+	folder := filepath.Join(units, "berth-worker.service.d")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "credential.conf"), dropIn[1], 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestServices_HaveTheRestrictionsOfADynamicUser checks the restrictions that systemd.exec(5) names for
+// DynamicUser=, which the services do not use.
+func TestServices_HaveTheRestrictionsOfADynamicUser(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("systemd/berth-.service.d/hardening.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"User=berth",
+		"RemoveIPC=yes",
+		"PrivateTmp=yes",
+		"NoNewPrivileges=yes",
+		"RestrictSUIDSGID=yes",
+		"ProtectSystem=strict",
+		"ProtectHome=yes",
+	} {
+		if !slices.Contains(strings.Split(string(raw), "\n"), want) {
+			t.Errorf("restrictions of the services: want %s, got\n%s", want, raw)
+		}
+	}
 }
 
 // analyze runs systemd-analyze, which finds units in the given folder. The command must succeed; verify must
