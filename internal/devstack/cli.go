@@ -50,8 +50,8 @@ type TemporalPrograms struct {
 // TemporalServer builds the Temporal server and returns the paths of its programs. The programs have the same
 // version as the dev server in the CLI, because one Go module of the source tree pins both versions. Go
 // compiles most packages only once for the CLI and the server. Go caches the binaries. The build can take
-// minutes; meanwhile TemporalServer passes a message to `progress` every ten seconds. Later calls in a process
-// return the same programs, because Go needs seconds of CPU time to find them in its cache.
+// minutes; meanwhile TemporalServer passes a message to `progress` every ten seconds. Later calls in a
+// process return the same programs, because Go needs seconds of CPU time to find them in its cache.
 func TemporalServer(ctx context.Context, progress func(string)) (TemporalPrograms, error) {
 	builtServer.Lock()
 	defer builtServer.Unlock()
