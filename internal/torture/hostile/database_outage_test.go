@@ -41,6 +41,9 @@ var requestsWithoutWrite = []string{
 	"POST /operator/v1/policy/check: 200", "POST /placement/reshaper: 409",
 }
 
+// everyRouteAtOnce lets expectUnavailable open a connection for each route at the same time.
+const everyRouteAtOnce = "BERTH_MAX_CONNECTIONS_PER_ADDRESS=0"
+
 // requiredQueries has the query string for each route that refuses a request without a query string.
 var requiredQueries = map[string]string{
 	"/placement/allocation_candidates": "?resources=VCPU:1",
@@ -112,7 +115,7 @@ func expectUnavailable(h *hostileClient, onlyWrites bool, reason db.Reason) (oth
 func TestUnavailableDatabase_EveryRouteAnswers503(t *testing.T) {
 	t.Parallel()
 	postgres := storetest.NewServer(t)
-	h := newHostileClientOn(t, postgres.URL, "api", "BERTH_REQUEST_TIMEOUT=50s")
+	h := newHostileClientOn(t, postgres.URL, "api", everyRouteAtOnce, "BERTH_REQUEST_TIMEOUT=50s")
 	for _, outage := range append(postgres.Outages(), sessionsEnd(t, postgres)) {
 		if outage.Reason != db.NoAnswer { // such an outage ends no request before the request timeout
 			t.Run(outage.Name, func(t *testing.T) { checkOutage(t, h, outage) })
@@ -123,7 +126,7 @@ func TestUnavailableDatabase_EveryRouteAnswers503(t *testing.T) {
 func TestHangingDatabase_EveryRouteAnswers503(t *testing.T) {
 	t.Parallel()
 	postgres := storetest.NewServer(t)
-	h := newHostileClientOn(t, postgres.URL, "api", "BERTH_REQUEST_TIMEOUT=2s")
+	h := newHostileClientOn(t, postgres.URL, "api", everyRouteAtOnce, "BERTH_REQUEST_TIMEOUT=2s")
 	for _, outage := range postgres.Outages() {
 		if outage.Reason == db.NoAnswer {
 			checkOutage(t, h, outage)
@@ -307,7 +310,7 @@ func TestHungDatabase_EveryRouteAnswers503AtOnce(t *testing.T) {
 	query := u.Query()
 	query.Set("connect_timeout", "600") // no request must fail before the hang is detected
 	u.RawQuery = query.Encode()
-	h := newHostileClientOn(t, u.String(), "api", "BERTH_REQUEST_TIMEOUT=50s",
+	h := newHostileClientOn(t, u.String(), "api", everyRouteAtOnce, "BERTH_REQUEST_TIMEOUT=50s",
 		"BERTH_DATABASE_ANSWER_TIMEOUT=15s")
 	hang := postgres.Outages()[0]
 	end := sync.OnceFunc(hang.End)
