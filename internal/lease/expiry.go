@@ -27,11 +27,12 @@ func Expire(l Lease, now time.Time) (Lease, error) {
 	}
 	var reasons []string
 	for _, b := range l.Blockers {
+		b = b.WithoutHost() // the project of the lease reads the reasons
 		if b.Project != l.Project {
-			b = b.Anonymous() // the project of the lease reads the reasons
+			b = b.Anonymous()
 		}
 		if b.Stuck {
-			reasons = append(reasons, fmt.Sprintf("%s held host %s", b.label(), b.Host))
+			reasons = append(reasons, fmt.Sprintf("%s held %s", b.label(), b.hostLabel()))
 		}
 	}
 	start.Status, end.Status = EventFailed, EventFailed

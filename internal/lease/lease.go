@@ -103,6 +103,20 @@ func (b Blocker) Anonymous() Blocker {
 	return b
 }
 
+// WithoutHost returns the blocker without the name of its host, for readers who may not see hosts.
+func (b Blocker) WithoutHost() Blocker {
+	b.Host = ""
+	return b
+}
+
+// hostLabel names the host in sentences.
+func (b Blocker) hostLabel() string {
+	if b.Host == "" {
+		return "a host"
+	}
+	return "host " + b.Host
+}
+
 // label names the blocking lease in sentences.
 func (b Blocker) label() string {
 	if b.ID == uuid.Nil && b.Name == "" {

@@ -22,6 +22,8 @@ func TestExplain_NamesEveryWait(t *testing.T) {
 			Since:   noon,
 		}.Anonymous(),
 	}
+	hidden := foreign.clone()
+	hidden.Blockers = []Blocker{foreign.Blockers[0].WithoutHost()}
 	failed := leaseIn(t, Error)
 	failed.event(EndLease).Status = EventFailed
 	cleared := failed.clone()
@@ -63,6 +65,7 @@ func TestExplain_NamesEveryWait(t *testing.T) {
 		{blocked, noon, "PENDING: its start is due; it waits for lease a (00000000-0000-0000-0000-000000000000) to leave host cmp-1 since 2040-01-01T12:00:00Z.",
 			"lease/00000000-0000-0000-0000-000000000000"},
 		{foreign, noon, "PENDING: its start is due; it waits for another lease to leave host cmp-1 since 2040-01-01T12:00:00Z.", "lease"},
+		{hidden, noon, "PENDING: its start is due; it waits for another lease to leave a host since 2040-01-01T12:00:00Z.", "lease"},
 		{leaseIn(t, Starting), noon, "STARTING: provisioning the 1 reservation since 2040-01-01T11:00:00Z.", "worker"},
 		{retrying, noon, "TERMINATING: removing the 1 reservation since 2040-01-01T11:00:00Z. " +
 			"Nova has failed since 2040-01-01T11:59:00Z: DELETE /servers/s1 (3 attempts, next attempt at 2040-01-01T12:00:04Z): got 409.", "nova"},
@@ -115,7 +118,7 @@ func TestExpire_ReasonNamesOnlyLeasesOfTheProject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "the lease could not start before its end, because lease own (" + l.Blockers[0].ID.String() + ") held host cmp-1 and another lease held host cmp-2"
+	want := "the lease could not start before its end, because lease own (" + l.Blockers[0].ID.String() + ") held a host and another lease held a host"
 	if reason := got.Reservations[0].LastError; reason != want {
 		t.Errorf("expire a lease that waits for a lease of another project: got the reason %q, want %q",
 			reason, want)

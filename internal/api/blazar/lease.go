@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"berth/internal/api/osapi"
@@ -96,15 +95,10 @@ func viewOf(l lease.Lease) leaseView {
 }
 
 // leaseResponse returns the JSON object of a lease, with the explanation of what the lease waits for. The
-// explanation does not name leases that the caller may not see.
+// explanation does not name leases and hosts that the caller may not see.
 func leaseResponse(r *http.Request, l lease.Lease) map[string]any {
 	v := viewOf(l)
-	l.Blockers = slices.Clone(l.Blockers)
-	for i, b := range l.Blockers {
-		if !accessOf(r).allows("leases:get", lease.Lease{Project: b.Project, User: b.User}) {
-			l.Blockers[i] = b.Anonymous()
-		}
-	}
+	l = accessOf(r).redact(l)
 	sentence, waiting := lease.Explain(l, time.Now())
 	v.Why = &whyView{Sentence: sentence, Waiting: []waitingView{}, FailedCalls: []failedCallView{}}
 	for _, f := range l.FailedCalls() {

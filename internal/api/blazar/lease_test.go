@@ -54,27 +54,38 @@ func TestLease_BelongsToItsProject(t *testing.T) {
 	}
 }
 
-func TestLease_DoesNotNameLeasesOfOtherProjects(t *testing.T) {
+func TestLease_NamesOnlyLeasesAndHostsThatTheCallerSees(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "cmp-1")
 	first := s.lease("alice:red", "merger with ACME", 1, 2)["id"].(string)
 	second := s.lease("bob:blue", "gold", 2, 3)["id"].(string)
-	storetest.Exec(t, s.db, `update lease set start_at = now() where id = $1`, second)
-	storetest.Exec(t, s.db,
-		`update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, second)
-	for token, named := range map[string]bool{"bob:blue": false, "admin": true} {
-		a := s.as(token, "GET", "/v1/leases/"+second, "")
-		if a.status != 200 || !strings.Contains(a.raw, "waits for") || !strings.Contains(a.raw, "cmp-1") {
-			t.Errorf(
-				"show a lease that waits for another one as %s: got %d %s, want 200 with the reason",
-				token, a.status, a.raw,
-			)
+	third := s.lease("alice:red", "rollout", 3, 4)["id"].(string)
+	for _, id := range []string{second, third} {
+		storetest.Exec(t, s.db, `update lease set start_at = now() where id = $1`, id)
+		storetest.Exec(t, s.db,
+			`update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, id)
+	}
+	for _, c := range []struct {
+		token, lease   string
+		shown, missing []string
+	}{
+		{"bob:blue", second, []string{"waits for another lease to leave a host since"}, []string{"merger", first, "cmp-1"}},
+		{"alice:red", third, []string{"waits for lease merger with ACME (" + first + ") to leave a host since", "and for another lease to leave a host since"}, []string{"gold", second, "cmp-1"}},
+		{"admin", third, []string{"merger with ACME", first, "gold", second, "to leave host cmp-1 since"}, nil},
+	} {
+		a := s.as(c.token, "GET", "/v1/leases/"+c.lease, "")
+		if a.status != 200 {
+			t.Errorf("show a lease as %s: got %d %s, want 200", c.token, a.status, a.raw)
 		}
-		if strings.Contains(a.raw, "merger") != named || strings.Contains(a.raw, first) != named {
-			t.Errorf(
-				"show a lease that waits for a lease of another project as %s: got %s, want the other lease named: %t",
-				token, a.raw, named,
-			)
+		for _, text := range c.shown {
+			if !strings.Contains(a.raw, text) {
+				t.Errorf("show a lease that waits as %s: got %s, want %q", c.token, a.raw, text)
+			}
+		}
+		for _, text := range c.missing {
+			if strings.Contains(a.raw, text) {
+				t.Errorf("show a lease that waits as %s: got %s, which contains %q", c.token, a.raw, text)
+			}
 		}
 	}
 }

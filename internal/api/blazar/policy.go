@@ -3,6 +3,7 @@ package blazar
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
@@ -92,6 +93,23 @@ func (a access) mayCall(e endpoint) bool {
 func (a access) allows(rule string, l lease.Lease) bool {
 	target := policy.Target{"project_id": l.Project, "user_id": l.User}
 	return a.rules.Decide(ruleName(rule), a.caller, target) == policy.Allowed
+}
+
+// redact returns the lease for the caller: without the IDs, names and owners of those blockers that the
+// caller may not see, and without the hosts of the blockers if the caller may not see hosts.
+func (a access) redact(l lease.Lease) lease.Lease {
+	l.Blockers = slices.Clone(l.Blockers)
+	seesHosts := a.mayCall(endpoint{rule: "oshosts:get"})
+	for i, b := range l.Blockers {
+		if !a.allows("leases:get", lease.Lease{Project: b.Project, User: b.User}) {
+			b = b.Anonymous()
+		}
+		if !seesHosts {
+			b = b.WithoutHost()
+		}
+		l.Blockers[i] = b
+	}
+	return l
 }
 
 // leaseFilter returns the filter for the leases that the caller may see. The result check is true if the
