@@ -3,12 +3,16 @@ package blazar
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/google/uuid"
 
 	"berth/internal/api/osapi"
 	"berth/internal/lease"
 	"berth/internal/store/db"
+	"berth/internal/store/leasestore"
 )
 
 type leaseView struct {
@@ -122,27 +126,38 @@ func leaseResponse(r *http.Request, l lease.Lease) map[string]any {
 func (b *handler) listLeases(r *http.Request) (int, any, error) {
 	a := accessOf(r)
 	filter, check := a.leaseFilter()
+	return leaseList(b.Store, a, filter, check).answer(r)
+}
+
+// leaseList returns the list of the leases that match the filter. If check is true, the rule decides for each
+// of these leases whether the caller may see it.
+func leaseList(s *leasestore.Store, a access, filter lease.Filter, check bool) list[lease.Lease] {
 	l := list[lease.Lease]{
 		name: "leases",
 		noun: "lease",
 		read: func(ctx context.Context, after lease.Lease, most int) ([]lease.Lease, bool, error) {
 			filter.After, filter.Limit = lease.Position{CreatedAt: after.CreatedAt, ID: after.ID}, most
-			return b.Store.Leases(ctx, filter)
+			return s.Leases(ctx, filter)
 		},
 		find: func(ctx context.Context, marker string) (lease.Lease, error) {
 			id, _ := osapi.UUID(marker)
-			found, err := b.Store.Lease(ctx, id)
-			if err == nil && !a.allows("leases:get", found) {
-				err = db.ErrNotFound
-			}
-			return found, err
+			return visibleLease(ctx, s, a, id)
 		},
 		view: func(one lease.Lease) any { return viewOf(one) },
 	}
 	if check {
 		l.visible = func(one lease.Lease) bool { return a.allows("leases:get", one) }
 	}
-	return l.answer(r)
+	return l
+}
+
+// visibleLease reads a lease. The error wraps db.ErrNotFound if the caller may not see the lease.
+func visibleLease(ctx context.Context, s *leasestore.Store, a access, id uuid.UUID) (lease.Lease, error) {
+	found, err := s.Lease(ctx, id)
+	if err == nil && !a.allows("leases:get", found) {
+		return lease.Lease{}, fmt.Errorf("%w: lease %s", db.ErrNotFound, id)
+	}
+	return found, err
 }
 
 func (b *handler) createLease(r *http.Request) (int, any, error) {

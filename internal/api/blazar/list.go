@@ -48,12 +48,24 @@ func (l list[T]) answer(r *http.Request) (int, any, error) {
 	return osapi.StreamList(r, l.name, nil, l.pages(after, limit))
 }
 
-// pages returns a function that reads the next views of the list at each call. Altogether it returns at most
-// `limit` views of items that come after `after`; a limit of 0 stands for all items. Items that the caller
-// may not see do not count.
+// pages returns a function that reads the next views of the list at each call, as visibleItems reads items.
 func (l list[T]) pages(after T, limit int) func(context.Context) ([]any, bool, error) {
-	left := limit
+	next := l.visibleItems(after, limit)
 	return func(ctx context.Context) (views []any, last bool, err error) {
+		items, last, err := next(ctx)
+		for _, item := range items {
+			views = append(views, l.view(item))
+		}
+		return views, last, err
+	}
+}
+
+// visibleItems returns a function that reads the next items of the list at each call. Altogether it returns
+// at most `limit` items that come after `after`; a limit of 0 stands for all items. Items that the caller may
+// not see do not count.
+func (l list[T]) visibleItems(after T, limit int) func(context.Context) ([]T, bool, error) {
+	left := limit
+	return func(ctx context.Context) (visible []T, last bool, err error) {
 		most := pageItems
 		if limit > 0 && l.visible == nil {
 			most = min(most, left)
@@ -65,15 +77,15 @@ func (l list[T]) pages(after T, limit int) func(context.Context) ([]any, bool, e
 		after = items[len(items)-1]
 		for _, item := range items {
 			if l.visible == nil || l.visible(item) {
-				views = append(views, l.view(item))
+				visible = append(visible, item)
 			}
 		}
 		if limit > 0 {
-			views = views[:min(len(views), left)]
-			left -= len(views)
+			visible = visible[:min(len(visible), left)]
+			left -= len(visible)
 			last = last || left == 0
 		}
-		return views, last, nil
+		return visible, last, nil
 	}
 }
 

@@ -251,14 +251,18 @@ type waiting struct {
 	Sentence string     `json:"sentence"`
 }
 
-// addPortWhy adds berth:why, which lists the entities for whose reports the port waits. For a caller who does
-// not see the host of the port, addPortWhy leaves out the names of hosts.
+// addPortWhy adds berth:why, which lists the entities for whose reports the port waits.
 func addPortWhy(p network.Port, requester *access, o object) {
-	shown := p.WithAgentHosts()
+	o[attribute.Why] = viewWhy(withVisibleHosts(p, requester).StatusViewAt(time.Now()))
+}
+
+// withVisibleHosts returns the port with the hosts of the agents for which it waits. For a caller who does
+// not see the host of the port, withVisibleHosts replaces the names of all hosts.
+func withVisibleHosts(p network.Port, requester *access) network.Port {
 	if !requester.visible(getPortHost, func() policy.Target { return targetOfPort(p) }) {
-		shown = p.Redacted()
+		return p.Redacted()
 	}
-	o[attribute.Why] = viewWhy(shown.StatusViewAt(time.Now()))
+	return p.WithAgentHosts()
 }
 
 // viewWhy returns the explanation of the status of a port or a trunk.
