@@ -87,7 +87,7 @@ func (a *App) newOperatorAPI(id identity.Authenticator, incomplete inventory.Own
 	return api
 }
 
-// newConsole returns the console for operators in the browser.
+// newConsole returns the console in the browser.
 func (a *App) newConsole(id identity.Authenticator) *osapi.API {
 	return console.New(console.Options{
 		Network:    a.store.Network,
@@ -98,6 +98,8 @@ func (a *App) newConsole(id identity.Authenticator) *osapi.API {
 		Mirror:     a.store.Mirror,
 		Report:     a.store.Report,
 		Identity:   id,
+		Ports:      neutron.NewPortReader(a.store.Network, a.policies.Networking),
+		Leases:     blazar.LeaseReader{Store: a.store.Lease, Policy: a.policies.Reservation},
 		Live:       a.live,
 		TemporalUI: a.cfg.TemporalUI,
 		Namespace:  a.namespace,

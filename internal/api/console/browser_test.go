@@ -170,10 +170,14 @@ func (b *tab) logIn(token string) {
 	b.t.Helper()
 	b.open("/console/login")
 	b.run(chromedp.SendKeys("#token", token+kb.Enter))
-	b.await(
-		"the first page",
-		`location.pathname === "/console/" && document.querySelector("#live-state")?.textContent === "Live"`,
-	)
+	b.await("the first page", `location.pathname === "/console/" && document.querySelector(".logout") !== null`)
+	b.await("live, if the page is", `(document.querySelector("#live-state")?.textContent ?? "Live") === "Live"`)
+}
+
+func (b *tab) logOut() {
+	b.t.Helper()
+	b.run(chromedp.Click(".logout button"))
+	b.await("the login form", `location.pathname === "/console/login"`)
 }
 
 // checkAccessibility runs axe-core on the present page in the light and in the dark colours.
@@ -223,8 +227,15 @@ func TestBrowser_EveryPageIsAccessibleAndObeysThePolicy(t *testing.T) {
 		}
 	}
 	b.problemsDuringAxe()
-	b.run(chromedp.Click(".logout button"))
-	b.await("the login form", `location.pathname === "/console/login"`)
+	b.logOut()
+	b.logIn("ann:demo")
+	for name, path := range e.projectPaths() {
+		b.open(path)
+		b.checkProblems("project: " + name)
+		b.checkAccessibility("project: " + name)
+	}
+	b.problemsDuringAxe()
+	b.logOut()
 	b.open("/console/")
 	if got := value[string](b, `document.querySelector("h1").textContent`); got != "Log in" {
 		t.Errorf("the first page after the logout: got %q, want the login form", got)
@@ -239,12 +250,15 @@ func TestBrowser_EveryPageFitsANarrowScreen(t *testing.T) {
 	t.Parallel()
 	e := newEstate(t)
 	b := openTab(t, e)
-	b.logIn("admin")
-	b.run(chromedp.EmulateViewport(narrow, 640))
-	for name, path := range e.paths() {
-		b.open(path)
-		if got := value[int](b, `document.documentElement.scrollWidth`); got > narrow {
-			t.Errorf("page %s on a screen of %d pixels: got the width %d, want no horizontal scrolling", name, narrow, got)
+	for token, paths := range map[string]map[string]string{"admin": e.paths(), "ann:demo": e.projectPaths()} {
+		b.logIn(token)
+		b.run(chromedp.EmulateViewport(narrow, 640))
+		for name, path := range paths {
+			b.open(path)
+			if got := value[int](b, `document.documentElement.scrollWidth`); got > narrow {
+				t.Errorf("page %s for %s on a screen of %d pixels: got the width %d, want no horizontal scrolling",
+					name, token, narrow, got)
+			}
 		}
 	}
 }
@@ -342,5 +356,15 @@ func TestBrowser_ReadsWithoutJavaScript(t *testing.T) {
 			"the first page without JavaScript: got %s, want what waits and how to update the page",
 			text,
 		)
+	}
+	b.run(chromedp.Click(".logout button"), chromedp.WaitVisible(".login"),
+		chromedp.SendKeys("#token", "ann:demo"),
+		chromedp.Click(".login button"), chromedp.WaitVisible("table"), chromedp.Text("main", &text))
+	if !strings.Contains(text, "lonely") || !strings.Contains(text, "Reload the page to update it.") {
+		t.Errorf("the first page of a project without JavaScript: got %s, want the ports that wait", text)
+	}
+	b.run(chromedp.Click(`th a`), chromedp.WaitVisible("#why"), chromedp.Text("main", &text))
+	if !strings.Contains(text, "Timeline") {
+		t.Errorf("the page of a port without JavaScript: got %s, want its timeline", text)
 	}
 }

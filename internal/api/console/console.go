@@ -1,10 +1,12 @@
-// Package console is the console for operators in the browser, at /console. It shows what waits and for whom,
-// the page of each object, the calendar of leases, the journal, the conflicts of generations and the state of
-// the projections. Its only write pauses and resumes the journal. Each page is rendered on the server, works
-// without JavaScript, and updates itself by server-sent events if the browser runs JavaScript.
+// Package console is the console in the browser, at /console. It shows operators what waits and for whom, the
+// page of each object, the calendar of leases, the journal, the conflicts of generations and the state of the
+// projections; other callers see the ports and leases of their project. Its only write pauses and resumes the
+// journal. Each page is rendered on the server and works without JavaScript. The pages of operators update
+// themselves by server-sent events if the browser runs JavaScript.
 package console
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -34,6 +36,8 @@ type Options struct {
 	Mirror    *mirrorstore.Store
 	Report    *reportstore.Store
 	Identity  identity.Authenticator
+	Ports     PortReader  // the ports that callers other than administrators see
+	Leases    LeaseReader // the leases that callers other than administrators see
 	Live      *Live
 	// TemporalUI is the URL of Temporal's UI, without a slash at the end; empty: the pages do not link to it.
 	TemporalUI string
@@ -70,23 +74,43 @@ func New(o Options) *osapi.API {
 			Open:       true,
 			Repeatable: true,
 		},
-		{Method: http.MethodGet, Path: "/find", Handle: osapi.AdminOnly(c.find)},
-		{Method: http.MethodGet, Path: "/journal/pause", Handle: osapi.AdminOnly(c.showPause)},
-		{Method: http.MethodPost, Path: "/journal/pause", Handle: osapi.AdminOnly(c.pause)},
-		{Method: http.MethodPost, Path: "/journal/resume", Handle: osapi.AdminOnly(c.resume)},
-	}
-	for _, p := range c.pages() {
-		routes = append(routes,
-			osapi.Route{Method: http.MethodGet, Path: p.path, Handle: osapi.AdminOnly(c.show(p))})
+		{
+			Method: http.MethodGet,
+			Path:   "/find",
+			Handle: byRole(forAdmins(c.find), forProject(c.mayReadProject, c.findInProject)),
+		},
+		{Method: http.MethodGet, Path: "/journal/pause", Handle: forAdmins(c.showPause)},
+		{Method: http.MethodPost, Path: "/journal/pause", Handle: forAdmins(c.pause)},
+		{Method: http.MethodPost, Path: "/journal/resume", Handle: forAdmins(c.resume)},
 	}
 	return &osapi.API{
 		Prefix:   prefix,
 		Identity: c.cookies,
-		Reserved: true,
-		Routes:   routes,
+		Routes:   append(routes, c.pageRoutes()...),
 		Before:   refuseForeignWrites,
 		Fail:     c.fail,
 	}
+}
+
+// pageRoutes returns the routes of all pages. At a path with a page for administrators and a page for one
+// project, the role of the caller decides which one the caller sees.
+func (c *handler) pageRoutes() (routes []osapi.Route) {
+	own := map[string]osapi.Handler{}
+	for _, p := range c.projectPages() {
+		own[p.path] = c.showProject(p)
+	}
+	for _, p := range c.pages() {
+		handle := forAdmins(c.show(p))
+		if others, ok := own[p.path]; ok {
+			handle = byRole(handle, others)
+			delete(own, p.path)
+		}
+		routes = append(routes, osapi.Route{Method: http.MethodGet, Path: p.path, Handle: handle})
+	}
+	for _, path := range slices.Sorted(maps.Keys(own)) {
+		routes = append(routes, osapi.Route{Method: http.MethodGet, Path: path, Handle: own[path]})
+	}
+	return routes
 }
 
 // handler answers the requests of the console.
@@ -95,7 +119,7 @@ type handler struct {
 	cookies cookies
 }
 
-// pages lists the pages of the console. A page with a title in the navigation has the field nav.
+// pages lists the pages for administrators. A page with a title in the navigation has the field nav.
 func (c *handler) pages() []page {
 	return slices.Concat([]page{
 		{

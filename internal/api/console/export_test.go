@@ -2,6 +2,9 @@ package console
 
 import "context"
 
+// PageSize is the maximum number of rows of a list on a page.
+const PageSize = pageSize
+
 // Watch is watch, with the content of the last rendering.
 func (l *Live) Watch(
 	key string,

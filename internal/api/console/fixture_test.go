@@ -8,15 +8,19 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"berth/internal/api/blazar"
 	"berth/internal/api/console"
+	"berth/internal/api/neutron"
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
+	"berth/internal/identity/policy"
 	"berth/internal/inventory"
 	"berth/internal/lease"
 	"berth/internal/network"
@@ -38,6 +42,7 @@ type estate struct {
 	t        testing.TB
 	url      string // of the database
 	live     *console.Live
+	rules    map[string]string // the text of an operator's policy file, by a rule that it changes
 	network  uuid.UUID
 	web      network.Port // waits for its agents
 	provider string       // of the host node-1
@@ -113,9 +118,14 @@ func (e *estate) check(err error) {
 
 func (e *estate) createPort(name, host string) network.Port {
 	e.t.Helper()
+	return e.createPortOf("demo", e.network, name, host)
+}
+
+func (e *estate) createPortOf(project string, on uuid.UUID, name, host string) network.Port {
+	e.t.Helper()
 	ports, err := e.Network.CreatePorts(e.t.Context(), []network.PortChange{{
-		Project:     ptr("demo"),
-		Network:     &e.network,
+		Project:     &project,
+		Network:     &on,
 		Name:        &name,
 		Host:        &host,
 		DeviceOwner: ptr("compute:nova"),
@@ -139,6 +149,20 @@ func (e *estate) createLease(name string, from, to time.Time, hosts int) lease.L
 	return l
 }
 
+// policy returns the policy rules of an API: the defaults, and the estate's file for the API that has the
+// given rule.
+func (e *estate) policy(rule string, defaults ...policy.Default) *policy.Policy {
+	e.t.Helper()
+	o := policy.Options{}
+	if text := e.rules[rule]; text != "" {
+		o.File = filepath.Join(e.t.TempDir(), "policy.yaml")
+		e.check(os.WriteFile(o.File, []byte(text), 0o600))
+	}
+	p, err := policy.Open(o, defaults...)
+	e.check(err)
+	return p
+}
+
 // console returns the console of the estate.
 func (e *estate) console(id identity.Authenticator) *osapi.API {
 	return console.New(console.Options{
@@ -150,6 +174,8 @@ func (e *estate) console(id identity.Authenticator) *osapi.API {
 		Mirror:     e.Mirror,
 		Report:     e.Report,
 		Identity:   id,
+		Ports:      neutron.NewPortReader(e.Network, e.policy("get_port", neutron.Policy...)),
+		Leases:     blazar.LeaseReader{Store: e.Lease, Policy: e.policy("blazar:leases:get", blazar.Policy...)},
 		Live:       e.live,
 		TemporalUI: "http://temporal.example:8233",
 		Namespace:  "default",

@@ -136,7 +136,7 @@ func (l *Live) run(ctx context.Context, t *topic, r render) {
 }
 
 func (l *Live) renderOnce(ctx context.Context, r render) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(db.WithClass(db.WithReserve(ctx), "read "+prefix+" live"), l.Timeout)
+	ctx, cancel := context.WithTimeout(db.WithClass(ctx, "read "+prefix+" live"), l.Timeout)
 	defer cancel()
 	return r(ctx)
 }

@@ -80,8 +80,8 @@ func (c *handler) showLogin(r *http.Request) (int, any, error) {
 	return http.StatusOK, c.document(r, "Log in", "login", view), nil
 }
 
-// login checks the token in the form. If it is the token of an administrator, login sets the cookie and
-// redirects to the page that the operator wanted to see.
+// login checks the token in the form. If it is the token of a caller for whom the console has pages, login
+// sets the cookie and redirects to the page that the caller wanted to see.
 func (c *handler) login(r *http.Request) (int, any, error) {
 	if err := r.ParseForm(); err != nil {
 		return 0, nil, osapi.BodyError(err, "The form is malformed.")
@@ -102,9 +102,8 @@ func (c *handler) login(r *http.Request) (int, any, error) {
 		return refuse(http.StatusUnauthorized, "The token is not valid, or it has expired.")
 	case err != nil:
 		return 0, nil, err
-	case !caller.Admin():
-		return refuse(http.StatusForbidden,
-			"The console shows the objects of all projects, so it needs a token with the role admin.")
+	case !caller.Admin() && !c.mayReadProject(caller):
+		return refuse(http.StatusForbidden, needsRole)
 	}
 	setCookie(r, token)
 	osapi.Header(r.Context()).Set("Location", next)

@@ -90,9 +90,9 @@ func (c *handler) temporalURL(workflow string) string {
 // find redirects to the page of the object with the ID in the query: a port, a lease, a resource provider, a
 // consumer or a journal entry.
 func (c *handler) find(r *http.Request) (int, any, error) {
-	text := strings.TrimSpace(r.URL.Query().Get("id"))
-	if text == "" {
-		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "Enter an ID or a host name.")
+	text, err := searched(r)
+	if err != nil {
+		return 0, nil, err
 	}
 	path, err := c.pathOf(r.Context(), text)
 	if err != nil {
@@ -103,6 +103,20 @@ func (c *handler) find(r *http.Request) (int, any, error) {
 			"No port, lease, resource provider, host or journal entry has the ID or host name %q.",
 			text)
 	}
+	return redirect(r, path)
+}
+
+// searched returns the text of a search.
+func searched(r *http.Request) (string, error) {
+	text := strings.TrimSpace(r.URL.Query().Get("id"))
+	if text == "" {
+		return "", osapi.Fault(http.StatusBadRequest, "", "Enter an ID or a host name.")
+	}
+	return text, nil
+}
+
+// redirect redirects to a path below the path of the console.
+func redirect(r *http.Request, path string) (int, any, error) {
 	osapi.Header(r.Context()).Set("Location", basePath(r)+path)
 	return http.StatusSeeOther, nil, nil
 }

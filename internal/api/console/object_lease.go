@@ -26,15 +26,27 @@ func (c *handler) lease(ctx context.Context, q query) (any, error) {
 		return nil, err
 	}
 	now := time.Now()
+	v := leaseView(l, now)
+	v.Temporal = c.temporalURL(contract.LeaseID(l.ID.String()))
+	reservations, err := c.reservationTable(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	v.Tables = append(v.Tables, reservations)
+	v.newestFirst(now)
+	return v, nil
+}
+
+// leaseView returns what the page of a lease shows to administrators and to the project of the lease.
+func leaseView(l lease.Lease, now time.Time) objectView {
 	sentence, waits := lease.Explain(l, now)
 	v := objectView{
-		Kind:     "Lease",
-		Name:     l.Name,
-		Status:   string(l.Status),
-		Good:     l.Status == lease.Active || l.Status == lease.Terminated,
-		Why:      sentence,
-		Temporal: c.temporalURL(contract.LeaseID(l.ID.String())),
-		Command:  "starter why lease/" + l.ID.String(),
+		Kind:    "Lease",
+		Name:    l.Name,
+		Status:  string(l.Status),
+		Good:    l.Status == lease.Active || l.Status == lease.Terminated,
+		Why:     sentence,
+		Command: "starter why lease/" + l.ID.String(),
 		Facts: []fact{
 			{Name: "ID", Value: l.ID.String()},
 			{Name: "Project", Value: l.Project},
@@ -48,22 +60,18 @@ func (c *handler) lease(ctx context.Context, q query) (any, error) {
 		out := wait{For: w.For, Since: w.Since, Deadline: w.Deadline}
 		if other, ok := strings.CutPrefix(w.For, "lease/"); ok {
 			out.Path = "/leases/" + other
+		} else if w.For == "lease" { // a lease that the caller may not see
+			out.For = "another lease"
 		}
 		v.Waits = append(v.Waits, out)
 	}
-	reservations, err := c.reservationTable(ctx, l)
-	if err != nil {
-		return nil, err
-	}
-	v.Tables = append(v.Tables, reservations)
 	v.Timeline = leaseMoments(l, now)
-	v.newestFirst(now)
-	return v, nil
+	return v
 }
 
 // reservationTable lists the reservations of a lease with links to their hosts.
 func (c *handler) reservationTable(ctx context.Context, l lease.Lease) (table, error) {
-	t := table{Title: "Reservations", Columns: []string{"Reservation", "Type", "Status", "Holds", "Problem"}}
+	t := newReservationTable()
 	var hosts []int64
 	for _, r := range l.Reservations {
 		hosts = append(hosts, r.Hosts[:min(len(r.Hosts), maxParts)]...)
@@ -77,13 +85,7 @@ func (c *handler) reservationTable(ctx context.Context, l lease.Lease) (table, e
 		if r.Failure != nil {
 			problem = r.Failure.Sentence(time.Now().Truncate(time.Minute))
 		}
-		t.Rows = append(t.Rows, []fact{
-			{Value: r.ID.String()},
-			{Value: r.Type},
-			{Value: string(r.Status)},
-			{Value: holdings(r, names)},
-			{Value: problem},
-		})
+		t.Rows = append(t.Rows, reservationRow(r, names, problem))
 		for _, h := range r.Hosts[:min(len(r.Hosts), maxParts)] {
 			t.Rows = append(t.Rows, []fact{
 				{Value: "host"},
@@ -97,15 +99,34 @@ func (c *handler) reservationTable(ctx context.Context, l lease.Lease) (table, e
 	return t, nil
 }
 
+func newReservationTable() table {
+	return table{Title: "Reservations", Columns: []string{"Reservation", "Type", "Status", "Holds", "Problem"}}
+}
+
+// reservationRow returns the row of a reservation. The map has the names of hosts that the row may contain.
+func reservationRow(r lease.Reservation, names map[int64]string, problem string) []fact {
+	return []fact{
+		{Value: r.ID.String()},
+		{Value: r.Type},
+		{Value: string(r.Status)},
+		{Value: holdings(r, names)},
+		{Value: problem},
+	}
+}
+
 // holdings says what a reservation holds.
 func holdings(r lease.Reservation, names map[int64]string) string {
 	var parts []string
 	for _, of := range []struct {
 		n    int
 		what string
-	}{{len(r.Hosts), "hosts"}, {len(r.Addresses), "floating IPs"}, {len(r.ResourceIDs), "resources"}} {
-		if of.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", of.n, of.what))
+	}{{len(r.Hosts), "host"}, {len(r.Addresses), "floating IP"}, {len(r.ResourceIDs), "resource"}} {
+		switch of.n {
+		case 0:
+		case 1:
+			parts = append(parts, "1 "+of.what)
+		default:
+			parts = append(parts, fmt.Sprintf("%d %ss", of.n, of.what))
 		}
 	}
 	if len(r.Hosts) == 1 && names[r.Hosts[0]] != "" {

@@ -28,31 +28,10 @@ func (c *handler) port(ctx context.Context, q query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p = p.WithAgentHosts()
 	now := time.Now()
-	s := p.StatusViewAt(now)
-	v := objectView{
-		Kind:     "Port",
-		Name:     named(p.Name, p.ID.String()),
-		Status:   p.Status,
-		Good:     p.Status == network.Active,
-		Why:      s.Sentence(),
-		Temporal: c.temporalURL(contract.PortID(p.ID.String())),
-		Command:  "starter why port/" + p.ID.String(),
-		Facts:    portFacts(p),
-	}
-	for _, w := range s.Waiting {
-		v.Waits = append(v.Waits,
-			wait{For: strings.TrimSpace(w.Entity + " " + w.Host), Since: w.Since, Deadline: w.Deadline})
-		v.Timeline = append(v.Timeline,
-			moment{At: w.Since, Part: "port", Text: "begins to wait for " + w.Entity})
-		if w.Deadline != nil {
-			v.Timeline = append(v.Timeline,
-				moment{At: *w.Deadline, Part: "port", Text: "deadline of " + w.Entity})
-		}
-	}
-	v.Timeline = append(v.Timeline, moment{At: p.CreatedAt, Part: "port", Text: "created"},
-		moment{At: p.UpdatedAt, Part: "port", Text: fmt.Sprintf("last changed, revision %d", p.Revision)})
+	v := portView(p.WithAgentHosts(), now)
+	v.Temporal = c.temporalURL(contract.PortID(p.ID.String()))
+	v.Facts = append(v.Facts, fact{Name: "Host", Value: p.Host}, fact{Name: "Binding", Value: p.VIF})
 	if err := c.addJournal(ctx, &v, p.ID.String()); err != nil {
 		return nil, err
 	}
@@ -66,13 +45,38 @@ func (c *handler) port(ctx context.Context, q query) (any, error) {
 	return v, nil
 }
 
+// portView returns what the page of a port shows to administrators and to the project of the port.
+func portView(p network.Port, now time.Time) objectView {
+	s := p.StatusViewAt(now)
+	v := objectView{
+		Kind:    "Port",
+		Name:    named(p.Name, p.ID.String()),
+		Status:  p.Status,
+		Good:    p.Status == network.Active,
+		Why:     s.Sentence(),
+		Command: "starter why port/" + p.ID.String(),
+		Facts:   portFacts(p),
+	}
+	for _, w := range s.Waiting {
+		v.Waits = append(v.Waits,
+			wait{For: strings.TrimSuffix(w.Entity+" on "+w.Host, " on "), Since: w.Since, Deadline: w.Deadline})
+		v.Timeline = append(v.Timeline,
+			moment{At: w.Since, Part: "port", Text: "begins to wait for " + w.Entity})
+		if w.Deadline != nil {
+			v.Timeline = append(v.Timeline,
+				moment{At: *w.Deadline, Part: "port", Text: "deadline of " + w.Entity})
+		}
+	}
+	v.Timeline = append(v.Timeline, moment{At: p.CreatedAt, Part: "port", Text: "created"},
+		moment{At: p.UpdatedAt, Part: "port", Text: fmt.Sprintf("last changed, revision %d", p.Revision)})
+	return v
+}
+
 func portFacts(p network.Port) []fact {
 	facts := []fact{
 		{Name: "ID", Value: p.ID.String()},
 		{Name: "Project", Value: p.Project},
 		{Name: "Network", Value: p.Network.String()},
-		{Name: "Host", Value: p.Host},
-		{Name: "Binding", Value: p.VIF},
 		{Name: "MAC address", Value: p.MAC},
 	}
 	var addresses []string

@@ -13,6 +13,7 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
+	"berth/internal/store/db"
 )
 
 // page is one page of the console.
@@ -29,6 +30,11 @@ type query struct {
 	path   func(name string) string // the value of a path segment
 	values url.Values
 	base   string // path of the console
+	caller identity.Caller
+}
+
+func queryOf(r *http.Request) query {
+	return query{r.PathValue, r.URL.Query(), basePath(r), identity.From(r.Context())}
 }
 
 // titled is implemented by contents whose page has a title of its own.
@@ -40,6 +46,7 @@ type frame struct {
 	Title   string
 	Nav     []navLink
 	User    string // empty: nobody is logged in
+	Admin   bool   // the user is an administrator
 	Stream  string // path of the stream; empty: the page has no stream
 	Content template.HTML
 }
@@ -67,14 +74,14 @@ var securityHeaders = map[string]string{
 // other request the document.
 func (c *handler) show(p page) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
-		q := query{r.PathValue, r.URL.Query(), basePath(r)}
+		q := queryOf(r)
 		if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
 			setHeaders(r)
 			q.values.Del("seen")
 			q.path = pathValues(p.path, r)
 			key := q.base + r.URL.Path + "?" + q.values.Encode()
 			return c.stream(r, key, func(ctx context.Context) ([]byte, error) {
-				_, content, err := c.render(ctx, p, q)
+				_, content, err := c.render(db.WithReserve(ctx), p, q)
 				return content, err
 			})
 		}
@@ -82,8 +89,7 @@ func (c *handler) show(p page) osapi.Handler {
 		if err != nil {
 			return 0, nil, err
 		}
-		f := c.frameOf(r, title)
-		f.Content = template.HTML(content) //nolint:gosec // html/template has escaped the content
+		f := c.frameOf(r, title).with(content)
 		q.values.Set("seen", hashOf(content))
 		f.Stream = q.base + strings.TrimPrefix(r.URL.EscapedPath(), prefix) + "?" + q.values.Encode()
 		return http.StatusOK, c.execute(r, f), nil
@@ -136,17 +142,20 @@ func (c *handler) document(r *http.Request, title, name string, view any) []byte
 	}{f.Base, view}); err != nil {
 		panic(err)
 	}
-	f.Content = template.HTML(b.Bytes()) //nolint:gosec // html/template has escaped the content
-	return c.execute(r, f)
+	return c.execute(r, f.with(b.Bytes()))
+}
+
+// with returns the frame with the content, which html/template has escaped.
+func (f frame) with(content []byte) frame {
+	f.Content = template.HTML(content) //nolint:gosec // html/template has escaped the content
+	return f
 }
 
 func (c *handler) frameOf(r *http.Request, title string) frame {
-	f := frame{Base: basePath(r), Title: title, User: identity.From(r.Context()).User}
-	if f.User == "" {
-		return f
-	}
+	caller := identity.From(r.Context())
+	f := frame{Base: basePath(r), Title: title, User: caller.User, Admin: caller.Admin()}
 	path := strings.TrimPrefix(r.URL.Path, prefix)
-	for _, p := range c.pages() {
+	for _, p := range c.pagesFor(caller) {
 		if p.nav != "" {
 			f.Nav = append(f.Nav,
 				navLink{f.Base + p.path, p.nav, p.path == path || p.path == "/" && path == ""})

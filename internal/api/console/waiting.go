@@ -3,12 +3,10 @@ package console
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
-	"berth/internal/api/osapi"
 	"berth/internal/journal"
 	"berth/internal/store/reportstore"
 )
@@ -129,12 +127,9 @@ func (c *handler) waitingObjects(ctx context.Context, q query) (any, error) {
 		Host:  q.values.Get("host"),
 		Limit: pageSize,
 	}
-	if after := q.values.Get("after"); after != "" {
-		id, ok := osapi.UUID(after)
-		if !ok {
-			return nil, osapi.Fault(http.StatusBadRequest, "", "'after' is not a UUID.")
-		}
-		w.After = id
+	var err error
+	if w.After, err = q.after(); err != nil {
+		return nil, err
 	}
 	found, next, err := c.Report.WaitingObjects(ctx, w)
 	if err != nil {

@@ -63,6 +63,16 @@ var (
 		0,
 	}
 	writeProjectObject = expectedStatuses{401, 404, 403, 403, 0, 0, 0} // change an object of a project
+	// read an object of the caller's project; services get 404, too
+	readOwnObject = expectedStatuses{
+		401,
+		404,
+		403,
+		0,
+		0,
+		404,
+		0,
+	}
 	// read an object whose existence is no secret
 	readVisibleObject = expectedStatuses{
 		401,
@@ -105,6 +115,12 @@ var permissions = map[string]expectedStatuses{
 	"POST /journal/v1/entries":                                    adminOnly,
 	"GET /journal/v1/entries/{seq}":                               adminOnly,
 	"GET /console/static/{file}":                                  anyone,
+	"GET /console/":                                               listOwn,
+	"GET /console/find":                                           listOwn,
+	"GET /console/ports":                                          listOwn,
+	"GET /console/ports/{id}":                                     readOwnObject,
+	"GET /console/leases":                                         withoutService(listOwn),
+	"GET /console/leases/{id}":                                    withoutService(readProjectObject),
 	"GET /console/login":                                          anyone,
 	"POST /console/login":                                         anyone,
 	"POST /console/logout":                                        anyone,

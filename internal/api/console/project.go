@@ -1,0 +1,375 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"berth/internal/api/osapi"
+	"berth/internal/identity"
+	"berth/internal/lease"
+	"berth/internal/network"
+	"berth/internal/store/db"
+)
+
+// PortReader reads the ports that the policy rules of the Networking API let a caller see.
+type PortReader interface {
+	// MayRead reports whether the caller may see any port.
+	MayRead(c identity.Caller) bool
+	// List lists ports. The names of hosts are hidden from a caller who may not see them.
+	List(ctx context.Context, c identity.Caller, l db.Listing) ([]network.Port, error)
+}
+
+// LeaseReader reads the leases that the policy rules of the reservation API let a caller see.
+type LeaseReader interface {
+	// MayRead reports whether the caller may see any lease.
+	MayRead(c identity.Caller) bool
+	// Lease reads one lease. The leases and hosts that the caller may not see are hidden. The error wraps
+	// db.ErrNotFound if the caller may not see the lease.
+	Lease(ctx context.Context, c identity.Caller, id uuid.UUID) (lease.Lease, error)
+	// List lists at most `most` leases of the caller's project. The list begins after the lease with the ID
+	// `after`, or with the oldest lease if `after` is uuid.Nil.
+	List(ctx context.Context, c identity.Caller, after uuid.UUID, most int) ([]lease.Lease, error)
+}
+
+// projectPage is a page of one project: the project of the caller's token.
+type projectPage struct {
+	page
+	mayRead func(identity.Caller) bool // whether the page can have content for the caller
+}
+
+// projectPages lists the pages of one project. They are for callers who are not administrators.
+func (c *handler) projectPages() []projectPage {
+	return []projectPage{
+		{
+			page{
+				path:     "/",
+				nav:      "Waiting",
+				title:    "Ports that wait",
+				template: "project_ports",
+				load:     c.projectWaiting,
+			},
+			c.mayReadProject,
+		},
+		{
+			page{
+				path:     "/ports",
+				nav:      "Ports",
+				title:    "Ports of the project",
+				template: "project_ports",
+				load:     c.projectPorts,
+			},
+			c.mayReadPorts,
+		},
+		{
+			page{
+				path:     "/leases",
+				nav:      "Leases",
+				title:    "Leases of the project",
+				template: "project_leases",
+				load:     c.projectLeases,
+			},
+			c.mayReadLeases,
+		},
+		{
+			page{
+				path:     "/ports/{id}",
+				title:    "Port",
+				template: "object",
+				load:     c.projectPort,
+			},
+			c.mayReadPorts,
+		},
+		{
+			page{
+				path:     "/leases/{id}",
+				title:    "Lease",
+				template: "object",
+				load:     c.projectLease,
+			},
+			c.mayReadLeases,
+		},
+	}
+}
+
+// pagesFor lists the pages that the caller may see.
+func (c *handler) pagesFor(caller identity.Caller) (all []page) {
+	if caller.Admin() {
+		return c.pages()
+	}
+	for _, p := range c.projectPages() {
+		if p.mayRead(caller) {
+			all = append(all, p.page)
+		}
+	}
+	return all
+}
+
+// mayReadPorts reports whether the caller may see ports of the project of the caller's token.
+func (c *handler) mayReadPorts(caller identity.Caller) bool {
+	return caller.Project != "" && c.Ports.MayRead(caller)
+}
+
+// mayReadLeases reports whether the caller may see leases of the project of the caller's token.
+func (c *handler) mayReadLeases(caller identity.Caller) bool {
+	return caller.Project != "" && c.Leases.MayRead(caller)
+}
+
+// mayReadProject reports whether the caller may see ports or leases of the project of the caller's token.
+func (c *handler) mayReadProject(caller identity.Caller) bool {
+	return c.mayReadPorts(caller) || c.mayReadLeases(caller)
+}
+
+// needsRole says who may use the console.
+const needsRole = "The console needs a token with the role admin, or with a role that may see the ports or the leases of the token's project."
+
+// forProject refuses callers for whom mayRead returns false.
+func forProject(mayRead func(identity.Caller) bool, next osapi.Handler) osapi.Handler {
+	return func(r *http.Request) (int, any, error) {
+		if !mayRead(identity.From(r.Context())) {
+			return 0, nil, osapi.Fault(http.StatusForbidden, "", "%s", needsRole)
+		}
+		return next(r)
+	}
+}
+
+// forAdmins is osapi.AdminOnly, with the reserved connections to the database.
+func forAdmins(next osapi.Handler) osapi.Handler {
+	return osapi.AdminOnly(func(r *http.Request) (int, any, error) {
+		return next(r.WithContext(db.WithReserve(r.Context())))
+	})
+}
+
+// byRole returns the handler that serves administrators with the first handler, and other callers with the
+// second one.
+func byRole(admins, others osapi.Handler) osapi.Handler {
+	return func(r *http.Request) (int, any, error) {
+		if identity.From(r.Context()).Admin() {
+			return admins(r)
+		}
+		return others(r)
+	}
+}
+
+// showProject returns the handler of a page of one project. The page is not live.
+func (c *handler) showProject(p projectPage) osapi.Handler {
+	return forProject(p.mayRead, func(r *http.Request) (int, any, error) {
+		title, content, err := c.render(r.Context(), p.page, queryOf(r))
+		if err != nil {
+			return 0, nil, err
+		}
+		return http.StatusOK, c.execute(r, c.frameOf(r, title).with(content)), nil
+	})
+}
+
+// projectPortsView is the content of a page with ports of one project.
+type projectPortsView struct {
+	Project string
+	Waiting bool // the page has only ports that are not ACTIVE
+	Ports   []projectPort
+	Next    string // path of the next page, below the path of the console; empty: this page is the last
+}
+
+type projectPort struct {
+	ID, Name, Status, Why string
+}
+
+// projectWaiting reads the ports of the project that are not ACTIVE.
+func (c *handler) projectWaiting(ctx context.Context, q query) (any, error) {
+	return c.listPorts(ctx, q, "/", network.Down, network.Build, network.Errored)
+}
+
+func (c *handler) projectPorts(ctx context.Context, q query) (any, error) {
+	return c.listPorts(ctx, q, "/ports")
+}
+
+// listPorts reads a page of the ports of the project that have one of the statuses; no status: all ports.
+func (c *handler) listPorts(ctx context.Context, q query, path string, statuses ...string) (any, error) {
+	l := inProject(q.caller)
+	l.Limit = pageSize + 1
+	if statuses != nil {
+		l.Where = append(l.Where, db.Condition{Field: "status", In: statuses})
+	}
+	var err error
+	if l.Marker, err = q.after(); err != nil {
+		return nil, err
+	}
+	ports, err := c.Ports.List(ctx, q.caller, l)
+	if err != nil {
+		return nil, err
+	}
+	v := projectPortsView{Project: q.caller.Project, Waiting: statuses != nil}
+	if len(ports) > pageSize {
+		ports = ports[:pageSize]
+		v.Next = path + "?after=" + ports[pageSize-1].ID.String()
+	}
+	now := time.Now()
+	for _, p := range ports {
+		why := strings.TrimPrefix(p.StatusViewAt(now).Sentence(), p.Status+": ")
+		v.Ports = append(v.Ports, projectPort{p.ID.String(), named(p.Name, p.ID.String()), p.Status, why})
+	}
+	return v, nil
+}
+
+// inProject lists the ports of the caller's project. The policy rules can let the caller see further ports,
+// for example the ports of other projects on the caller's network.
+func inProject(c identity.Caller) db.Listing {
+	return db.Listing{Where: []db.Condition{{Field: "project", In: []string{c.Project}}}}
+}
+
+// after returns the ID after which the page begins, or uuid.Nil for the first page.
+func (q query) after() (uuid.UUID, error) {
+	text := q.values.Get("after")
+	if text == "" {
+		return uuid.Nil, nil
+	}
+	id, ok := osapi.UUID(text)
+	if !ok {
+		return id, osapi.Fault(http.StatusBadRequest, "", "'after' is not a UUID.")
+	}
+	return id, nil
+}
+
+// ownPort reads a port of the caller's project.
+func (c *handler) ownPort(ctx context.Context, caller identity.Caller, id uuid.UUID) (network.Port, error) {
+	l := inProject(caller)
+	l.Where = append(l.Where, db.OneOfIDs("id", []uuid.UUID{id}))
+	found, err := c.Ports.List(ctx, caller, l)
+	if err != nil {
+		return network.Port{}, err
+	}
+	if len(found) == 0 {
+		return network.Port{}, osapi.Fault(http.StatusNotFound, "", "There is no port %s.", id)
+	}
+	return found[0], nil
+}
+
+// projectPort reads the page of a port without the journal, the allocations and the hosts.
+func (c *handler) projectPort(ctx context.Context, q query) (any, error) {
+	id, err := idOf(q, "port")
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.ownPort(ctx, q.caller, id)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	v := portView(p, now)
+	v.newestFirst(now)
+	return v, nil
+}
+
+// projectLeasesView is the content of the page with the leases of one project.
+type projectLeasesView struct {
+	Project string
+	Leases  []projectLease
+	Next    string // path of the next page, below the path of the console; empty: this page is the last
+}
+
+type projectLease struct {
+	ID, Name, Status, Why string
+	Start, End            time.Time
+}
+
+// projectLeases reads a page of the leases of the project, the oldest first.
+func (c *handler) projectLeases(ctx context.Context, q query) (any, error) {
+	v := projectLeasesView{Project: q.caller.Project}
+	after, err := q.after()
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.Leases.List(ctx, q.caller, after, pageSize+1)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > pageSize {
+		found = found[:pageSize]
+		v.Next = "/leases?after=" + found[pageSize-1].ID.String()
+	}
+	now := time.Now()
+	for _, l := range found {
+		why, _ := lease.Explain(l, now)
+		v.Leases = append(v.Leases, projectLease{
+			ID:     l.ID.String(),
+			Name:   named(l.Name, l.ID.String()),
+			Status: string(l.Status),
+			Why:    strings.TrimPrefix(why, string(l.Status)+": "),
+			Start:  l.StartAt,
+			End:    l.EndAt,
+		})
+	}
+	return v, nil
+}
+
+// ownLease reads a lease of the caller's project.
+func (c *handler) ownLease(ctx context.Context, caller identity.Caller, id uuid.UUID) (lease.Lease, error) {
+	l, err := c.Leases.Lease(ctx, caller, id)
+	if errors.Is(err, db.ErrNotFound) || err == nil && l.Project != caller.Project {
+		return l, osapi.Fault(http.StatusNotFound, "", "There is no lease %s.", id)
+	}
+	return l, err
+}
+
+// projectLease reads the page of a lease without the hosts of its reservations.
+func (c *handler) projectLease(ctx context.Context, q query) (any, error) {
+	id, err := idOf(q, "lease")
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.ownLease(ctx, q.caller, id)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	v := leaseView(l, now)
+	t := newReservationTable()
+	for _, r := range l.Reservations[:min(len(l.Reservations), maxParts)] {
+		problem := ""
+		if r.Failure != nil {
+			problem = r.Failure.Sentence(now.Truncate(time.Minute))
+		}
+		t.Rows = append(t.Rows, reservationRow(r, nil, problem))
+	}
+	v.Tables = append(v.Tables, t)
+	v.newestFirst(now)
+	return v, nil
+}
+
+// findInProject redirects to the page of the port or the lease with the ID in the query, if it belongs to the
+// caller's project.
+func (c *handler) findInProject(r *http.Request) (int, any, error) {
+	text, err := searched(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	if id, ok := osapi.UUID(strings.ToLower(text)); ok {
+		caller := identity.From(r.Context())
+		_, noPort := c.ownPort(r.Context(), caller, id)
+		if noPort == nil {
+			return redirect(r, "/ports/"+id.String())
+		}
+		_, noLease := c.ownLease(r.Context(), caller, id)
+		if noLease == nil {
+			return redirect(r, "/leases/"+id.String())
+		}
+		if err := errors.Join(unlessNotFound(noPort), unlessNotFound(noLease)); err != nil {
+			return 0, nil, err
+		}
+	}
+	return 0, nil, osapi.Fault(http.StatusNotFound, "",
+		"No port or lease of the project has the ID %q.", text)
+}
+
+// unlessNotFound returns the error, or nil if it says that an object does not exist.
+func unlessNotFound(err error) error {
+	var e *osapi.Error
+	if errors.As(err, &e) && e.Status == http.StatusNotFound {
+		return nil
+	}
+	return err
+}
