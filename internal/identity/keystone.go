@@ -165,8 +165,8 @@ func (k *Keystone) Authenticate(r *http.Request) (Caller, error) {
 	})
 }
 
-// Refused returns the number of tokens that were refused without a validation, because too many tokens of
-// their client's address are invalid or wait for their validation.
+// Refused returns the number of tokens and logins that were refused without a request to Keystone, because
+// too many of their client's address are invalid or wait for Keystone.
 func (k *Keystone) Refused() uint64 { return k.clients.count() }
 
 // cached returns the cached verdict on a token: the caller, or an error if the token is invalid. The result
@@ -316,15 +316,12 @@ func (k *Keystone) login(ctx context.Context) (any, error) {
 		return own, nil
 	}
 	s := k.service
-	var token *tokens.Token
-	err := k.request(func() (err error) {
-		token, err = tokens.Create(ctx, k.client(""), &tokens.AuthOptions{
-			Username:   s.Username,
-			Password:   s.Password,
-			DomainName: s.UserDomain,
-			Scope:      tokens.Scope{ProjectName: s.Project, DomainName: s.ProjectDomain},
-		}).ExtractToken()
-		return err
+	token, err := k.createToken(ctx, Login{
+		User:          s.Username,
+		UserDomain:    s.UserDomain,
+		Password:      s.Password,
+		Project:       s.Project,
+		ProjectDomain: s.ProjectDomain,
 	})
 	switch {
 	case gophercloud.ResponseCodeIs(err, http.StatusUnauthorized):
