@@ -44,8 +44,14 @@ type tab struct {
 // openTab starts a Chromium with an empty profile, and serves the console of the estate to it.
 func openTab(t *testing.T, e *estate) *tab {
 	t.Helper()
+	return openTabWith(t, e, identity.Noauth{})
+}
+
+// openTabWith is openTab with another authenticator.
+func openTabWith(t *testing.T, e *estate, id identity.Authenticator) *tab {
+	t.Helper()
 	e.live.Interval = 100 * time.Millisecond
-	server := httptest.NewServer(e.console(identity.Noauth{}))
+	server := httptest.NewServer(e.console(id))
 	t.Cleanup(server.Close)
 	t.Cleanup(e.live.Stop)
 	path, err := exec.LookPath("chromium")
@@ -367,4 +373,29 @@ func TestBrowser_ReadsWithoutJavaScript(t *testing.T) {
 	if !strings.Contains(text, "Timeline") {
 		t.Errorf("the page of a port without JavaScript: got %s, want its timeline", text)
 	}
+}
+
+func TestBrowser_LogsInWithAPassword(t *testing.T) {
+	t.Parallel()
+	e := newEstate(t)
+	b := openTabWith(t, e, &keystone{tokens: callersByToken, token: "ann"})
+	b.run(chromedp.EmulateViewport(narrow, 640))
+	b.open("/console/leases")
+	b.checkProblems("login")
+	b.checkAccessibility("login with a password")
+	b.problemsDuringAxe()
+	if got := value[int](b, `document.documentElement.scrollWidth`); got > narrow {
+		t.Errorf("the login form on a screen of %d pixels: got the width %d, want no horizontal scrolling", narrow, got)
+	}
+	b.run(chromedp.SendKeys("#user", "ann"), chromedp.SendKeys("#project", "demo"),
+		chromedp.SendKeys("#password", "wrong"+kb.Enter))
+	b.await("the refusal", `document.querySelector("#problem") !== null`)
+	b.checkAccessibility("refused login with a password")
+	kept := value[string](b, `["user", "password", "project", "user-domain"].map(id => document.getElementById(id).value).join("|")`)
+	if kept != "ann||demo|Default" {
+		t.Errorf("the form after a refusal: got %s, want the names without the password", kept)
+	}
+	b.run(chromedp.SendKeys("#password", "s3cret"+kb.Enter))
+	b.await("the page that the user wanted to see", `location.pathname === "/console/leases"`)
+	b.logOut()
 }

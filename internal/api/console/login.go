@@ -71,35 +71,71 @@ func setCookie(r *http.Request, token string) {
 
 // loginView is the content of the login form.
 type loginView struct {
-	Next    string // path of the page to show after the login
-	Problem string // why the previous login failed; empty: no login has failed
+	Next      string // path of the page to show after the login
+	Problem   string // why the previous login failed; empty: no login has failed
+	Passwords bool   // the page offers the login with a password
+	Names     loginNames
+}
+
+// loginNames are the fields of a login with a password, without the password.
+type loginNames struct{ User, UserDomain, Project, ProjectDomain string }
+
+// maxLoginName is the maximum length of each name in the form, in bytes. It is Keystone's limit for the names
+// of users.
+const maxLoginName = 255
+
+// maxPassword is the maximum length of a password in the form, in bytes. It is Keystone's default limit.
+const maxPassword = 4096
+
+// issuer returns what issues tokens for passwords, or nil if berth offers no login with a password.
+func (c *handler) issuer() identity.Issuer {
+	issuer, _ := c.Identity.(identity.Issuer)
+	return issuer
+}
+
+// loginDocument renders the login form.
+func (c *handler) loginDocument(r *http.Request, next, problem string, names loginNames) []byte {
+	return c.document(r, "Log in", "login", loginView{next, problem, c.issuer() != nil, names})
 }
 
 func (c *handler) showLogin(r *http.Request) (int, any, error) {
-	view := loginView{Next: localPath(r, r.URL.Query().Get("next"))}
-	return http.StatusOK, c.document(r, "Log in", "login", view), nil
+	next := localPath(r, r.URL.Query().Get("next"))
+	return http.StatusOK, c.loginDocument(r, next, "", defaultDomains), nil
 }
 
-// login checks the token in the form. If it is the token of a caller for whom the console has pages, login
-// sets the cookie and redirects to the page that the caller wanted to see.
+// defaultDomains are the names in an empty form.
+var defaultDomains = loginNames{UserDomain: "Default", ProjectDomain: "Default"}
+
+// login checks the token in the form, or the token that Keystone issues for the password in the form. If it
+// is the token of a caller for whom the console has pages, login sets the cookie and redirects to the page
+// that the caller wanted to see.
 func (c *handler) login(r *http.Request) (int, any, error) {
 	if err := r.ParseForm(); err != nil {
 		return 0, nil, osapi.BodyError(err, "The form is malformed.")
 	}
-	next, token := localPath(r, r.PostForm.Get("next")), strings.TrimSpace(r.PostForm.Get("token"))
+	next, names := localPath(r, r.PostForm.Get("next")), defaultDomains
+	enter, refused := c.enteredToken, "The token is not valid, or it has expired."
+	if c.issuer() != nil && r.PostForm.Has("user") {
+		names = namesIn(r)
+		enter, refused = c.issuedToken, "Keystone refuses the user name, the password or the project."
+	}
 	refuse := func(status int, problem string) (int, any, error) {
 		if !isBrowser(r) {
 			return 0, nil, osapi.Fault(status, "", "%s", problem)
 		}
-		return status, c.document(r, "Log in", "login", loginView{next, problem}), nil
+		return status, c.loginDocument(r, next, problem, names), nil
 	}
-	if token == "" || len(token) > maxCookieToken {
-		return refuse(http.StatusBadRequest, "Enter a token of 1 to 2900 characters.")
+	token, problem, err := enter(r)
+	if problem != "" {
+		return refuse(http.StatusBadRequest, problem)
 	}
-	caller, err := c.cookies.withToken(r, token)
+	var caller identity.Caller
+	if err == nil {
+		caller, err = c.cookies.withToken(r, token)
+	}
 	switch {
 	case errors.Is(err, identity.ErrUnauthenticated):
-		return refuse(http.StatusUnauthorized, "The token is not valid, or it has expired.")
+		return refuse(http.StatusUnauthorized, refused)
 	case err != nil:
 		return 0, nil, err
 	case !caller.Admin() && !c.mayReadProject(caller):
@@ -108,6 +144,50 @@ func (c *handler) login(r *http.Request) (int, any, error) {
 	setCookie(r, token)
 	osapi.Header(r.Context()).Set("Location", next)
 	return http.StatusSeeOther, nil, nil
+}
+
+// enteredToken returns the token in the form. If the form has none, problem says what to enter.
+func (c *handler) enteredToken(r *http.Request) (token, problem string, err error) {
+	token = strings.TrimSpace(r.PostForm.Get("token"))
+	if token == "" || len(token) > maxCookieToken {
+		return "", "Enter a token of 1 to 2900 characters.", nil
+	}
+	return token, "", nil
+}
+
+// issuedToken returns a new token for the user name and the password in the form. If the form is incomplete,
+// problem says what to enter.
+func (c *handler) issuedToken(r *http.Request) (token, problem string, err error) {
+	names, password := namesIn(r), r.PostForm.Get("password")
+	for _, name := range []string{names.User, names.UserDomain, names.Project, names.ProjectDomain} {
+		if name == "" || len(name) > maxLoginName || !osapi.ValidText(name) {
+			return "", "Enter a user name, a project and their domains, each of 1 to 255 bytes.", nil
+		}
+	}
+	if password == "" || len(password) > maxPassword || !osapi.ValidText(password) {
+		return "", "Enter a password of 1 to 4096 bytes.", nil
+	}
+	token, err = c.issuer().IssueToken(r.Context(), identity.Login{
+		User:          names.User,
+		UserDomain:    names.UserDomain,
+		Password:      password,
+		Project:       names.Project,
+		ProjectDomain: names.ProjectDomain,
+	})
+	if len(token) > maxCookieToken {
+		return "", "The token of Keystone is longer than 2900 characters, so a cookie cannot contain it.", nil
+	}
+	return token, "", err
+}
+
+// namesIn returns the names in the form.
+func namesIn(r *http.Request) loginNames {
+	return loginNames{
+		User:          r.PostForm.Get("user"),
+		UserDomain:    r.PostForm.Get("user_domain"),
+		Project:       r.PostForm.Get("project"),
+		ProjectDomain: r.PostForm.Get("project_domain"),
+	}
 }
 
 // logout removes the cookie and redirects to the login form. The token itself stays valid.

@@ -190,11 +190,11 @@ func (c *handler) fail(w http.ResponseWriter, r *http.Request, e *osapi.Error) {
 	}
 	var body []byte
 	if e.Status == http.StatusUnauthorized {
-		view := loginView{Next: localPath(r, r.URL.RequestURI())}
+		problem := ""
 		if _, err := r.Cookie(cookieName); !errors.Is(err, http.ErrNoCookie) {
-			view.Problem = "The token is no longer valid. Log in again."
+			problem = "The token is no longer valid. Log in again."
 		}
-		body = c.document(r, "Log in", "login", view)
+		body = c.loginDocument(r, localPath(r, r.URL.RequestURI()), problem, defaultDomains)
 	} else {
 		body = c.document(r, http.StatusText(e.Status), "problem", e)
 	}
