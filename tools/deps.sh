@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the packages that the tests need on a clean Debian machine: a C compiler for the race detector, PostgreSQL, RabbitMQ, OpenSSL,
+# Installs the packages that the tests need on a clean Debian machine: a C compiler for the race detector, PostgreSQL, PgBouncer, RabbitMQ, OpenSSL,
 # the OpenStack clients, oslo.messaging, Neutron's agents, Prometheus, Python's venv for the test suites, Maven and a JDK for OpenDaylight's Neutron
 # northbound, Chromium for the console, and systemd-analyze for the services of the package.
 set -eu
@@ -16,6 +16,7 @@ command -v cc >/dev/null 2>&1 || missing="$missing gcc"
 [ -x /usr/lib/rabbitmq/bin/rabbitmq-server ] || missing="$missing rabbitmq-server"
 /usr/bin/python3 -c "import oslo_messaging" 2>/dev/null || missing="$missing python3-oslo.messaging"
 python3 -c "import ensurepip" 2>/dev/null || missing="$missing python3-venv"
+[ -x /usr/sbin/pgbouncer ] || missing="$missing pgbouncer"
 command -v openssl >/dev/null 2>&1 || missing="$missing openssl"
 command -v mvn >/dev/null 2>&1 || missing="$missing maven"
 command -v promtool >/dev/null 2>&1 || missing="$missing prometheus"
@@ -40,7 +41,7 @@ install() {
 	export DEBIAN_FRONTEND=noninteractive
 	log=$(mktemp)
 	trap 'rm -f "$log"' EXIT
-	# Prevent the packages rabbitmq-server and prometheus from starting a server; the tests start their own.
+	# Prevent the packages pgbouncer, rabbitmq-server and prometheus from starting a server; the tests start their own.
 	if [ ! -e /usr/sbin/policy-rc.d ]; then
 		printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
 		chmod +x /usr/sbin/policy-rc.d

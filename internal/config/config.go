@@ -47,6 +47,7 @@ type Config struct {
 	OperatorListen string
 	TLS            TLS
 	DatabaseURL    string
+	DatabasePooler string        // URL of the database through a pooler in transaction mode; empty: none
 	AnswerTimeout  time.Duration // after which the database counts as hung; 0: never
 	RequestTimeout time.Duration
 	TrustedProxies []netip.Prefix // reverse proxies whose X-Forwarded headers count

@@ -45,6 +45,13 @@ var processSettings = Section{"Processes, API and database", []Setting{
 		set: text(func(c *Config) *string { return &c.DatabaseURL }),
 	},
 	{
+		Name:        "BERTH_DATABASE_POOLER_URL",
+		Unit:        "URL",
+		Secret:      true,
+		Description: "The same database through a connection pooler in transaction mode, such as PgBouncer. With this setting, all transactions use the pooler, and only a few connections of each process lead to the server of BERTH_DATABASE_URL; see docs/operations.md.",
+		set:         text(func(c *Config) *string { return &c.DatabasePooler }),
+	},
+	{
 		Name:        "BERTH_DATABASE_ANSWER_TIMEOUT",
 		Default:     "3s",
 		Unit:        "duration or off",

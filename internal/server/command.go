@@ -88,10 +88,7 @@ func run(ctx context.Context, args, environ []string, out, logOutput io.Writer) 
 	if cfg.DatabaseURL == "" {
 		return errors.New("BERTH_DATABASE_URL is not set; `worker --dev` starts a database of its own")
 	}
-	if err := checkSchema(ctx, cfg.DatabaseURL); err != nil {
-		return err
-	}
-	if err := checkAuthentication(ctx, cfg.DatabaseURL, cfg.Auth); err != nil {
+	if err := checkDatabase(ctx, cfg); err != nil {
 		return err
 	}
 	a, err := Open(ctx, cfg, environ)

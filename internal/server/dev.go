@@ -85,7 +85,7 @@ func (d *devRun) printf(format string, args ...any) {
 // warnIgnoredSettings prints the settings that have no effect because a development run starts its own
 // servers.
 func (d *devRun) warnIgnoredSettings(environ []string) {
-	for _, name := range []string{"BERTH_DATABASE_URL", "TEMPORAL_ADDRESS"} {
+	for _, name := range []string{"BERTH_DATABASE_URL", "BERTH_DATABASE_POOLER_URL", "TEMPORAL_ADDRESS"} {
 		if value, ok := environment(environ).LookupEnv(name); ok && value != "" {
 			d.printf("%s is ignored: --dev starts its own server", name)
 		}

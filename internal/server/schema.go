@@ -8,15 +8,37 @@ import (
 	"slices"
 	"time"
 
+	"berth/internal/config"
 	"berth/internal/store/db"
 )
 
 // databaseStartTimeout is how long a starting process waits until the database answers.
 const databaseStartTimeout = 30 * time.Second
 
+// checkDatabase returns an error if the settings do not suit the database: its schema, its pooler, or the
+// authentication of its other processes.
+func checkDatabase(ctx context.Context, cfg config.Config) error {
+	if err := checkSchema(ctx, cfg.DatabaseURL); err != nil {
+		return err
+	}
+	if err := checkPooler(ctx, cfg.DatabasePooler); err != nil {
+		return err
+	}
+	return checkAuthentication(ctx, cfg.DatabaseURL, cfg.Auth)
+}
+
 // checkSchema returns an error if this program does not work with the schema of the database.
 func checkSchema(ctx context.Context, url string) error {
 	return awaitDatabase(ctx, func(ctx context.Context) error { return db.CheckSchema(ctx, url) })
+}
+
+// checkPooler returns an error if the pooler with the given URL does not give berth's settings to its
+// sessions. Without a URL, checkPooler does nothing.
+func checkPooler(ctx context.Context, url string) error {
+	if url == "" {
+		return nil
+	}
+	return awaitDatabase(ctx, func(ctx context.Context) error { return db.CheckPooler(ctx, url) })
 }
 
 // checkAuthentication returns an error if BERTH_AUTH is not set, or if the processes of the database use
@@ -38,6 +60,8 @@ var refusals = []error{
 	db.ErrSchemaTooNew,
 	db.ErrSchemaUnreleased,
 	db.ErrOtherAuthentication,
+	db.ErrPooled,
+	db.ErrPoolerSettings,
 }
 
 // awaitDatabase repeats a check of the database until the database answers, for the time

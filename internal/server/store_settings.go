@@ -30,7 +30,7 @@ func storeConfig(cfg config.Config, enforcement bool) (store.Config, error) {
 		vlans = append(vlans, network.VLANRange(r))
 	}
 	return store.Config{
-		Answers: answerLimits(cfg.AnswerTimeout),
+		Options: db.Options{Pooler: cfg.DatabasePooler, Answers: answerLimits(cfg.AnswerTimeout)},
 		Network: networkstore.Config{
 			Policy:           blockPolicy(cfg.Port),
 			Quota:            cfg.Networking.Quota,

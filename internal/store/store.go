@@ -46,7 +46,7 @@ type Store struct {
 
 // Config contains the operator's settings of the stores.
 type Config struct {
-	Answers db.AnswerLimits
+	db.Options
 	Network networkstore.Config
 	Journal journalstore.Config
 	Lease   leasestore.Config
@@ -55,7 +55,7 @@ type Config struct {
 // Open connects to the database with the given URL. Open does not migrate the schema of the database;
 // db.Migrate does.
 func Open(ctx context.Context, url string, c Config) (*Store, error) {
-	d, err := db.Open(ctx, url, c.Answers)
+	d, err := db.Open(ctx, url, c.Options)
 	if err != nil {
 		return nil, err
 	}

@@ -70,6 +70,7 @@ func doctorCommand(*pflag.FlagSet) cli.Action {
 func checks() []check {
 	return []check{
 		{"database", checkDatabase},
+		{"connection pooler", checkPooler},
 		{"API", checkAPI},
 		{"authentication", checkAuthentication},
 		{"notes", checkNotes},
@@ -153,6 +154,13 @@ func checkDatabase(ctx context.Context, s *cli.Session) (string, error) {
 			Err:  err,
 			Next: "Does BERTH_DATABASE_URL name the primary server and berth's database? `starter migrate` updates the schema.",
 		}
+	case errors.Is(err, db.ErrPooled):
+		return "", &cli.Error{
+			Code: cli.ExitUnavailable,
+			What: "berth cannot work with the database",
+			Err:  err,
+			Next: "docs/operations.md describes the settings for PgBouncer.",
+		}
 	case err != nil:
 		return "", cli.Unavailable("the database",
 			"Is PostgreSQL running, and is BERTH_DATABASE_URL correct?", err)
@@ -163,4 +171,26 @@ func checkDatabase(ctx context.Context, s *cli.Session) (string, error) {
 		)
 	}
 	return fmt.Sprintf("reachable and writable, schema version %d", found.Schema), nil
+}
+
+// checkPooler checks that the transactions of berth run through the pooler with the settings of berth.
+func checkPooler(ctx context.Context, s *cli.Session) (string, error) {
+	if s.DatabasePooler == "" {
+		return "", fmt.Errorf("%w: BERTH_DATABASE_POOLER_URL is not set, so transactions use connections to PostgreSQL",
+			errNotConfigured)
+	}
+	err := db.CheckPooler(ctx, s.DatabasePooler)
+	switch {
+	case errors.Is(err, db.ErrPoolerSettings):
+		return "", &cli.Error{
+			Code: cli.ExitUnavailable,
+			What: "berth cannot work with the pooler",
+			Err:  err,
+			Next: "docs/operations.md describes the settings for PgBouncer.",
+		}
+	case err != nil:
+		return "", cli.Unavailable("the pooler",
+			"Is PgBouncer running, and is BERTH_DATABASE_POOLER_URL correct?", err)
+	}
+	return "transactions run through it; LISTEN and session locks use connections to PostgreSQL", nil
 }

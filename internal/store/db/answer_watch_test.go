@@ -14,7 +14,7 @@ import (
 // openWatched opens a database whose answers are watched.
 func openWatched(t *testing.T, url string, limits db.AnswerLimits) *db.DB {
 	t.Helper()
-	d, err := db.Open(t.Context(), url, limits)
+	d, err := db.Open(t.Context(), url, db.Options{Answers: limits})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -23,7 +24,8 @@ type DB struct {
 	admissions map[*pgxpool.Pool]*admission
 	retried    [len(retryReasons)]atomic.Int64 // repeated transactions, in the order of retryReasons
 	answers    *answerWatch
-	hasNotes   chan struct{} // receives a value after a transaction with due notes is committed
+	session    *pgx.ConnConfig // of Session
+	hasNotes   chan struct{}   // receives a value after a transaction with due notes is committed
 	stop       context.CancelFunc
 	loops      sync.WaitGroup
 }
@@ -38,27 +40,45 @@ const minPoolSize = 8
 // NoteChannel is the PostgreSQL channel on which relays are notified of due notes.
 const NoteChannel = "berth_note"
 
+// Options are the options of a DB.
+type Options struct {
+	// Pooler is the URL of the database through a pooler in transaction mode. With it, all transactions use
+	// the pooler. If it is empty, they use connections to PostgreSQL.
+	Pooler  string
+	Answers AnswerLimits
+}
+
 // Open connects to the database with the given URL. Open does not migrate the schema; Migrate does.
-func Open(ctx context.Context, url string, limits AnswerLimits) (*DB, error) {
+func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	cfg, err := poolConfig(url)
 	if err != nil {
 		return nil, err
 	}
-	answers := newAnswerWatch(limits, cfg.ConnConfig) // without a fence, which may wait longer than a probe
+	answers := newAnswerWatch(o.Answers, cfg.ConnConfig) // without a fence, which may wait longer than a probe
 	addTimelineFence(cfg.ConnConfig)
+	session := cfg.ConnConfig
+	if o.Pooler != "" {
+		if cfg, _, err = poolerConfig(o.Pooler); err != nil {
+			return nil, err
+		}
+		addTimelineFence(cfg.ConnConfig)
+	}
 	// By default, PostgreSQL plans a statement with a list parameter again at each execution, and the
 	// planning takes longer than the execution itself. With the following settings, PostgreSQL makes one
 	// generic plan for the statement, and the plan uses indexes even if PostgreSQL makes the plan while a
 	// table is small.
 	generic := cfg.Copy()
-	generic.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
-	generic.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
+	if o.Pooler == "" { // behind a pooler, no plan is kept
+		generic.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+		generic.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
+	}
 	reserve := cfg.Copy()
 	reserve.MaxConns, reserve.MinConns, reserve.MinIdleConns = reservedConnections, 1, 0
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d := &DB{
 		admissions: map[*pgxpool.Pool]*admission{},
 		answers:    answers,
+		session:    session,
 		hasNotes:   make(chan struct{}, 1),
 		stop:       stop,
 	}
@@ -111,9 +131,10 @@ func (d *DB) Ping(ctx context.Context) error {
 	return err
 }
 
-// Acquire returns a connection from the pool of DB. The caller of Acquire must release the connection.
-func (d *DB) Acquire(ctx context.Context) (*pgxpool.Conn, error) {
-	conn, err := d.pool.Acquire(ctx)
+// Session opens a connection that belongs to no pool and leads to PostgreSQL itself: for LISTEN, and for
+// locks that a session holds. The caller must close it with CloseSession.
+func (d *DB) Session(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := pgx.ConnectConfig(ctx, d.session)
 	return conn, classify(err, false)
 }
 

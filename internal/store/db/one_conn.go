@@ -8,7 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// oneConnConfig returns the configuration of a connection that belongs to no pool.
+// oneConnConfig returns the configuration of a connection that belongs to no pool. A connection to a pooler
+// fails with ErrPooled.
 func oneConnConfig(url string) (*pgx.ConnConfig, error) {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -16,6 +17,7 @@ func oneConnConfig(url string) (*pgx.ConnConfig, error) {
 	}
 	cfg.ConnectTimeout = cmp.Or(cfg.ConnectTimeout, connectTimeout)
 	addTimelineFence(cfg)
+	cfg.AfterConnect = refusePooler
 	return cfg, nil
 }
 

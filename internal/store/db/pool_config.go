@@ -35,24 +35,28 @@ const connectTimeout = 5 * time.Second
 // stallTimeout is how long the kernel waits for the acknowledgement of sent data before it ends a connection.
 const stallTimeout = 20 * time.Second
 
+// sessionSettings are the settings of the sessions that run transactions. Parameters of the database URL have
+// priority.
+var sessionSettings = map[string]string{
+	"statement_timeout":                   milliseconds(StatementTimeout),
+	"lock_timeout":                        milliseconds(lockTimeout),
+	"idle_in_transaction_session_timeout": milliseconds(idleTimeout),
+	"client_connection_check_interval":    milliseconds(goneClientCheck),
+	// A connection keeps the plans of its statements. The default of random_page_cost is for rotating
+	// disks: with this default, a plan that PostgreSQL makes for a small table reads the table
+	// sequentially, even after the table has grown.
+	"random_page_cost": "1.1",
+	// Compiling a plan (JIT) takes longer than any query of berth.
+	"jit": "off",
+}
+
 func poolConfig(url string) (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("parse the database URL: %w", err)
 	}
 	params := cfg.ConnConfig.RuntimeParams
-	for name, value := range map[string]string{
-		"statement_timeout":                   milliseconds(StatementTimeout),
-		"lock_timeout":                        milliseconds(lockTimeout),
-		"idle_in_transaction_session_timeout": milliseconds(idleTimeout),
-		"client_connection_check_interval":    milliseconds(goneClientCheck),
-		// A connection keeps the plans of its statements. The default of random_page_cost is for rotating
-		// disks: with this default, a plan that PostgreSQL makes for a small table reads the table
-		// sequentially, even after the table has grown.
-		"random_page_cost": "1.1",
-		// Compiling a plan (JIT) takes longer than any query of berth.
-		"jit": "off",
-	} {
+	for name, value := range sessionSettings {
 		if _, given := params[name]; !given {
 			params[name] = value
 		}

@@ -35,11 +35,10 @@ func CloseSession(ctx context.Context, session *pgx.Conn) {
 // PostgreSQL session holds an advisory lock while f runs. If the process ends or is silent for silenceLimit,
 // PostgreSQL releases the lock. If the session is lost, the context of f ends.
 func (d *DB) InOneProcess(ctx context.Context, name string, f func(context.Context)) (bool, error) {
-	c, err := d.Acquire(ctx)
+	session, err := d.Session(ctx)
 	if err != nil {
 		return false, fmt.Errorf("acquire the session lock %s: %w", name, err)
 	}
-	session := c.Hijack() // removed from the pool, so that closing the session releases the lock
 	defer CloseSession(ctx, session)
 	// These settings make PostgreSQL end the session soon after the process falls silent or its machine dies.
 	// With the default settings, the session of a silent process never ends, and the session of a dead

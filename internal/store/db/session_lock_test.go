@@ -24,7 +24,7 @@ const (
 // runLeader is the main function of a process that acquires the lock, writes "leads", and writes "stopped"
 // when its context ends.
 func runLeader(url string) int {
-	d, err := db.Open(context.Background(), url, db.AnswerLimits{})
+	d, err := db.Open(context.Background(), url, db.Options{})
 	if err != nil {
 		fmt.Println("open the database:", err)
 		return 1
@@ -65,7 +65,7 @@ func TestInOneProcess_StoppedProcessLosesTheLock(t *testing.T) {
 		}
 	}
 	awaitLine("leads")
-	d, err := db.Open(t.Context(), url, db.AnswerLimits{})
+	d, err := db.Open(t.Context(), url, db.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func TestFailover_ServerThatDoesNotAnswerDelaysButPreventsNoConnection(t *testin
 			t.Parallel()
 			several := *server
 			several.RawQuery = "target_session_attrs=read-write&connect_timeout=" + c.timeout
-			d, err := db.Open(t.Context(), several.String(), c.limits)
+			d, err := db.Open(t.Context(), several.String(), db.Options{Answers: c.limits})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +107,7 @@ func TestFailover_ServerThatDoesNotAnswerDelaysButPreventsNoConnection(t *testin
 
 func openServers(t *testing.T, url string) *db.DB {
 	t.Helper()
-	d, err := db.Open(t.Context(), url, db.AnswerLimits{})
+	d, err := db.Open(t.Context(), url, db.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func openProxied(t *testing.T, parameters string) proxied {
 	t.Cleanup(p.Stop)
 	// the machine that runs the tests may be slow
 	u.Host, u.RawQuery = p.Listen, "connect_timeout=300&"+parameters
-	d, err := db.Open(t.Context(), u.String(), db.AnswerLimits{})
+	d, err := db.Open(t.Context(), u.String(), db.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func TestOutage_EveryOperationNamesTheReason(t *testing.T) {
 	t.Parallel()
 	server := storetest.NewServer(t)
 	// the machine that runs the tests may be slow
-	d, err := db.Open(t.Context(), server.URL+"?connect_timeout=300", db.AnswerLimits{})
+	d, err := db.Open(t.Context(), server.URL+"?connect_timeout=300", db.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

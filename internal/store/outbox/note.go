@@ -242,11 +242,10 @@ func (s *Store) NextDue(ctx context.Context) (wait time.Duration, ok bool, err e
 // Listen calls `wake` at its start and whenever notes that are due immediately are enqueued, until ctx ends
 // or the connection is lost.
 func (s *Store) Listen(ctx context.Context, wake func()) error {
-	pooled, err := s.db.Acquire(ctx)
+	conn, err := s.db.Session(ctx)
 	if err != nil {
 		return fmt.Errorf("listen for notes: %w", err)
 	}
-	conn := pooled.Hijack()
 	defer db.CloseSession(ctx, conn)
 	if _, err := conn.Exec(ctx, `listen `+db.NoteChannel); err != nil {
 		return fmt.Errorf("listen for notes: %w", err)
