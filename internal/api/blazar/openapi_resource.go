@@ -13,6 +13,10 @@ var capability = openapi.Schema{"type": []string{"string", "number", "boolean"}}
 // hostNumber is the schema of the ID of a host.
 var hostNumber = openapi.Schema{"type": "string", "pattern": "^[0-9]+$"}
 
+// replaceable returns the schema of a field of a host whose value an extra capability with the same name
+// replaces by a string.
+func replaceable(s openapi.Schema) openapi.Schema { return openapi.AnyOf(s, openapi.String()) }
+
 func hostOperations() []openapi.Operation {
 	text := openapi.String()
 	host := openapi.Object(openapi.Fields{
@@ -20,20 +24,20 @@ func hostOperations() []openapi.Operation {
 		"hypervisor_hostname": text,
 		"service_name":        text,
 		"hypervisor_type":     text,
-		"hypervisor_version":  openapi.Integer(),
-		"vcpus":               openapi.Integer(),
-		"memory_mb":           openapi.Integer(),
-		"local_gb":            openapi.Integer(),
+		"hypervisor_version":  replaceable(openapi.Integer()),
+		"vcpus":               replaceable(openapi.Integer()),
+		"memory_mb":           replaceable(openapi.Integer()),
+		"local_gb":            replaceable(openapi.Integer()),
 		"cpu_info":            text,
 		"availability_zone":   text,
-		"reservable":          openapi.Boolean(),
-		"status":              openapi.Null(),
-		"trust_id":            openapi.Null(),
-		"created_at":          stampText,
-		"updated_at":          stampText.Nullable(),
+		"reservable":          replaceable(openapi.Boolean()),
+		"status":              replaceable(openapi.Null()),
+		"trust_id":            replaceable(openapi.Null()),
+		"created_at":          replaceable(stampText),
+		"updated_at":          replaceable(stampText.Nullable()),
 		quarantineAttribute:   text,
 	}, quarantineAttribute).
-		Open(text.Describe("An extra capability.")).
+		Open(text.Describe("An extra capability. It replaces the value of another field with the same name.")).
 		Named("Host")
 	one, all := of("host", host), of("hosts", openapi.Array(host))
 	create := openapi.Schema{
