@@ -24,6 +24,7 @@ type API struct {
 	Version     string
 	Description string
 	Error       Schema      // body of every error
+	ErrorTexts  []string    // media types in which a client can also get an error as text
 	Headers     []Parameter // request headers of every operation, in addition to X-Auth-Token
 	Operations  []Operation
 }
@@ -52,6 +53,7 @@ type Parameter struct {
 type Response struct {
 	Description string
 	Body        Schema // nil: the response has no body
+	Lines       Schema // instead of Body: each line of a body with the media type application/jsonl
 	Headers     Fields // headers that the response always has, in addition to X-Openstack-Request-Id
 }
 
@@ -94,6 +96,10 @@ func Build(a API, routes *osapi.API) ([]byte, error) {
 		return nil, fmt.Errorf("openapi: the API %s does not describe its route %s", a.Name, key)
 	}
 	components["Error"] = hoist(a.Error, components)
+	failure := content(Schema{"$ref": "#/components/schemas/Error"})
+	for _, mediaType := range a.ErrorTexts {
+		failure[mediaType] = map[string]any{"schema": String()}
+	}
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
@@ -126,7 +132,7 @@ func Build(a API, routes *osapi.API) ([]byte, error) {
 			"responses": map[string]any{"Error": map[string]any{
 				"description": "An error.",
 				"headers":     requestIDHeader(nil),
-				"content":     content(Schema{"$ref": "#/components/schemas/Error"}),
+				"content":     failure,
 			}},
 		},
 	})
@@ -145,6 +151,9 @@ func operation(a API, o Operation, open bool) Schema {
 		}
 		if r.Body != nil {
 			described["content"] = content(r.Body)
+		}
+		if r.Lines != nil {
+			described["content"] = map[string]any{"application/jsonl": map[string]any{"schema": r.Lines}}
 		}
 		responses[strconv.Itoa(status)] = described
 	}

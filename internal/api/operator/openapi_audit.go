@@ -58,12 +58,12 @@ func auditOperations() []openapi.Operation {
 			Method:      http.MethodGet,
 			Path:        "/audit/export",
 			Summary:     "Export records of the audit log as JSON lines, the oldest first.",
-			Description: "Each line of the answer, which has the media type application/jsonl, is a SealedAuditRecord. If berth cannot read all records, it breaks the connection before the end of the answer.",
+			Description: "If berth cannot read all records, it breaks the connection before the end of the answer.",
 			Query:       filters,
 			Responses: map[int]openapi.Response{
 				http.StatusOK: {
-					Description: "The records.",
-					Headers:     openapi.Fields{"Content-Type": openapi.String()},
+					Description: "The records: each line of the body has the schema.",
+					Lines:       sealed,
 				},
 			},
 		},
