@@ -81,6 +81,7 @@ var packageRules = map[string]packageRule{
 	"internal/server/servertest": {
 		may: []string{
 			"internal/server",
+			"internal/api/openapi/openapitest",
 			"internal/config",
 			"internal/contract",
 			"internal/devstack",
@@ -485,6 +486,10 @@ var packageRules = map[string]packageRule{
 	"internal/api/openapi": {
 		may: []string{"internal/api/osapi"},
 		why: "builds the OpenAPI documents of all APIs from their descriptions; it knows no API",
+	},
+	"internal/api/openapi/openapitest": {
+		may: []string{"internal/api/openapi", "internal/api/osapi"},
+		why: "compares the answers of any API with its document; it imports no API, so that the tests of each API can import it",
 	},
 	"internal/api/placement": apiRule(
 		"internal/inventory", "inventorystore", "internal/identity/policy", "internal/text",

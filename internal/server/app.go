@@ -243,6 +243,14 @@ func (a *App) close() {
 	a.traces.Close()
 }
 
+// Wrap replaces the handler of each address by the handler that the function `wrap` returns. Wrap exists for
+// tests, which call it before Run.
+func (a *App) Wrap(wrap func(http.Handler) http.Handler) {
+	for _, e := range a.endpoints() {
+		e.server.Handler = wrap(e.server.Handler)
+	}
+}
+
 // Handler returns the handler of the routes on BERTH_LISTEN.
 func (a *App) Handler() http.Handler { return a.main.server.Handler }
 

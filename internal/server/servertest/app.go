@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"berth/internal/api/openapi/openapitest"
 	"berth/internal/config"
 	"berth/internal/devstack/temporaltest"
 	"berth/internal/server"
@@ -15,7 +16,8 @@ import (
 )
 
 // StartApp runs a server.App with the given roles inside the test process until the test ends. The App has
-// its own database and Temporal namespace. The parameter `settings` overrides the default settings of the
+// its own database and Temporal namespace. An answer that differs from the OpenAPI document of its API fails
+// the test. The parameter `settings` overrides the default settings of the
 // App.
 func StartApp(t *testing.T, roles string, settings ...string) *server.App {
 	t.Helper()
@@ -23,6 +25,7 @@ func StartApp(t *testing.T, roles string, settings ...string) *server.App {
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.Wrap(func(h http.Handler) http.Handler { return openapitest.Handler(t, h) })
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()

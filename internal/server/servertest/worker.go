@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"berth/internal/api/openapi/openapitest"
 )
 
 // Worker is a process of the program worker, with a client for the APIs of that process.
 type Worker struct {
 	*Process
 	T     *testing.T
-	URL   string
+	URL   string // of a proxy that compares each answer with the OpenAPI document of its API
 	Token string // token of the requests: an administrator's
 }
 
@@ -44,7 +46,7 @@ func (s *Deployment) StartWorker(roles string) *Worker {
 		default:
 		}
 		if m := serving.FindStringSubmatch(c.Output()); m != nil {
-			c.URL = "http://" + m[1]
+			c.URL = openapitest.Proxy(s.T, "http://"+m[1])
 			return ""
 		}
 		return "its output is " + c.Output()
