@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/converter"
 
+	"berth/internal/api/openapi/openapitest"
 	"berth/internal/api/operator"
 	"berth/internal/contract"
 	"berth/internal/identity"
@@ -26,7 +27,7 @@ func TestAgentKey_SignsReports(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	agents := storetest.New(t).Agents
-	server := httptest.NewServer(operator.New(operator.Options{Agents: agents, Identity: identity.Noauth{}}))
+	server := httptest.NewServer(openapitest.API(t, operator.Description(), operator.New(operator.Options{Agents: agents, Identity: identity.Noauth{}})))
 	t.Cleanup(server.Close)
 	code, private := h.run(t, "agent", "key", "create", "cmp-1", "--url", server.URL)
 	if code != 0 || !strings.HasPrefix(private, "-----BEGIN PRIVATE KEY-----\n") {
@@ -79,7 +80,7 @@ func TestAgentKey_SignsReports(t *testing.T) {
 // output of the command.
 func newStarter(t *testing.T, agents *agentstore.Store) func(args ...string) string {
 	t.Helper()
-	server := httptest.NewServer(operator.New(operator.Options{Agents: agents, Identity: identity.Noauth{}}))
+	server := httptest.NewServer(openapitest.API(t, operator.Description(), operator.New(operator.Options{Agents: agents, Identity: identity.Noauth{}})))
 	t.Cleanup(server.Close)
 	return func(args ...string) string {
 		t.Helper()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"berth/internal/api/openapi/openapitest"
 	"berth/internal/api/operator"
 	"berth/internal/auditlog"
 	"berth/internal/identity"
@@ -31,7 +32,7 @@ func newAuditCommands(t *testing.T) auditCommands {
 	t.Helper()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	api := httptest.NewServer(operator.New(operator.Options{Audit: s.Audit, Identity: identity.Noauth{}}))
+	api := httptest.NewServer(openapitest.API(t, operator.Description(), operator.New(operator.Options{Audit: s.Audit, Identity: identity.Noauth{}})))
 	t.Cleanup(api.Close)
 	return auditCommands{s, url, api.URL}
 }

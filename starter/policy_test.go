@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"berth/internal/api/openapi/openapitest"
 	"berth/internal/api/operator"
 	"berth/internal/api/placement"
 	"berth/internal/identity"
@@ -21,10 +22,10 @@ func TestPolicy_IsListedAndExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(operator.New(operator.Options{
+	server := httptest.NewServer(openapitest.API(t, operator.Description(), operator.New(operator.Options{
 		Identity: identity.Noauth{},
 		Policies: map[string]*policy.Policy{"placement": rules},
-	}))
+	})))
 	t.Cleanup(server.Close)
 	for line, want := range map[string]string{
 		"policy list --api placement": "placement placement:usages rule:admin_or_project_reader_or_service_api false\n",

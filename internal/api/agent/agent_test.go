@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/api/agent"
+	"berth/internal/api/openapi/openapitest"
 	"berth/internal/identity"
 	"berth/internal/network"
 	"berth/internal/store"
@@ -39,9 +40,16 @@ func open(t testing.TB) gateway { return openOn(t, storetest.URL(t)) }
 func openOn(t testing.TB, url string) gateway {
 	t.Helper()
 	s := storetest.Open(t, url)
-	server := httptest.NewServer(agent.New(agent.Options{Store: s.Network, Identity: identity.Noauth{}}))
+	url = serveAPI(t, agent.Options{Store: s.Network, Identity: identity.Noauth{}})
+	return gateway{t, url + "/agent/v1", "admin", s}
+}
+
+// serveAPI serves the gateway until the test ends, and returns the URL of the server.
+func serveAPI(t testing.TB, o agent.Options) string {
+	t.Helper()
+	server := httptest.NewServer(openapitest.API(t, agent.Description(), agent.New(o)))
 	t.Cleanup(server.Close)
-	return gateway{t, server.URL + "/agent/v1", "admin", s}
+	return server.URL
 }
 
 // in returns a copy of the gateway that reports failures to the subtest t.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -29,11 +28,8 @@ type contested struct {
 func newContested(t *testing.T) contested {
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	server := httptest.NewServer(
-		agent.New(agent.Options{Store: s.Network, Identity: identity.Noauth{}, Tokens: s.Agents}),
-	)
-	t.Cleanup(server.Close)
-	g := gateway{t, server.URL + "/agent/v1", "admin", s}
+	server := serveAPI(t, agent.Options{Store: s.Network, Identity: identity.Noauth{}, Tokens: s.Agents})
+	g := gateway{t, server + "/agent/v1", "admin", s}
 	g.post("/state", `{"agent_type":"Open vSwitch agent","host":"cmp-1"}`)
 	p := g.ports(2)
 	c := contested{g, p[0], p[1], storetest.Connect(t, url)}

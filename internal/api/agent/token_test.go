@@ -3,7 +3,6 @@ package agent_test
 import (
 	"crypto/rand"
 	"errors"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -21,11 +20,8 @@ import (
 func openWithTokens(t *testing.T) gateway {
 	t.Helper()
 	s := storetest.New(t)
-	server := httptest.NewServer(
-		agent.New(agent.Options{Store: s.Network, Identity: identity.Noauth{}, Tokens: s.Agents}),
-	)
-	t.Cleanup(server.Close)
-	return gateway{t, server.URL + "/agent/v1", "admin", s}
+	server := serveAPI(t, agent.Options{Store: s.Network, Identity: identity.Noauth{}, Tokens: s.Agents})
+	return gateway{t, server + "/agent/v1", "admin", s}
 }
 
 // as returns a copy of the gateway whose requests carry a new token of the host, and the ID of this token.

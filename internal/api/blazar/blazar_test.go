@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"berth/internal/api/openapi/openapitest"
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
 	"berth/internal/lease"
@@ -57,7 +58,7 @@ func newService(t *testing.T, hosts ...string) *service {
 
 // serve starts a new API server on the same database, with the given deletionWait.
 func (s *service) serve(deletionWait time.Duration) {
-	server := httptest.NewServer(newAPI(&handler{
+	s.serveAPI(&handler{
 		Options: Options{
 			Store:       s.store.Lease,
 			Identity:    identity.Noauth{},
@@ -66,7 +67,13 @@ func (s *service) serve(deletionWait time.Duration) {
 			Hypervisors: s.hypervisors,
 		},
 		deletionWait: deletionWait,
-	}))
+	})
+}
+
+// serveAPI serves an API until the test ends, and makes the client use it.
+func (s *service) serveAPI(h *handler) {
+	s.Helper()
+	server := httptest.NewServer(openapitest.API(s, Description(), newAPI(h)))
 	s.Cleanup(server.Close)
 	s.url = server.URL + prefix
 }

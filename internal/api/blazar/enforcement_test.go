@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"net/http/httptest"
-
 	"github.com/google/go-cmp/cmp"
 
 	"berth/internal/identity"
@@ -18,13 +16,11 @@ func TestEnforcement_AskedBeforeAnyWrite(t *testing.T) {
 	s := newService(t, "cmp-1")
 	var asked []Check
 	errorBody := ""
-	server := httptest.NewServer(newAPI(&handler{
+	s.serveAPI(&handler{
 		deletionWait: time.Hour,
 		Options: Options{Store: s.store.Lease, Identity: identity.Noauth{},
 			Enforce: func(_ context.Context, c Check) string { asked = append(asked, c); return errorBody }},
-	}))
-	t.Cleanup(server.Close)
-	s.url = server.URL + prefix
+	})
 	body := `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00","reservations":[{"resource_type":"physical:host",
 		"min":1,"max":1,"hypervisor_properties":"","resource_properties":""}]}`
 
@@ -88,13 +84,11 @@ func TestEnforcement_GetsTheSegmentsAndDevicesOfALease(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	var asked []Check
-	server := httptest.NewServer(newAPI(&handler{
+	s.serveAPI(&handler{
 		deletionWait: time.Hour,
 		Options: Options{Store: s.store.Lease, Identity: identity.Noauth{},
 			Enforce: func(_ context.Context, c Check) string { asked = append(asked, c); return "" }},
-	}))
-	t.Cleanup(server.Close)
-	s.url = server.URL + prefix
+	})
 	segment := s.expect(201, "POST", "/v1/networks", segmentBody).body["network"]
 	device := s.expect(201, "POST", "/v1/devices", deviceBody).body["device"]
 

@@ -2,7 +2,6 @@ package blazar
 
 import (
 	"context"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -62,11 +61,7 @@ func TestPlan_OneOfAProjectAtATime(t *testing.T) {
 		<-proceed
 		return lease.Flavor{ID: id, Name: id, VCPUs: 1}, nil
 	}
-	server := httptest.NewServer(
-		New(Options{Store: s.store.Lease, Identity: identity.Noauth{}, Flavor: flavor}),
-	)
-	t.Cleanup(server.Close)
-	s.url = server.URL + prefix
+	s.serveAPI(&handler{Options: Options{Store: s.store.Lease, Identity: identity.Noauth{}, Flavor: flavor}})
 	body := func(reservation string) string {
 		return `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00","reservations":[` + reservation + `]}`
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	api "berth/internal/api/journal"
+	"berth/internal/api/openapi/openapitest"
 	"berth/internal/identity"
 	"berth/internal/journal"
 	"berth/internal/store"
@@ -41,7 +42,7 @@ func threeEntries(t *testing.T) (*store.Store, http.Handler) {
 			t.Fatal(err)
 		}
 	}
-	return s, api.New(s.Journal, s.Mirror, identity.Noauth{})
+	return s, openapitest.API(t, api.Description(), api.New(s.Journal, s.Mirror, identity.Noauth{}))
 }
 
 func send(t *testing.T, h http.Handler, token, method, path, body string) (int, map[string]any) {

@@ -1,7 +1,6 @@
 package neutron_test
 
 import (
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -83,9 +82,8 @@ func TestAgent_FieldsDecideWhetherConfigurationsAreRead(t *testing.T) {
 	query := limited.Query()
 	query.Set("role", role)
 	limited.RawQuery = query.Encode()
-	reader := httptest.NewServer(neutron.New(storetest.Open(t, limited.String()).Network, identity.Noauth{}))
-	t.Cleanup(reader.Close)
-	c.url = reader.URL + "/networking"
+	reader := storetest.Open(t, limited.String())
+	c.url = serveAPI(t, neutron.New(reader.Network, identity.Noauth{})) + "/networking"
 	for _, path := range []string{"/v2.0/agents", "/v2.0/networks/" + net + "/dhcp-agents"} {
 		t.Run(path, func(t *testing.T) {
 			c := c.in(t)

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"berth/internal/api/neutron"
+	"berth/internal/api/openapi/openapitest"
+	"berth/internal/api/osapi"
 	"berth/internal/identity"
 	"berth/internal/network"
 	"berth/internal/store"
@@ -44,17 +46,23 @@ func openWith(t testing.TB, config networkstore.Config) cloud {
 func openOn(t testing.TB, url string, config networkstore.Config) cloud {
 	s := storetest.Open(t, url)
 	s.Network = networkstore.New(s.DB, config)
-	server := httptest.NewServer(neutron.New(s.Network, identity.Noauth{}))
-	t.Cleanup(server.Close)
 	c := cloud{
 		t:     t,
-		url:   server.URL + "/networking",
+		url:   serveAPI(t, neutron.New(s.Network, identity.Noauth{})) + "/networking",
 		token: "admin",
 		store: s,
 	}
 	c.heartbeat(network.OVSAgent, "cmp-1")
 	c.heartbeat(network.DHCPAgent, "net-1")
 	return c
+}
+
+// serveAPI serves the API until the test ends, and returns the URL of the server.
+func serveAPI(t testing.TB, api *osapi.API) string {
+	t.Helper()
+	server := httptest.NewServer(openapitest.API(t, neutron.Description(), api))
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 func (c cloud) heartbeat(kind, host string) {

@@ -2,7 +2,6 @@ package neutron_test
 
 import (
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,9 +26,7 @@ func (c cloud) withPolicy(t *testing.T, file string) cloud {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(neutron.NewWithPolicy(c.store.Network, identity.Noauth{}, rules))
-	t.Cleanup(server.Close)
-	c.t, c.url = t, server.URL+"/networking"
+	c.t, c.url = t, serveAPI(t, neutron.NewWithPolicy(c.store.Network, identity.Noauth{}, rules))+"/networking"
 	return c
 }
 

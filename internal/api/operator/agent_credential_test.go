@@ -24,7 +24,7 @@ import (
 func TestAgentTokens_AreShownOnceAndListedWithoutSecret(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	h := operator.New(operator.Options{Agents: s.Agents, Identity: identity.Noauth{}})
+	h := newAPI(t, operator.Options{Agents: s.Agents, Identity: identity.Noauth{}})
 	status, made := send(t, h, "ann:demo", "POST", "/operator/v1/agent-tokens", `{"host":"cmp-1"}`)
 	token, _ := made["token"].(string)
 	if status != http.StatusCreated || made["host"] != "cmp-1" || token == "" {
@@ -58,7 +58,7 @@ func TestAgentTokens_AreShownOnceAndListedWithoutSecret(t *testing.T) {
 
 func TestAgentCredentials_NeedTheRoleAdmin(t *testing.T) {
 	t.Parallel()
-	h := operator.New(operator.Options{Agents: storetest.New(t).Agents, Identity: identity.Noauth{}})
+	h := newAPI(t, operator.Options{Agents: storetest.New(t).Agents, Identity: identity.Noauth{}})
 	for _, role := range []string{"service", "member", "reader"} {
 		for _, c := range []struct{ method, path, body string }{
 			{"GET", "/operator/v1/agent-tokens", ""}, {"POST", "/operator/v1/agent-tokens", `{"host":"cmp-1"}`},
@@ -83,7 +83,7 @@ func TestAgentCredentials_NeedTheRoleAdmin(t *testing.T) {
 
 func TestAgentTokens_RefuseInvalidRequests(t *testing.T) {
 	t.Parallel()
-	h := operator.New(operator.Options{Agents: storetest.New(t).Agents, Identity: identity.Noauth{}})
+	h := newAPI(t, operator.Options{Agents: storetest.New(t).Agents, Identity: identity.Noauth{}})
 	for _, c := range []struct {
 		method, path, body string
 		want               int
@@ -101,7 +101,7 @@ func TestAgentTokens_RefuseInvalidRequests(t *testing.T) {
 func TestAgentKeys_RegisterEd25519PublicKeysOnly(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	h := operator.New(operator.Options{Agents: s.Agents, Identity: identity.Noauth{}})
+	h := newAPI(t, operator.Options{Agents: s.Agents, Identity: identity.Noauth{}})
 	public, _, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestAgentKeys_RegisterEd25519PublicKeysOnly(t *testing.T) {
 func TestAgentKeys_RefuseKeysOfLowOrder(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	h := operator.New(operator.Options{Agents: s.Agents, Identity: identity.Noauth{}})
+	h := newAPI(t, operator.Options{Agents: s.Agents, Identity: identity.Noauth{}})
 	for name, text := range map[string]string{
 		"order 1":                    "0100000000000000000000000000000000000000000000000000000000000000",
 		"order 4":                    "0000000000000000000000000000000000000000000000000000000000000000",

@@ -13,7 +13,7 @@ import (
 func TestAgentVirtualHosts_AreRegisteredListedAndRemoved(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	h := operator.New(operator.Options{Agents: s.Agents, Identity: identity.Noauth{}})
+	h := newAPI(t, operator.Options{Agents: s.Agents, Identity: identity.Noauth{}})
 	const path = "/operator/v1/agent-vhosts"
 	status, made := send(t, h, "ann:demo", "POST", path,
 		`{"host":"cmp-1","name":"agents-1","agent_types":["Open vSwitch agent"]}`)
@@ -50,7 +50,7 @@ func TestAgentVirtualHosts_AreRegisteredListedAndRemoved(t *testing.T) {
 
 func TestAgentVirtualHosts_RefuseInvalidRequests(t *testing.T) {
 	t.Parallel()
-	h := operator.New(operator.Options{Agents: storetest.New(t).Agents, Identity: identity.Noauth{}})
+	h := newAPI(t, operator.Options{Agents: storetest.New(t).Agents, Identity: identity.Noauth{}})
 	long := strings.Repeat("h", 256)
 	for _, c := range []struct {
 		method, path, body string

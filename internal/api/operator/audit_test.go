@@ -84,7 +84,7 @@ func TestAudit_ExportWithoutAllRecordsBreaksTheConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	api := operator.New(operator.Options{Audit: s.Audit, Identity: identity.Noauth{}})
+	api := newAPI(t, operator.Options{Audit: s.Audit, Identity: identity.Noauth{}})
 	var once sync.Once
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		api.ServeHTTP(flushHook{

@@ -3,7 +3,6 @@ package operator_test
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -50,7 +49,7 @@ func createTrunk(t *testing.T, s *store.Store) (port network.Port, trunk network
 func TestBlocks_AnyEntityBlocksPortsAndTrunks(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	h := http.Handler(operator.New(operator.Options{
+	h := newAPI(t, operator.Options{
 		Inventory:  s.Inventory,
 		Network:    s.Network,
 		Agents:     s.Agents,
@@ -58,7 +57,7 @@ func TestBlocks_AnyEntityBlocksPortsAndTrunks(t *testing.T) {
 		Mirror:     s.Mirror,
 		Identity:   identity.Noauth{},
 		Incomplete: incompleteOwner,
-	}))
+	})
 	port, trunk := createTrunk(t, s)
 	status := map[string]func() (string, error){
 		"port": func() (string, error) { p, err := s.Network.Port(t.Context(), port.ID); return p.Status, err },
@@ -112,7 +111,7 @@ func TestBlocks_AnyEntityBlocksPortsAndTrunks(t *testing.T) {
 func TestBlocks_NumberOfBlocksIsLimited(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	h := http.Handler(operator.New(operator.Options{
+	h := newAPI(t, operator.Options{
 		Inventory:  s.Inventory,
 		Network:    s.Network,
 		Agents:     s.Agents,
@@ -120,7 +119,7 @@ func TestBlocks_NumberOfBlocksIsLimited(t *testing.T) {
 		Mirror:     s.Mirror,
 		Identity:   identity.Noauth{},
 		Incomplete: incompleteOwner,
-	}))
+	})
 	port, trunk := createTrunk(t, s)
 	for _, object := range []string{"port/" + port.ID.String(), "trunk/" + trunk.ID.String()} {
 		for i := range network.MaxBlocks + 1 {
@@ -145,7 +144,7 @@ func TestBlocks_NumberOfBlocksIsLimited(t *testing.T) {
 func TestBlocks_RefuseInvalidRequests(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	h := http.Handler(operator.New(operator.Options{
+	h := newAPI(t, operator.Options{
 		Inventory:  s.Inventory,
 		Network:    s.Network,
 		Agents:     s.Agents,
@@ -153,7 +152,7 @@ func TestBlocks_RefuseInvalidRequests(t *testing.T) {
 		Mirror:     s.Mirror,
 		Identity:   identity.Noauth{},
 		Incomplete: incompleteOwner,
-	}))
+	})
 	port, _ := createTrunk(t, s)
 	path := "/operator/v1/blocks/port/" + port.ID.String()
 	for i, c := range []struct {

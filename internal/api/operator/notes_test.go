@@ -1,7 +1,6 @@
 package operator_test
 
 import (
-	"net/http"
 	"testing"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 func TestNotes_ListsAndRetriesNotesThatAreSetAside(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	h := http.Handler(operator.New(operator.Options{
+	h := newAPI(t, operator.Options{
 		Inventory:  s.Inventory,
 		Network:    s.Network,
 		Agents:     s.Agents,
@@ -24,7 +23,7 @@ func TestNotes_ListsAndRetriesNotesThatAreSetAside(t *testing.T) {
 		Mirror:     s.Mirror,
 		Identity:   identity.Noauth{},
 		Incomplete: incompleteOwner,
-	}))
+	})
 	if err := s.DB.InTx(t.Context(), func(tx db.Tx) error {
 		return outbox.Enqueue(t.Context(), tx, contract.Nudge{Workflow: contract.Port, ID: "port/1"}, contract.Nudge{Workflow: contract.Port, ID: "port/2"})
 	}); err != nil {

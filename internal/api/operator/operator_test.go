@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"berth/internal/api/openapi/openapitest"
 	"berth/internal/api/operator"
 	"berth/internal/api/placement"
 	"berth/internal/identity"
@@ -43,7 +44,7 @@ func serveWithURL(t *testing.T) (http.Handler, string) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/operator/", operator.New(operator.Options{
+	mux.Handle("/operator/", newAPI(t, operator.Options{
 		Inventory:  s.Inventory,
 		Network:    s.Network,
 		Agents:     s.Agents,
@@ -53,13 +54,19 @@ func serveWithURL(t *testing.T) (http.Handler, string) {
 		Identity:   identity.Noauth{},
 		Incomplete: incompleteOwner,
 	}))
-	mux.Handle("/placement/", placement.New(placement.Options{
+	mux.Handle("/placement/", openapitest.API(t, placement.Description(), placement.New(placement.Options{
 		Store:      s.Inventory,
 		Identity:   identity.Noauth{},
 		Policy:     rules,
 		Incomplete: incompleteOwner,
-	}))
+	})))
 	return mux, url
+}
+
+// newAPI returns the operators' API as a handler that compares each answer with the document of the API.
+func newAPI(t *testing.T, o operator.Options) http.Handler {
+	t.Helper()
+	return openapitest.API(t, operator.Description(), operator.New(o))
 }
 
 // send sends a request as the caller with the given token, and returns the status and the body of the answer.

@@ -30,7 +30,7 @@ func servePolicy(t *testing.T, file string) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return operator.New(operator.Options{
+	return newAPI(t, operator.Options{
 		Identity: identity.Noauth{},
 		Policies: map[string]*policy.Policy{"placement": rules},
 	})
@@ -78,7 +78,7 @@ func TestPolicyCheck_ExplainsTheDecision(t *testing.T) {
 
 func TestPolicyCheck_DecidesRulesOfEachAPI(t *testing.T) {
 	t.Parallel()
-	h := operator.New(operator.Options{Identity: identity.Noauth{}, Policies: map[string]*policy.Policy{
+	h := newAPI(t, operator.Options{Identity: identity.Noauth{}, Policies: map[string]*policy.Policy{
 		"networking": policy.MustOpen(neutron.Policy...), "reservation": policy.MustOpen(blazar.Policy...)}})
 	for question, allowed := range map[string]bool{
 		`{"api":"networking","rule":"get_port","project":"p","roles":["reader"],"target":{"project_id":"p"}}`:                                    true,
@@ -131,7 +131,8 @@ func TestPolicyCheck_RefusesWrongQuestions(t *testing.T) {
 // the administrator.
 func TestPolicyCheck_RefusesAnInvalidToken(t *testing.T) {
 	t.Parallel()
-	h := operator.New(
+	h := newAPI(
+		t,
 		operator.Options{Identity: onlyAdmin{}, Policies: map[string]*policy.Policy{"placement": nil}},
 	)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/operator/v1/policy/check",

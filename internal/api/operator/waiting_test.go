@@ -23,7 +23,7 @@ func serveWaiting(t *testing.T) http.Handler {
 		insert into block (object_id, entity, host, since) select ('00000000-0000-4000-8000-00000000000' || i)::uuid, 'L2', 'cmp-1', now() - i * interval '1 minute' from generate_series(1, 2) i;
 		insert into journal_entry (object_type, object_id, operation, data, parents, project, name, state, attempt, taken_at, created_at)
 		values ('port', '1', 'create', '{}', '{}', 'p', '', 'failed', 1, now(), now() - interval '1 hour');`)
-	return operator.New(operator.Options{Report: s.Report, Identity: identity.Noauth{}})
+	return newAPI(t, operator.Options{Report: s.Report, Identity: identity.Noauth{}})
 }
 
 func TestWaiting_NamesThePartyAndTheLongestWait(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"berth/internal/api/openapi"
+	"berth/internal/api/openapi/openapitest"
 	"berth/internal/api/osapi"
 	"berth/internal/api/placement"
 	"berth/internal/identity"
@@ -24,17 +26,26 @@ func serveExplanation(
 	t.Helper()
 	s := storetest.New(t)
 	c = serveOver(t, s, identity.Noauth{}, policy.Options{})
-	server := httptest.NewServer(&osapi.API{
-		Prefix:   "/operator/v1",
-		Identity: identity.Noauth{},
-		Fail:     osapi.WriteError,
-		Routes: []osapi.Route{
-			{
-				Method: http.MethodGet,
-				Path:   "/candidates/explain",
-				Handle: osapi.AdminOnly(placement.ExplainCandidates(s.Inventory, limits)),
-			}},
-	})
+	const path = "/candidates/explain"
+	server := httptest.NewServer(openapitest.API(
+		t,
+		openapi.API{
+			Name:       "explanation",
+			Error:      openapi.ErrorSchema(),
+			Operations: []openapi.Operation{placement.ExplainOperation(path)},
+		},
+		&osapi.API{
+			Prefix:   "/operator/v1",
+			Identity: identity.Noauth{},
+			Fail:     osapi.WriteError,
+			Routes: []osapi.Route{
+				{
+					Method: http.MethodGet,
+					Path:   path,
+					Handle: osapi.AdminOnly(placement.ExplainCandidates(s.Inventory, limits)),
+				}},
+		},
+	))
 	t.Cleanup(server.Close)
 	operator := &client{t: t, url: server.URL + "/operator/v1"}
 	return c, func(status int, query string) map[string]any {

@@ -3,7 +3,6 @@ package placement_test
 import (
 	"encoding/json"
 	"fmt"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -325,15 +324,13 @@ func TestCandidates_OperatorLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	with := func(set placement.Candidates) *site {
-		server := httptest.NewServer(placement.New(placement.Options{
+		c := *s.client
+		c.url = serveAPI(t, placement.Options{
 			Store:      s.store.Inventory,
 			Identity:   identity.Noauth{},
 			Policy:     rules,
 			Candidates: set,
-		}))
-		t.Cleanup(server.Close)
-		c := *s.client
-		c.url = server.URL + placement.Prefix
+		})
 		return &site{&c, s.store, s.ids}
 	}
 	const all = "resources=VCPU:1"

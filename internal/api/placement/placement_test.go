@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"berth/internal/api/openapi/openapitest"
 	"berth/internal/api/placement"
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
@@ -53,14 +54,20 @@ func serveOver(t *testing.T, s *store.Store, id identity.Authenticator, o policy
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(placement.New(placement.Options{
+	return &client{t: t, url: serveAPI(t, placement.Options{
 		Store:      s.Inventory,
 		Identity:   id,
 		Policy:     rules,
 		Incomplete: inventory.Owner{Project: incompleteOwnerID, User: incompleteOwnerID},
-	}))
+	})}
+}
+
+// serveAPI serves the API until the test ends, and returns the URL of the API.
+func serveAPI(t *testing.T, o placement.Options) string {
+	t.Helper()
+	server := httptest.NewServer(openapitest.API(t, placement.Description(), placement.New(o)))
 	t.Cleanup(server.Close)
-	return &client{t: t, url: server.URL + placement.Prefix}
+	return server.URL + placement.Prefix
 }
 
 // answer is the response to a request.
