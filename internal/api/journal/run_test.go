@@ -55,12 +55,13 @@ func TestRun_StartedOnceAndShown(t *testing.T) {
 		t.Errorf("GET /runs: got %v, want one run", answer)
 	}
 	for query, want := range map[string]int{
-		"?before=1":         200,
-		"?limit=5&before=2": 200,
-		"?before=0":         400,
-		"?limit=x":          400,
-		"?state=done":       400,
-		"?limit=1&limit=2":  400,
+		"?before=1":                   200,
+		"?limit=5&before=2":           200,
+		"?before=9223372036854775807": 200, // the largest number of a run
+		"?before=0":                   400,
+		"?limit=x":                    400,
+		"?state=done":                 400,
+		"?limit=1&limit=2":            400,
 	} {
 		if status, answer := send(t, h, "admin", "GET", "/runs"+query, ""); status != want {
 			t.Errorf("GET /runs%s: got %d %v, want %d", query, status, answer, want)

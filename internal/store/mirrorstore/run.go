@@ -133,7 +133,7 @@ func (s *Store) Runs(ctx context.Context, before int64, limit int) ([]journal.Ru
 	rows, err := s.db.Query(ctx, `
 		select `+runColumns+`
 		from mirror_run
-		where $1 = 0 or id < $1
+		where $1::bigint = 0 or id < $1
 		order by id desc
 		limit $2`, before, limit)
 	if err != nil {
