@@ -298,7 +298,7 @@ func (c Config) RequiresSignatures() bool {
 // missing.
 func (c Config) check() error {
 	for _, l := range []struct{ setting, address string }{{"BERTH_LISTEN", c.Listen}, {"BERTH_OPERATOR_LISTEN", c.OperatorListen}} {
-		if c.Auth != Keystone && l.address != "" && !loopback(l.address) {
+		if c.Auth != Keystone && l.address != "" && !IsLoopback(l.address) {
 			return fmt.Errorf(
 				"%s=%s: without BERTH_AUTH=keystone berth accepts every token, so the API may listen on loopback only; set BERTH_AUTH=keystone, or listen on 127.0.0.1",
 				l.setting,
@@ -340,7 +340,8 @@ func (c Config) check() error {
 	return nil
 }
 
-func loopback(listen string) bool {
+// IsLoopback reports whether an address of the form host:port is localhost or a loopback address.
+func IsLoopback(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
 		return false

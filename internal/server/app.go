@@ -191,6 +191,9 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 func (a *App) listen(certificates *certificateFiles, id identity.Authenticator) error {
 	a.refusedConns = newConnectionMetric(a.registry)
 	everyone, operators, err := a.newHandlers(id)
+	if err == nil {
+		err = a.refuseForeignPages(&everyone, &operators)
+	}
 	if err != nil {
 		return err
 	}

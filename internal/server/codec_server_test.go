@@ -19,7 +19,10 @@ import (
 // encryptionKey is a key of 32 bytes in Base64.
 const encryptionKey = "b2xkLW9sZC1vbGQtb2xkLW9sZC1vbGQtb2xkLW9sZCE="
 
-const temporalUI = "https://temporal.example.com"
+const (
+	temporalUI = "https://temporal.example.com"
+	uiSetting  = "BERTH_TEMPORAL_UI_URL=" + temporalUI
+)
 
 // clearText is a payload in the JSON form of Temporal's remote codecs.
 const clearText = `{"payloads":[{"metadata":{"encoding":"anNvbi9wbGFpbg=="},"data":"InNlY3JldCI="}]}`
@@ -59,7 +62,7 @@ func callCodec(t *testing.T, a *server.App, method, name, token, body string) (*
 
 func TestCodecServer_EncryptsAndDecrypts(t *testing.T) {
 	t.Parallel()
-	a := servertest.StartApp(t, "api", "BERTH_TEMPORAL_ENCRYPTION_KEYS="+encryptionKey)
+	a := servertest.StartApp(t, "api", uiSetting, "BERTH_TEMPORAL_ENCRYPTION_KEYS="+encryptionKey)
 	w, encrypted := callCodec(t, a, http.MethodPost, "encode", "Bearer admin", clearText)
 	if w.StatusCode != http.StatusOK || strings.Contains(encrypted, "InNlY3JldCI=") {
 		t.Errorf("encode: got %s %s, want an encrypted payload", w.Status, encrypted)
@@ -79,7 +82,7 @@ func TestCodecServer_EncryptsAndDecrypts(t *testing.T) {
 
 func TestCodecServer_DecryptsTheOthersBesideADamagedPayload(t *testing.T) {
 	t.Parallel()
-	a := servertest.StartApp(t, "api", "BERTH_TEMPORAL_ENCRYPTION_KEYS="+encryptionKey)
+	a := servertest.StartApp(t, "api", uiSetting, "BERTH_TEMPORAL_ENCRYPTION_KEYS="+encryptionKey)
 	_, encrypted := callCodec(t, a, http.MethodPost, "encode", "Bearer admin", clearText)
 	const damaged = `{"metadata":{"encoding":"YmluYXJ5L2VuY3J5cHRlZA==","encryption-key-id":"MTI="},"data":"eA=="}`
 	body := `{"payloads":[` + damaged + `,` + strings.TrimPrefix(encrypted, `{"payloads":[`)
@@ -99,7 +102,7 @@ func TestCodecServer_DecryptsTheOthersBesideADamagedPayload(t *testing.T) {
 
 func TestCodecServer_IsForAdministratorsOnly(t *testing.T) {
 	t.Parallel()
-	a := servertest.StartApp(t, "api", "BERTH_TEMPORAL_ENCRYPTION_KEYS="+encryptionKey)
+	a := servertest.StartApp(t, "api", uiSetting, "BERTH_TEMPORAL_ENCRYPTION_KEYS="+encryptionKey)
 	for token, want := range map[string]int{
 		"":                 http.StatusUnauthorized,
 		"Bearer user:demo": http.StatusForbidden,
@@ -117,6 +120,7 @@ func TestCodecServer_OnlyOnTheAddressOfOperators(t *testing.T) {
 	a := servertest.StartApp(
 		t,
 		"api",
+		uiSetting,
 		"BERTH_TEMPORAL_ENCRYPTION_KEYS="+encryptionKey,
 		"BERTH_OPERATOR_LISTEN=127.0.0.1:0",
 	)
@@ -127,7 +131,7 @@ func TestCodecServer_OnlyOnTheAddressOfOperators(t *testing.T) {
 
 func TestCodecServer_RefusesMalformedAndLargeBodies(t *testing.T) {
 	t.Parallel()
-	a := servertest.StartApp(t, "api", "BERTH_TEMPORAL_ENCRYPTION_KEYS="+encryptionKey)
+	a := servertest.StartApp(t, "api", uiSetting, "BERTH_TEMPORAL_ENCRYPTION_KEYS="+encryptionKey)
 	for name, c := range map[string]struct {
 		body string
 		want int
@@ -145,7 +149,7 @@ func TestCodecServer_RefusesMalformedAndLargeBodies(t *testing.T) {
 
 func TestCodecServer_OffWithoutKeys(t *testing.T) {
 	t.Parallel()
-	a := servertest.StartApp(t, "api")
+	a := servertest.StartApp(t, "api", uiSetting)
 	if w, body := callCodec(t, a, http.MethodPost, "decode", "Bearer admin", clearText); w.StatusCode != http.StatusConflict ||
 		!strings.Contains(body, "set BERTH_TEMPORAL_ENCRYPTION_KEYS") {
 		t.Errorf("decode without keys: got %s %s, want 409 with the setting", w.Status, body)
