@@ -138,11 +138,17 @@ func TestDoctor_KeystoneMustAcceptTheServiceUser(t *testing.T) {
 	keystone := keystonetest.New(t)
 	keystone.User("berth", "secret", "service", "service")
 	keystone.User("weak", "secret", "service", "member")
+	// a redirect would send the password to another server
+	redirect := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, keystone.URL+r.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(redirect.Close)
 	for name, c := range map[string]struct{ url, user, password, state, found, advice string }{
 		"accepted":       {keystone.URL + "/v3", "berth", "secret", "ok", "accepts berth's service user", ""},
 		"wrong password": {keystone.URL + "/v3", "berth", "wrong", "FAIL", "rejects berth's user (401)", "Set OS_USERNAME, OS_PASSWORD"},
 		"no role":        {keystone.URL + "/v3", "weak", "secret", "FAIL", "does not let berth's service user weak validate tokens", "role service"},
 		"wrong path":     {keystone.URL, "berth", "secret", "FAIL", "answers 404", "Does OS_AUTH_URL end in /v3?"},
+		"redirect":       {redirect.URL + "/v3", "berth", "secret", "FAIL", "answers 307", ""},
 		"no server":      {"http://127.0.0.1:1/v3", "berth", "secret", "FAIL", "cannot reach Keystone", "Nothing listens at this address"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,11 @@ func checkKeystone(ctx context.Context, s *cli.Session) (string, error) {
 		return "", err
 	}
 	defer transport.CloseIdleConnections()
-	k := keystone{client: &http.Client{Transport: transport}, session: s}
+	k := keystone{session: s, client: &http.Client{
+		Transport: transport,
+		// as berth's processes do: a redirect would send the password to another server
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
 	token, err := k.login(ctx)
 	if err != nil {
 		return "", err
