@@ -130,9 +130,26 @@ func flatPairs(o Object) string {
 // Sanitize replaces control characters, so that a name cannot send escape sequences to the terminal.
 func Sanitize(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == utf8.RuneError || unicode.Is(unicode.Bidi_Control, r) {
+		if isControl(r) || r == utf8.RuneError {
 			return '·'
 		}
 		return r
 	}, s)
 }
+
+// escapeControls replaces the control characters in a JSON text, except line breaks, by their escape
+// sequences in JSON. encoding/json escapes only those below U+0020.
+func escapeControls(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if isControl(r) && r != '\n' {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// isControl reports whether a character can control a terminal or the direction of the text.
+func isControl(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }

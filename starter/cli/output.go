@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/theory/jsonpath"
 	"go.yaml.in/yaml/v3"
@@ -71,10 +72,15 @@ func (p *Printer) PrintDocument(v any) error {
 	case p.Format == "yaml":
 		return p.printYAML(v)
 	}
-	e := json.NewEncoder(p.Writer)
+	var text strings.Builder
+	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := io.WriteString(p.Writer, escapeControls(text.String()))
+	return err
 }
 
 // PrintNextDocument prints a document after another document was printed. In the YAML format,

@@ -27,3 +27,22 @@ func TestWrap_BreaksBetweenWords(t *testing.T) {
 		t.Errorf("wrap a wide character at one column: got %q, want the text", got)
 	}
 }
+
+func TestPrintDocument_JSONContainsNoControlCharacters(t *testing.T) {
+	t.Parallel()
+	names := []any{"a\u009b2Jb", "a\x1b[2Jb", "a\x7fb", "a\u202eb", "a\nb", "é€"}
+	var out strings.Builder
+
+	p := &Printer{Writer: &out, Format: "json"}
+	if err := p.PrintDocument(Object{"names": names}); err != nil {
+		t.Fatal(err)
+	}
+
+	if text := strings.ReplaceAll(out.String(), "\n", ""); Sanitize(text) != text || !strings.Contains(text, "é€") {
+		t.Errorf("JSON on a terminal: got %q, want no control characters, and é€ unchanged", text)
+	}
+	var same Object
+	if err := Decode([]byte(out.String()), &same); err != nil || !cmp.Equal(same["names"], any(names)) {
+		t.Errorf("decoded JSON: got %q, error %v; want %q", same["names"], err, names)
+	}
+}
