@@ -21,6 +21,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"berth/internal/api/openapi"
@@ -29,6 +30,10 @@ import (
 
 // maxBody is the maximum size of a body that is compared with its document, in bytes.
 const maxBody = 1 << 20
+
+// maxReported is the maximum number of differences that one server reports, so that the output stays readable
+// if a test sends the same request again and again.
+const maxReported = 20
 
 // API returns a handler that serves an API, and that compares each answer with the document that is built
 // from the description of the API.
@@ -89,6 +94,7 @@ type checker struct {
 	handler   http.Handler
 	mu        sync.Mutex
 	documents []*document // nil before the first request
+	reported  atomic.Int64
 }
 
 func (c *checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -113,6 +119,9 @@ func (c *checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		recorder.request = request
 		for _, difference := range d.differences(recorder.answer) {
+			if c.reported.Add(1) > maxReported {
+				return
+			}
 			c.t.Errorf("%s %s: the answer with status %d differs from the OpenAPI document of %s: %s\n%.600s",
 				request.Method, request.URL, recorder.status, d.prefix, difference, recorder.body)
 		}

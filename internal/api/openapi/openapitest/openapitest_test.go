@@ -135,6 +135,21 @@ func TestAPI_FailsTheTestWhoseAnswerDiffersFromTheDocument(t *testing.T) {
 	}
 }
 
+func TestHandler_ReportsAtMost20DifferencesOfAServer(t *testing.T) {
+	t.Parallel()
+	f := &failures{}
+	t.Run("exchange", func(t *testing.T) {
+		f.TB = t
+		url := serveShips(t, f, func(*http.Request) (int, any, error) { return http.StatusAccepted, nil, nil })
+		for range 30 {
+			exchange(t, url, "GET /ships/1")
+		}
+	})
+	if len(f.texts) != 20 {
+		t.Errorf("failures of 30 answers that differ from the document: got %d, want 20", len(f.texts))
+	}
+}
+
 // exchange sends a request such as "GET /ships/1", and returns the status and the body of the answer.
 func exchange(t *testing.T, url, request string) string {
 	t.Helper()
