@@ -218,9 +218,9 @@ func TestHostileLoad_SlowConnectionsClosed(t *testing.T) {
 	}
 	go func() { _ = httpServer.Serve(listener) }()
 	t.Cleanup(func() { _ = httpServer.Close() })
-	const head = "POST /networking/v2.0/networks HTTP/1.1\r\nHost: x\r\nX-Auth-Token: admin\r\nContent-Type: application/json\r\n"
+	const head = "POST /networking/v2.0/networks HTTP/1.1\r\nHost: localhost\r\nX-Auth-Token: admin\r\nContent-Type: application/json\r\n"
 	for name, text := range map[string]string{
-		"incomplete header":          "GET /networking/v2.0/networks HTTP/1.1\r\nHost: x\r\nX-",
+		"incomplete header":          "GET /networking/v2.0/networks HTTP/1.1\r\nHost: localhost\r\nX-",
 		"missing body":               head + "Content-Length: 100\r\n\r\n{",
 		"incomplete chunk":           head + "Transfer-Encoding: chunked\r\n\r\n5\r\n{",
 		"no byte":                    "",
@@ -230,8 +230,8 @@ func TestHostileLoad_SlowConnectionsClosed(t *testing.T) {
 		"negative Content-Length":    head + "Content-Length: -1\r\n\r\n",
 		"endless chunks":             head + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1000\r\n"+strings.Repeat(" ", 0x1000)+"\r\n", 600),
 		"endless chunk":              head + "Transfer-Encoding: chunked\r\n\r\nfffffff\r\n" + strings.Repeat(" ", 3<<20),
-		"huge header":                "GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n",
-		"thousands of headers":       "GET / HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X: y\r\n", 100_000) + "\r\n",
+		"huge header":                "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n",
+		"thousands of headers":       "GET / HTTP/1.1\r\nHost: localhost\r\n" + strings.Repeat("X: y\r\n", 100_000) + "\r\n",
 		"not HTTP":                   "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
 	} {
 		t.Run(name, func(t *testing.T) {
