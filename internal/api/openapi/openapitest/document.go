@@ -30,6 +30,8 @@ type document struct {
 	paths   map[string]*v3.PathItem
 	failure *v3.Response // response of every error
 	options config.Option
+	// The library changes a schema while it compares a value with the schema, so comparisons take turns.
+	comparing sync.Mutex
 }
 
 var (
@@ -148,6 +150,8 @@ type answer struct {
 
 // differences returns what in the answer differs from the document.
 func (d *document) differences(a answer) []string {
+	d.comparing.Lock()
+	defer d.comparing.Unlock()
 	if a.request.Method == http.MethodOptions && a.request.Header.Get("Access-Control-Request-Method") != "" {
 		return nil // osapi.CORS answers the requests that a browser sends before another request
 	}
