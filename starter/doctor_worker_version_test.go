@@ -18,7 +18,7 @@ import (
 func TestDoctor_CommandMakesTheVersionOfTheWorkersCurrent(t *testing.T) {
 	t.Parallel()
 	n := temporaltest.New(t)
-	for _, queue := range []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue} {
+	for _, queue := range contract.TaskQueues {
 		w := worker.New(n.Client, queue, worker.Options{DeploymentOptions: worker.DeploymentOptions{
 			UseVersioning:             true,
 			Version:                   worker.WorkerDeploymentVersion{DeploymentName: "berth", BuildID: "0.2.0"},

@@ -80,7 +80,7 @@ type harness struct {
 func newHarness(t *testing.T) harness {
 	t.Helper()
 	n := temporaltest.New(t)
-	for _, queue := range []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue} {
+	for _, queue := range contract.TaskQueues {
 		w := worker.New(n.Client, queue, worker.Options{DeadlockDetectionTimeout: time.Hour})
 		w.RegisterWorkflowWithOptions(portWorkflow, workflow.RegisterOptions{Name: contract.Port})
 		w.RegisterActivity(func() error { return nil })
@@ -112,7 +112,7 @@ func newHarness(t *testing.T) harness {
 // awaitPollers waits until the server has got a poll of each worker of the harness.
 func (h harness) awaitPollers(t *testing.T) {
 	t.Helper()
-	for _, queue := range []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue} {
+	for _, queue := range contract.TaskQueues {
 		for _, kind := range []enums.TaskQueueType{enums.TASK_QUEUE_TYPE_WORKFLOW, enums.TASK_QUEUE_TYPE_ACTIVITY} {
 			for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 				q, err := h.namespace.Client.DescribeTaskQueue(t.Context(), queue, kind)

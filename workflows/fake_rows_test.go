@@ -261,7 +261,7 @@ func newTestEnvironment() *testsuite.TestWorkflowEnvironment {
 	env.SetWorkerOptions(
 		worker.Options{WorkflowPanicPolicy: worker.FailWorkflow, DeadlockDetectionTimeout: time.Minute},
 	)
-	for _, queue := range []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue} {
+	for _, queue := range contract.TaskQueues {
 		workflows.Register(env, queue)
 	}
 	return env

@@ -50,7 +50,7 @@ func corpus(t *testing.T) map[string]*history.History {
 func TestReplay_EveryRecordedHistory(t *testing.T) {
 	t.Parallel()
 	r := worker.NewWorkflowReplayer()
-	for _, queue := range []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue} {
+	for _, queue := range contract.TaskQueues {
 		workflows.Register(r, queue)
 	}
 	for file, h := range corpus(t) {
@@ -74,7 +74,7 @@ func TestReplay_EveryRecordedHistoryWithTraces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, queue := range []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue} {
+	for _, queue := range contract.TaskQueues {
 		workflows.Register(r, queue)
 	}
 	header, err := converter.GetDefaultDataConverter().

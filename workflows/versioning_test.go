@@ -24,7 +24,7 @@ func (b behaviors) RegisterWorkflowWithOptions(_ any, o workflow.RegisterOptions
 func TestVersioning_WorkflowsOfObjectsFollowTheCurrentVersionAndShortOnesStay(t *testing.T) {
 	t.Parallel()
 	got := behaviors{found: map[string]workflow.VersioningBehavior{}}
-	for _, queue := range []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue} {
+	for _, queue := range contract.TaskQueues {
 		workflows.Register(got, queue)
 	}
 	want := map[string]workflow.VersioningBehavior{

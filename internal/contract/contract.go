@@ -53,6 +53,9 @@ const (
 	JournalQueue = "journal"
 )
 
+// TaskQueues lists the task queues, which every process with the role temporal polls.
+var TaskQueues = []string{PortQueue, LeaseQueue, JournalQueue}
+
 // Signals, updates and queries.
 const (
 	// SignalProvisioningComplete is a signal whose payload is a Report. UpdateProvisioningComplete, the

@@ -18,9 +18,6 @@ import (
 	"berth/workflows"
 )
 
-// taskQueues are the task queues that every process with the role temporal polls.
-var taskQueues = []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue}
-
 // cachedWorkflows is the maximum number of workflow executions, of all task queues together, that a process
 // keeps in memory. At about 45 KiB each, the cached executions take at most 250 MiB. If the cache is full,
 // the SDK evicts the least recently used execution. When the next task of an evicted execution arrives, the
@@ -84,7 +81,7 @@ func (a *App) startWorkers(ctx context.Context, fail func(error)) ([]worker.Work
 	}
 	worker.SetStickyWorkflowCacheSize(cachedWorkflows)
 	var started []worker.Worker
-	for _, queue := range taskQueues {
+	for _, queue := range contract.TaskQueues {
 		w := worker.New(c, queue, a.workerOptions(queue, fail))
 		workflows.Register(w, queue)
 		activities.Register(w, a.activities.Functions())

@@ -84,9 +84,6 @@ func checkBinding(ctx context.Context, s *cli.Session, id string) error {
 	)
 }
 
-// taskQueues are the task queues of berth's workers.
-var taskQueues = []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue}
-
 // checkPollers checks that each task queue has workers for workflows and for activities.
 func checkPollers(ctx context.Context, s *cli.Session) (string, error) {
 	c, err := s.Temporal(ctx)
@@ -94,7 +91,7 @@ func checkPollers(ctx context.Context, s *cli.Session) (string, error) {
 		return "", err
 	}
 	var missing []string
-	for _, queue := range taskQueues {
+	for _, queue := range contract.TaskQueues {
 		for _, kind := range []enums.TaskQueueType{enums.TASK_QUEUE_TYPE_WORKFLOW, enums.TASK_QUEUE_TYPE_ACTIVITY} {
 			q, err := c.DescribeTaskQueue(ctx, queue, kind)
 			if err != nil {
@@ -109,7 +106,7 @@ func checkPollers(ctx context.Context, s *cli.Session) (string, error) {
 		return "", cli.Errorf(cli.ExitUnavailable, "Start a worker with the role temporal.",
 			"no worker polls %s", strings.Join(missing, ", "))
 	}
-	return "poll " + strings.Join(taskQueues, ", "), nil
+	return "poll " + strings.Join(contract.TaskQueues, ", "), nil
 }
 
 // checkAttributes checks that the namespace has the search attributes.

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
+	"berth/internal/contract"
 	"berth/starter/cli"
 )
 
@@ -42,7 +43,7 @@ func checkWorkerVersions(ctx context.Context, s *cli.Session) (string, error) {
 		return "", err
 	}
 	var versions []string
-	for _, queue := range taskQueues {
+	for _, queue := range contract.TaskQueues {
 		q, err := c.DescribeTaskQueue(ctx, queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
 		if err != nil {
 			return "", cli.TemporalError(s.Settings, "task queue "+queue, err)
