@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"berth/internal/api/osapi"
 	"berth/internal/config"
 )
 
@@ -38,9 +37,11 @@ func (a *App) refuseForeignPages(handlers ...*http.Handler) error {
 		*h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch {
 			case !namesLoopback(r.Host):
-				forbid(w, "With BERTH_AUTH=noauth, berth answers only requests to localhost or to a loopback address.")
+				writeError(w, http.StatusForbidden,
+					"With BERTH_AUTH=noauth, berth answers only requests to localhost or to a loopback address.")
 			case !anyOrigin && crossOrigin.Check(r) != nil:
-				forbid(w, "With BERTH_AUTH=noauth, berth refuses writes from the pages of other sites; BERTH_CORS_ALLOWED_ORIGIN allows a site.")
+				writeError(w, http.StatusForbidden,
+					"With BERTH_AUTH=noauth, berth refuses writes from the pages of other sites; BERTH_CORS_ALLOWED_ORIGIN allows a site.")
 			default:
 				next.ServeHTTP(w, r)
 			}
@@ -56,9 +57,4 @@ func namesLoopback(host string) bool {
 		host = net.JoinHostPort(strings.Trim(host, "[]"), "0")
 	}
 	return host == ":0" || config.IsLoopback(host)
-}
-
-func forbid(w http.ResponseWriter, message string) {
-	osapi.WriteJSON(w, http.StatusForbidden, map[string]any{"error": map[string]any{
-		"code": http.StatusForbidden, "message": message}})
 }

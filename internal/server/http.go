@@ -309,9 +309,13 @@ func routeByPrefix(routes map[string]http.Handler) http.Handler {
 				return
 			}
 		}
-		osapi.WriteJSON(w, http.StatusNotFound, map[string]any{"error": map[string]any{
-			"code": http.StatusNotFound, "message": "There is no API at this path."}})
+		writeError(w, http.StatusNotFound, "There is no API at this path.")
 	})
+}
+
+// writeError writes an error of the server itself, which belongs to no API.
+func writeError(w http.ResponseWriter, status int, message string) {
+	osapi.WriteJSON(w, status, map[string]any{"error": map[string]any{"code": status, "message": message}})
 }
 
 func parentPath(path string) string {
@@ -325,8 +329,7 @@ func getOnly(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			osapi.WriteJSON(w, http.StatusMethodNotAllowed, map[string]any{"error": map[string]any{
-				"code": http.StatusMethodNotAllowed, "message": "The method " + r.Method + " is not allowed for this resource."}})
+			writeError(w, http.StatusMethodNotAllowed, "The method "+r.Method+" is not allowed for this resource.")
 			return
 		}
 		h(w, r)

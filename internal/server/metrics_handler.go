@@ -12,8 +12,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
-
-	"berth/internal/api/osapi"
 )
 
 // keepMetrics is how long a metricsHandler answers with the metrics that it has gathered.
@@ -63,10 +61,8 @@ func encodeMetrics(g prometheus.Gatherer) (metricsPage, error) {
 func (h *metricsHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	page, err := h.pages.read(r.Context())
 	if err != nil {
-		osapi.WriteJSON(w, http.StatusInternalServerError, map[string]any{"error": map[string]any{
-			"code":    http.StatusInternalServerError,
-			"message": "The metrics cannot be gathered. The log of the process has the reason.",
-		}})
+		writeError(w, http.StatusInternalServerError,
+			"The metrics cannot be gathered. The log of the process has the reason.")
 		return
 	}
 	header, body := w.Header(), page.text

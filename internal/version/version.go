@@ -1,6 +1,6 @@
 // Package version says which version of berth a program is, and which versions of the HTTP APIs it speaks. A
-// release sets the version and the commit with
-// the linker; any other build has the version and the commit that Go's toolchain records.
+// release sets the version and the commit with the linker; any other build has the version and the commit
+// that Go's toolchain records.
 package version
 
 import (

@@ -17,8 +17,7 @@ import (
 
 // StartApp runs a server.App with the given roles inside the test process until the test ends. The App has
 // its own database and Temporal namespace. An answer that differs from the OpenAPI document of its API fails
-// the test. The parameter `settings` overrides the default settings of the
-// App.
+// the test. The parameter `settings` overrides the default settings of the App.
 func StartApp(t *testing.T, roles string, settings ...string) *server.App {
 	t.Helper()
 	a, err := open(t, roles, settings)
