@@ -11,6 +11,18 @@ import (
 // of the lease.
 func CreateLeaseOf(c *servertest.Worker, host string, start, end time.Duration) string {
 	c.T.Helper()
+	return "/reservation/v1/leases/" + reserveHost(c, host, "lease of "+host, start, end)["id"].(string)
+}
+
+// CreateHostLease registers the host node-1 and creates a lease that reserves this host.
+func CreateHostLease(c *servertest.Worker, start, end time.Duration) servertest.Object {
+	c.T.Helper()
+	return reserveHost(c, "node-1", "night", start, end)
+}
+
+// reserveHost registers a host and creates a lease with the given name that reserves the host.
+func reserveHost(c *servertest.Worker, host, name string, start, end time.Duration) servertest.Object {
+	c.T.Helper()
 	provider := c.Must("POST", "/placement/resource_providers", servertest.Object{"name": host})
 	c.Must(
 		"PUT",
@@ -19,35 +31,8 @@ func CreateLeaseOf(c *servertest.Worker, host string, start, end time.Duration) 
 			"resource_provider_generation": provider["generation"], "inventories": servertest.Object{"VCPU": servertest.Object{"total": 8}}},
 	)
 	c.Must("POST", "/reservation/v1/os-hosts", servertest.Object{"name": host})
-	created := c.Must("POST", "/reservation/v1/leases", servertest.Object{
-		"name":       "lease of " + host,
-		"start_date": TimeIn(start),
-		"end_date":   TimeIn(end),
-		"events":     []servertest.Object{},
-		"reservations": []servertest.Object{{
-			"resource_type":         "physical:host",
-			"min":                   1,
-			"max":                   1,
-			"resource_properties":   "",
-			"hypervisor_properties": "",
-		}},
-	})["lease"].(servertest.Object)
-	return "/reservation/v1/leases/" + created["id"].(string)
-}
-
-// CreateHostLease registers the host node-1 and creates a lease that reserves this host.
-func CreateHostLease(c *servertest.Worker, start, end time.Duration) servertest.Object {
-	c.T.Helper()
-	provider := c.Must("POST", "/placement/resource_providers", servertest.Object{"name": "node-1"})
-	c.Must(
-		"PUT",
-		fmt.Sprint("/placement/resource_providers/", provider["uuid"], "/inventories"),
-		servertest.Object{
-			"resource_provider_generation": provider["generation"], "inventories": servertest.Object{"VCPU": servertest.Object{"total": 8}}},
-	)
-	c.Must("POST", "/reservation/v1/os-hosts", servertest.Object{"name": "node-1"})
 	return c.Must("POST", "/reservation/v1/leases", servertest.Object{
-		"name":       "night",
+		"name":       name,
 		"start_date": TimeIn(start),
 		"end_date":   TimeIn(end),
 		"events":     []servertest.Object{},
