@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"berth/internal/contract"
-	"berth/internal/devstack"
 	"berth/internal/store/db"
 	"berth/internal/store/storetest"
 	"berth/starter/cli"
@@ -61,30 +58,13 @@ func TestDoctor_NamesEachMissingServiceWithAdvice(t *testing.T) {
 func TestDoctor_SaysWhetherTransactionsUseAPooler(t *testing.T) {
 	t.Parallel()
 	database := storetest.URL(t)
-	pooler := func(connectQuery string) string {
-		dir, err := devstack.Scratch()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		p, err := devstack.StartPgBouncer(t.Context(), devstack.PgBouncerOptions{
-			Dir:          filepath.Join(dir, "pgbouncer"),
-			Postgres:     database,
-			ConnectQuery: connectQuery,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(p.Stop)
-		return p.URL
-	}
-	complete := pooler(db.PoolerSettings())
+	complete := storetest.StartPgBouncer(t, database, db.PoolerSettings()).URL
 	h := newHarness(t)
 	base := append(h.environ, "BERTH_DATABASE_URL="+database)
 	for _, c := range []struct{ setting, check, want string }{
 		{"BERTH_DATABASE_POOLER_URL=", "connection pooler", "-     connection pooler  not checked: BERTH_DATABASE_POOLER_URL is not set, so transactions use connections to PostgreSQL"},
 		{"BERTH_DATABASE_POOLER_URL=" + complete, "connection pooler", "ok    connection pooler  transactions run through it"},
-		{"BERTH_DATABASE_POOLER_URL=" + pooler(""), "connection pooler", "set connect_query of the database in PgBouncer's configuration"},
+		{"BERTH_DATABASE_POOLER_URL=" + storetest.StartPgBouncer(t, database, "").URL, "connection pooler", "set connect_query of the database in PgBouncer's configuration"},
 		{"BERTH_DATABASE_POOLER_URL=postgres://u@127.0.0.1:1/d", "connection pooler", "Is PgBouncer running, and is BERTH_DATABASE_POOLER_URL correct?"},
 		{"BERTH_DATABASE_URL=" + complete, "database", "name PostgreSQL itself in BERTH_DATABASE_URL"},
 	} {

@@ -5,31 +5,14 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"berth/internal/devstack"
 	"berth/internal/server/servertest"
 	"berth/internal/store/db"
 	"berth/internal/store/storetest"
 )
-
-// startPgBouncer starts a PgBouncer in transaction mode for the server of a database.
-func startPgBouncer(t *testing.T, database, connectQuery string) *devstack.PgBouncer {
-	t.Helper()
-	p, err := devstack.StartPgBouncer(t.Context(), devstack.PgBouncerOptions{
-		Dir:          filepath.Join(filepath.Dir(servertest.DataFolder(t)), "pgbouncer"),
-		Postgres:     database,
-		ConnectQuery: connectQuery,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Stop)
-	return p
-}
 
 // The settings with a pooler migrate an empty database. Then a process with these settings serves every API,
 // and does the work behind them.
@@ -37,7 +20,7 @@ func TestPooler_ProcessBehindItServesEveryAPI(t *testing.T) {
 	t.Parallel()
 	_, settings := servertest.NewNamespace(t)
 	database := storetest.URL(t)
-	pooler := startPgBouncer(t, database, db.PoolerSettings())
+	pooler := storetest.StartPgBouncer(t, database, db.PoolerSettings())
 	storetest.Exec(t, database, `drop schema public cascade; create schema public`)
 	s := servertest.NewDeployment(t, database, settings...)
 	s.Settings = append(s.Settings, "BERTH_DATABASE_POOLER_URL="+pooler.URL)
@@ -131,7 +114,7 @@ func TestPooler_WithoutSettingsIsRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
 	_, settings := servertest.NewNamespace(t)
 	database := storetest.URL(t)
-	pooler := startPgBouncer(t, database, "").URL
+	pooler := storetest.StartPgBouncer(t, database, "").URL
 	for setting, want := range map[string]string{
 		"BERTH_DATABASE_POOLER_URL=" + pooler: "set connect_query of the database in PgBouncer's configuration",
 		"BERTH_DATABASE_URL=" + pooler:        "name PostgreSQL itself in BERTH_DATABASE_URL",

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -13,38 +12,17 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"berth/internal/devstack"
 	"berth/internal/store"
 	"berth/internal/store/db"
 	"berth/internal/store/storetest"
 )
-
-// startPgBouncer starts a PgBouncer in transaction mode, and returns the URL of the database through it.
-func startPgBouncer(t *testing.T, database, connectQuery string) string {
-	t.Helper()
-	dir, err := devstack.Scratch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	p, err := devstack.StartPgBouncer(t.Context(), devstack.PgBouncerOptions{
-		Dir:          filepath.Join(dir, "pgbouncer"),
-		Postgres:     database,
-		ConnectQuery: connectQuery,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Stop)
-	return p.URL
-}
 
 // openPooled opens a store whose transactions run through a PgBouncer, and returns the URL of its database.
 func openPooled(t *testing.T) (*store.Store, string) {
 	t.Helper()
 	url := storetest.URL(t)
 	c := storetest.Config()
-	c.Pooler = startPgBouncer(t, url, db.PoolerSettings())
+	c.Pooler = storetest.StartPgBouncer(t, url, db.PoolerSettings()).URL
 	s, err := store.Open(t.Context(), url, c)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +33,7 @@ func openPooled(t *testing.T) (*store.Store, string) {
 
 func TestPooler_DatabaseURLMustNameAServer(t *testing.T) {
 	t.Parallel()
-	url := startPgBouncer(t, storetest.URL(t), db.PoolerSettings())
+	url := storetest.StartPgBouncer(t, storetest.URL(t), db.PoolerSettings()).URL
 	_, migrated := db.Migrate(t.Context(), url)
 	for use, err := range map[string]error{
 		"migration":           migrated,
@@ -70,7 +48,7 @@ func TestPooler_DatabaseURLMustNameAServer(t *testing.T) {
 func TestPooler_MustSetTimeLimits(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	err := db.CheckPooler(t.Context(), startPgBouncer(t, url, ""))
+	err := db.CheckPooler(t.Context(), storetest.StartPgBouncer(t, url, "").URL)
 	if !errors.Is(err, db.ErrPoolerSettings) {
 		t.Errorf("check of a pooler without settings: got error %v, want ErrPoolerSettings", err)
 	}
@@ -80,7 +58,7 @@ func TestPooler_MustSetTimeLimits(t *testing.T) {
 		}
 	}
 
-	pooler := startPgBouncer(t, url, db.PoolerSettings())
+	pooler := storetest.StartPgBouncer(t, url, db.PoolerSettings()).URL
 	if err := db.CheckPooler(t.Context(), pooler); err != nil {
 		t.Errorf("check of a pooler with all settings: got error %v, want nil", err)
 	}
