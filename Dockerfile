@@ -10,9 +10,11 @@ COPY starter starter
 COPY worker worker
 COPY workflows workflows
 # What the programs say about themselves: --build-arg VERSION=1.4.0 --build-arg COMMIT=$(git rev-parse HEAD)
+# --build-arg COMMIT_DATE=2026-05-04T03:02:01Z
 ARG VERSION
 ARG COMMIT
-RUN flags="-s -X berth/internal/version.number=$VERSION -X berth/internal/version.commit=$COMMIT" && \
+ARG COMMIT_DATE
+RUN flags="-s -X berth/internal/version.number=$VERSION -X berth/internal/version.commit=$COMMIT -X berth/internal/version.date=$COMMIT_DATE" && \
     go build -trimpath -ldflags="$flags" -o /out/berth-worker ./worker && \
     go build -trimpath -ldflags="$flags" -o /out/starter ./starter
 

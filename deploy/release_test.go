@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -338,7 +340,7 @@ func TestRelease_RefusedWithoutAVersion(t *testing.T) {
 }
 
 // TestBuild_ProgramNamesVersionAndCommit builds starter as the targets build and release do, and reads the
-// version and the commit.
+// version, the commit and its date.
 func TestBuild_ProgramNamesVersionAndCommit(t *testing.T) {
 	t.Parallel()
 	flags, err := script(t, []string{"VERSION=v9.8.7"}, "ldflags.sh")
@@ -347,13 +349,19 @@ func TestBuild_ProgramNamesVersionAndCommit(t *testing.T) {
 	}
 	program := filepath.Join(t.TempDir(), "starter")
 	output(t, "go", "build", "-ldflags", strings.TrimSpace(flags), "-o", program, "berth/starter")
-	commit := "unknown"
-	if head, err := exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD").Output(); err == nil {
-		commit = strings.TrimSpace(string(head))
+	commit, date := "unknown", "unknown"
+	if head, err := exec.CommandContext(t.Context(), "git", "log", "-1", "--format=%H %ct").Output(); err == nil {
+		var made string
+		commit, made, _ = strings.Cut(strings.TrimSpace(string(head)), " ")
+		seconds, err := strconv.ParseInt(made, 10, 64)
+		if err != nil {
+			t.Fatalf("time of the commit: %v", err)
+		}
+		date = time.Unix(seconds, 0).UTC().Format(time.RFC3339)
 	}
 	got, want := output(t, program, "--version"), "starter 9.8.7\ncommit "+commit
-	if !strings.HasPrefix(got, want) {
-		t.Errorf("starter --version: got\n%s\nwant the beginning\n%s", got, want)
+	if !strings.HasPrefix(got, want) || !strings.Contains(got, " of "+date+"\n") {
+		t.Errorf("starter --version: got\n%s\nwant the beginning\n%s\nand the date %s", got, want, date)
 	}
 	for _, name := range []string{"Makefile", "tools/release.sh"} {
 		if raw, err := os.ReadFile(filepath.Join("..", name)); err != nil ||

@@ -76,6 +76,7 @@ func TestVersion_JSONHasTheBuildTheSchemasAndTheAPIs(t *testing.T) {
 	want := map[string]any{
 		"version":        build.Version,
 		"commit":         build.Commit,
+		"commit_date":    build.CommitDate,
 		"go":             build.Go,
 		"schema_minimum": float64(schemas.Minimum),
 		"schema_newest":  float64(schemas.Newest),

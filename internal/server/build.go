@@ -17,7 +17,7 @@ import (
 func logStart(cfg config.Config) {
 	build, schemas := version.Read(), db.Window()
 	slog.Info(
-		"starting", "version", build.Version, "commit", build.Commit, "go", build.Go,
+		"starting", "version", build.Version, "commit", build.Commit, "commit_date", build.CommitDate, "go", build.Go,
 		"schema_minimum", schemas.Minimum, "schema_newest", schemas.Newest, "apis", version.APIText(), "roles", cfg.Roles,
 	)
 }

@@ -23,7 +23,7 @@ func TestBuild_DescribedByHealthMetricsAndTemporalIdentity(t *testing.T) {
 	build := version.Read()
 
 	for path, want := range map[string]string{
-		"/healthz": `"apis":\[.*\{"name":"placement","minimum":"1\.0","newest":"1\.39"\}.*\],"commit":"[^"]+",.*"schema":\{"minimum":\d+,"newest":\d+\},"status":"alive","version":"` + regexp.QuoteMeta(build.Version) + `"`,
+		"/healthz": `"apis":\[.*\{"name":"placement","minimum":"1\.0","newest":"1\.39"\}.*\],"commit":"[^"]+","commit_date":"[^"]+",.*"schema":\{"minimum":\d+,"newest":\d+\},"status":"alive","version":"` + regexp.QuoteMeta(build.Version) + `"`,
 		"/metrics": `(?m)^berth_build_info\{goversion="` + regexp.QuoteMeta(build.Go) + `",revision="[^"]+",schema="\d+",version="` + regexp.QuoteMeta(build.Version) + `"\} 1$`,
 	} {
 		if body := getBody(t, a.URL()+path); !regexp.MustCompile(want).MatchString(body) {

@@ -47,7 +47,7 @@ func runDev(ctx context.Context, cfg config.Config, environ []string, out io.Wri
 		return err
 	}
 	defer unlock()
-	log, err := os.OpenFile(filepath.Join(data, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	log, err := os.OpenFile(filepath.Join(data, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}

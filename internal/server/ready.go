@@ -34,12 +34,13 @@ const (
 func serveHealth(w http.ResponseWriter, _ *http.Request) {
 	build := version.Read()
 	osapi.WriteJSON(w, http.StatusOK, map[string]any{
-		"status":  "alive",
-		"version": build.Version,
-		"commit":  build.Commit,
-		"go":      build.Go,
-		"schema":  db.Window(),
-		"apis":    version.APIs(),
+		"status":      "alive",
+		"version":     build.Version,
+		"commit":      build.Commit,
+		"commit_date": build.CommitDate,
+		"go":          build.Go,
+		"schema":      db.Window(),
+		"apis":        version.APIs(),
 	})
 }
 

@@ -57,10 +57,11 @@ func showVersion(*pflag.FlagSet) cli.Action {
 		return s.Output.PrintObject(cli.Object{
 			"version":        build.Version,
 			"commit":         build.Commit,
+			"commit_date":    build.CommitDate,
 			"go":             build.Go,
 			"schema_minimum": schemas.Minimum,
 			"schema_newest":  schemas.Newest,
 			"apis":           apis,
-		}, []string{"version", "commit", "go", "schema_minimum", "schema_newest", "apis"})
+		}, []string{"version", "commit", "commit_date", "go", "schema_minimum", "schema_newest", "apis"})
 	}
 }

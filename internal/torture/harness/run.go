@@ -16,11 +16,14 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
+// maxRest is the time within which all work must end after the last fault. It is so long because the last
+// comparison with Temporal, which sets the gauges, begins up to a minute late on a busy machine.
+const maxRest = 10 * time.Minute
+
 // RunOptions are the options of a run of random faults.
 type RunOptions struct {
 	seed     uint64
 	duration time.Duration
-	rest     time.Duration // after the last fault, everything must come to rest within this time
 	kinds    []faultKind
 	writers  int
 }
@@ -31,7 +34,6 @@ func ReadRunOptions(t *testing.T) RunOptions {
 	o := RunOptions{
 		seed:     rand.Uint64N(1_000_000),
 		duration: 25 * time.Second,
-		rest:     10 * time.Minute,
 		writers:  2,
 	}
 	if v := os.Getenv("BERTH_TEST_SEED"); v != "" {
@@ -46,7 +48,7 @@ func ReadRunOptions(t *testing.T) RunOptions {
 		if err != nil {
 			t.Fatalf("BERTH_TEST_DURATION: %v", err)
 		}
-		o.duration, o.rest, o.writers = d, time.Minute, 3
+		o.duration, o.writers = d, 3
 	}
 	names := strings.Split(os.Getenv("BERTH_TEST_FAULTS"), ",")
 	for _, k := range faultKinds {
@@ -78,7 +80,7 @@ func (d *RandomDeployment) CheckAfterFaults(
 	d.Helper()
 	ended := time.Now()
 	histories := stop()
-	findings := append(d.awaitRest(d.ledger, ended.Add(o.rest)), checkRegisters(histories)...)
+	findings := append(d.awaitRest(d.ledger, ended.Add(maxRest)), checkRegisters(histories)...)
 	d.Log(table(faults, d.ledger, findings, time.Since(ended)))
 	for _, f := range findings[:min(len(findings), 15)] {
 		d.Error(f)
