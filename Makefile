@@ -67,6 +67,7 @@ upgrade-test: deps ## replace the version FROM by this one and go back, under lo
 # The newest release, or the first commit whose packages have manual pages.
 install-test: FROM = $(or $(release),4f5dfa77)
 install-test: deps ## install the Debian packages in a new Debian root, upgrade under load, go back, back up, restore, remove; needs root
+	@tools/deps.sh mmdebstrap
 	@echo "building two releases" && tools/previous.sh $(FROM) bin/previous
 	@VERSION=0.0.1 tools/release.sh -a $$(dpkg --print-architecture) -p bin/previous -o bin/releases/old
 	@VERSION=0.0.2 tools/release.sh -a $$(dpkg --print-architecture) -o bin/releases/new

@@ -2,6 +2,8 @@
 # Installs the packages that the tests need on a clean Debian machine: a C compiler for the race detector, PostgreSQL, PgBouncer, RabbitMQ, OpenSSL,
 # the OpenStack clients, oslo.messaging, Neutron's agents, Prometheus, Python's venv for the test suites, Maven and a JDK for OpenDaylight's Neutron
 # northbound, Chromium for the console, and systemd-analyze for the services of the package.
+#   tools/deps.sh [PROGRAM]…
+# Each PROGRAM is a further program that is needed; its package has the same name.
 set -eu
 
 root=""
@@ -23,6 +25,9 @@ command -v promtool >/dev/null 2>&1 || missing="$missing prometheus"
 command -v javac >/dev/null 2>&1 || missing="$missing default-jdk-headless"
 command -v systemd-analyze >/dev/null 2>&1 || missing="$missing systemd"
 command -v chromium >/dev/null 2>&1 || missing="$missing chromium"
+for program; do
+	command -v "$program" >/dev/null 2>&1 || missing="$missing $program"
+done
 # Without root, the tests download PostgreSQL themselves, and the clients are installed in the user's cache.
 if [ -n "$root" ]; then
 	if ! command -v initdb >/dev/null 2>&1 && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then

@@ -10,10 +10,6 @@ set -eu
 	echo "usage: tools/install-test.sh OLD NEW" >&2
 	exit 2
 }
-command -v mmdebstrap >/dev/null || {
-	echo "install-test: mmdebstrap is missing; install the package mmdebstrap" >&2
-	exit 1
-}
 old=$(cd "$1" && pwd) new=$(cd "$2" && pwd)
 tools=$(cd "$(dirname "$0")" && pwd)
 temporal=$("$tools/temporal.sh")
