@@ -1,11 +1,13 @@
 package db
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 )
 
 // Listing contains the filters, the order and the page of a list request.
@@ -156,4 +158,19 @@ func Tagged(table string, columns map[string]Column) map[string]Column {
 		columns[field] = Column{Test: test, Cast: "text[]", Unsorted: true}
 	}
 	return columns
+}
+
+// ListIDs lists the IDs of the items of a list request, in the order of the request. The parameter `visible`
+// is that of ListQuery.Clauses.
+func ListIDs(ctx context.Context, q Querier, l ListQuery, items Listing, visible string) ([]uuid.UUID, error) {
+	clauses, err := l.Clauses(items, visible)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := QueryAll(ctx, q, pgx.RowTo[uuid.UUID],
+		"select "+l.Table+".id from "+l.Table+clauses, l.Args...)
+	if err != nil {
+		return nil, fmt.Errorf("list the IDs of %ss: %w", l.Table, err)
+	}
+	return Page(ids, items), nil
 }

@@ -60,6 +60,15 @@ func EqualJSON(a, b json.RawMessage) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
+// EncodeJSON returns v as JSON. EncodeJSON panics if v cannot be encoded, which is a programming error.
+func EncodeJSON(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("store: encode %T: %v", v, err))
+	}
+	return raw
+}
+
 // OrEmpty returns the list, or an empty list if the list is nil, because PostgreSQL would store nil as null.
 func OrEmpty[T any](list []T) []T {
 	if list == nil {

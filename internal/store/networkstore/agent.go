@@ -103,18 +103,8 @@ func agentNotFound(id uuid.UUID) error {
 // operator enables a DHCP agent, UpdateAgent assigns to it the networks that have no DHCP agent.
 func (s *Store) UpdateAgent(ctx context.Context, id uuid.UUID, c network.AgentChange) (network.Agent, error) {
 	var a network.Agent
-	err := s.inTx(ctx, func(tx *transaction) error {
-		_, err := tx.Exec(ctx, `
-			update agent
-			set admin_up = coalesce($2, admin_up), description = coalesce($3, description)
-			where id = $1`, id, c.AdminUp, c.Description)
-		if err != nil {
-			return fmt.Errorf("update agent: %w", err)
-		}
-		if a, err = agentByID(ctx, tx, id); err != nil || c.AdminUp == nil {
-			return err
-		}
-		if err := enqueueAgentNotification(ctx, tx, a); err != nil {
+	err := s.inTx(ctx, func(tx *transaction) (err error) {
+		if a, err = updateAgent(ctx, tx, id, c); err != nil || c.AdminUp == nil {
 			return err
 		}
 		if a.Type == network.DHCPAgent {
@@ -131,6 +121,27 @@ func (s *Store) UpdateAgent(ctx context.Context, id uuid.UUID, c network.AgentCh
 		return retryFailedBindings(ctx, tx, a.Type, a.Host)
 	})
 	return a, err
+}
+
+// updateAgent changes an agent, and notifies the agent if the change sets the admin state.
+func updateAgent(
+	ctx context.Context,
+	tx *transaction,
+	id uuid.UUID,
+	c network.AgentChange,
+) (network.Agent, error) {
+	_, err := tx.Exec(ctx, `
+		update agent
+		set admin_up = coalesce($2, admin_up), description = coalesce($3, description)
+		where id = $1`, id, c.AdminUp, c.Description)
+	if err != nil {
+		return network.Agent{}, fmt.Errorf("update agent: %w", err)
+	}
+	a, err := agentByID(ctx, tx, id)
+	if err != nil || c.AdminUp == nil {
+		return a, err
+	}
+	return a, enqueueAgentNotification(ctx, tx, a)
 }
 
 // retryFailedBindings binds the ports on the host whose binding failed earlier because no L2 agent was alive.
@@ -160,44 +171,50 @@ func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string,
 	var result string
 	err := s.inTx(ctx, func(tx *transaction) error {
 		var err error
-		var silent time.Duration
-		if result, silent, err = recordHeartbeat(ctx, tx, st); err != nil {
-			return fmt.Errorf("record the heartbeat of the %s on host %s: %w", st.Type, st.Host, err)
+		if result, err = recordHeartbeat(ctx, tx, st); err != nil {
+			return err
 		}
-		switch {
-		case result == network.AgentRevived && st.ResourceVersions == nil && st.Type != network.DHCPAgent:
-			// An agent sends its ResourceVersions only when it starts. This agent has not restarted while it
-			// counted as down, so it does not synchronize all its state, and needs the notifications that it
-			// missed.
-			if err := notificationstore.Replay(ctx, tx, silent+network.AgentDownTime); err != nil {
-				return err
-			}
-		case st.Type == network.DHCPAgent:
-			return assignNetworksToAgent(ctx, tx, st.Host, result != network.AgentAlive)
+		if st.Type == network.DHCPAgent {
+			return recheckNonReportingAgentPorts(ctx, tx, st.Host)
 		}
 		return retryFailedBindings(ctx, tx, st.Type, st.Host)
 	})
 	return result, err
 }
 
-// assignNetworksToAgent assigns networks that need a DHCP agent to the DHCP agent on the host. If the agent
-// is of a kind that does not report ready ports, assignNetworksToAgent removes the DHCP blocks of the ports
-// on the agent's networks, because the agent would never lift these blocks.
+// recordHeartbeat writes the heartbeat and returns the resulting agent state. An agent gets the notifications
+// that it missed, and a DHCP agent the networks that need one.
+func recordHeartbeat(ctx context.Context, tx *transaction, st network.AgentState) (string, error) {
+	result, silent, err := writeHeartbeat(ctx, tx, st)
+	if err != nil {
+		return "", fmt.Errorf("record the heartbeat of the %s on host %s: %w", st.Type, st.Host, err)
+	}
+	switch {
+	case result == network.AgentRevived && st.ResourceVersions == nil && st.Type != network.DHCPAgent:
+		// An agent sends its ResourceVersions only when it starts. This agent has not restarted while it
+		// counted as down, so it does not synchronize all its state, and needs the notifications that it
+		// missed.
+		return result, notificationstore.Replay(ctx, tx, silent+network.AgentDownTime)
+	case st.Type == network.DHCPAgent:
+		return result, assignNetworksToAgent(ctx, tx, st.Host, result != network.AgentAlive)
+	default:
+		return result, nil
+	}
+}
+
+// assignNetworksToAgent assigns networks that need a DHCP agent to the DHCP agent on the host.
 func assignNetworksToAgent(ctx context.Context, tx *transaction, host string, isNew bool) error {
 	if isNew {
 		if err := assignUnhostedNetworks(ctx, tx, host); err != nil {
 			return err
 		}
 	}
-	if err := takeOverNetworks(ctx, tx, host); err != nil {
-		return err
-	}
-	return recheckNonReportingAgentPorts(ctx, tx, host)
+	return takeOverNetworks(ctx, tx, host)
 }
 
-// recordHeartbeat writes the heartbeat and returns the resulting agent state and the time since the previous
+// writeHeartbeat writes the heartbeat and returns the resulting agent state and the time since the previous
 // heartbeat.
-func recordHeartbeat(
+func writeHeartbeat(
 	ctx context.Context,
 	tx *transaction,
 	st network.AgentState,
@@ -215,7 +232,7 @@ func recordHeartbeat(
 		"down_time":      network.AgentDownTime,
 	}
 	if st.ResourceVersions != nil {
-		args["versions"] = encoded(st.ResourceVersions)
+		args["versions"] = db.EncodeJSON(st.ResourceVersions)
 	}
 	err = tx.QueryRow(ctx, `
 		select heartbeat_at > clock_timestamp() - @down_time::interval, clock_timestamp() - heartbeat_at
@@ -226,7 +243,7 @@ func recordHeartbeat(
 		if registered, err := registerAgent(ctx, tx, st, args); registered || err != nil {
 			return network.AgentNew, 0, err
 		}
-		return recordHeartbeat(ctx, tx, st) // a concurrent heartbeat has registered the agent
+		return writeHeartbeat(ctx, tx, st) // a concurrent heartbeat has registered the agent
 	}
 	args["alive"], result = alive, network.AgentRevived
 	if alive {
@@ -272,28 +289,15 @@ func registerAgent(
 // A port that waits for a deleted L2 agent keeps waiting, and the port's status names the missing agent.
 func (s *Store) DeleteAgent(ctx context.Context, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
-		if _, err := tx.Exec(ctx, `select from agent where id = $1 for update`, id); err != nil {
-			return fmt.Errorf("lock agent: %w", err)
-		}
-		a, err := agentByID(ctx, tx, id)
+		a, hosted, err := deleteAgent(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		hosted, err := db.QueryAll(ctx, tx, pgx.RowTo[uuid.UUID], `
-			select n.id
-			from network n
-			join dhcp_binding d on d.network_id = n.id
-			where d.agent_id = $1
-			order by n.id
-			for no key update of n`, id)
-		if err != nil {
-			return fmt.Errorf("delete agent: %w", err)
-		}
-		if _, err := tx.Exec(ctx, `delete from agent where id = $1`, id); err != nil {
-			return fmt.Errorf("delete agent: %w", err)
-		}
 		for _, n := range hosted {
 			if err := rescheduleNetwork(ctx, tx, n, id); err != nil {
+				return err
+			}
+			if err := recheckDHCPPorts(ctx, tx, n); err != nil {
 				return err
 			}
 		}
@@ -304,6 +308,35 @@ func (s *Store) DeleteAgent(ctx context.Context, id uuid.UUID) error {
 			a.Host,
 		)
 	})
+}
+
+// deleteAgent deletes an agent. deleteAgent returns the agent, and the networks that the agent served as a
+// DHCP agent, after it has locked the rows of these networks.
+func deleteAgent(
+	ctx context.Context,
+	tx *transaction,
+	id uuid.UUID,
+) (a network.Agent, hosted []uuid.UUID, err error) {
+	if _, err := tx.Exec(ctx, `select from agent where id = $1 for update`, id); err != nil {
+		return a, nil, fmt.Errorf("lock agent: %w", err)
+	}
+	if a, err = agentByID(ctx, tx, id); err != nil {
+		return a, nil, err
+	}
+	hosted, err = db.QueryAll(ctx, tx, pgx.RowTo[uuid.UUID], `
+		select n.id
+		from network n
+		join dhcp_binding d on d.network_id = n.id
+		where d.agent_id = $1
+		order by n.id
+		for no key update of n`, id)
+	if err != nil {
+		return a, nil, fmt.Errorf("delete agent: %w", err)
+	}
+	if _, err := tx.Exec(ctx, `delete from agent where id = $1`, id); err != nil {
+		return a, nil, fmt.Errorf("delete agent: %w", err)
+	}
+	return a, hosted, nil
 }
 
 // portsAwaitingDHCPAgent is the condition for ports with a DHCP block on the networks of agent $1.

@@ -45,19 +45,16 @@ func scheduleNetwork(ctx context.Context, tx *transaction, id, besides uuid.UUID
 }
 
 // rescheduleNetwork assigns another DHCP agent to a network that the agent `from` no longer hosts, if a
-// subnet of the network has DHCP enabled, and rechecks the ports that wait for DHCP. The caller of
-// rescheduleNetwork must hold the network's row lock.
+// subnet of the network has DHCP enabled. The caller of rescheduleNetwork must hold the network's row lock.
 func rescheduleNetwork(ctx context.Context, tx *transaction, id, from uuid.UUID) error {
 	var served bool
 	if err := tx.QueryRow(ctx, `select exists (select from subnet where network_id = $1 and dhcp)`, id).Scan(&served); err != nil {
 		return fmt.Errorf("schedule network: %w", err)
 	}
-	if served {
-		if err := scheduleNetwork(ctx, tx, id, from); err != nil {
-			return err
-		}
+	if !served {
+		return nil
 	}
-	return recheckDHCPPorts(ctx, tx, id)
+	return scheduleNetwork(ctx, tx, id, from)
 }
 
 // assignUnhostedNetworks assigns all networks that have DHCP but no DHCP agent to the DHCP agent on the host,
@@ -197,23 +194,31 @@ func (s *Store) ScheduleNetwork(ctx context.Context, agent, id uuid.UUID) error 
 // other DHCP agent can serve the network, the ports of the network no longer wait for DHCP.
 func (s *Store) UnscheduleNetwork(ctx context.Context, agent, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
-		if _, err := agentByID(ctx, tx, agent); err != nil {
+		if err := unscheduleNetwork(ctx, tx, agent, id); err != nil {
 			return err
 		}
-		if _, err := lockNetwork(ctx, tx, id, lockForChange); err != nil {
-			return err
-		}
-		left, err := enqueueHostingNotifications(ctx, tx, network.EventDeleted, `
-			delete from dhcp_binding
-			where network_id = $1 and agent_id = $2
-			returning network_id, (select host from agent where id = agent_id)`, id, agent)
-		if err != nil {
-			return fmt.Errorf("unschedule network: %w", err)
-		}
-		if left == 0 {
-			return network.Faultf(network.NetworkNotHostedByDHCPAgent,
-				"The network %s is not hosted by the DHCP agent %s.", id, agent)
-		}
-		return rescheduleNetwork(ctx, tx, id, agent)
+		return recheckDHCPPorts(ctx, tx, id)
 	})
+}
+
+// unscheduleNetwork locks a network, removes it from a DHCP agent, and assigns it to another DHCP agent.
+func unscheduleNetwork(ctx context.Context, tx *transaction, agent, id uuid.UUID) error {
+	if _, err := agentByID(ctx, tx, agent); err != nil {
+		return err
+	}
+	if _, err := lockNetwork(ctx, tx, id, lockForChange); err != nil {
+		return err
+	}
+	left, err := enqueueHostingNotifications(ctx, tx, network.EventDeleted, `
+		delete from dhcp_binding
+		where network_id = $1 and agent_id = $2
+		returning network_id, (select host from agent where id = agent_id)`, id, agent)
+	if err != nil {
+		return fmt.Errorf("unschedule network: %w", err)
+	}
+	if left == 0 {
+		return network.Faultf(network.NetworkNotHostedByDHCPAgent,
+			"The network %s is not hosted by the DHCP agent %s.", id, agent)
+	}
+	return rescheduleNetwork(ctx, tx, id, agent)
 }

@@ -1,8 +1,6 @@
 package networkstore
 
 import (
-	"reflect"
-
 	"berth/internal/network"
 	"berth/internal/store/db"
 )
@@ -25,6 +23,3 @@ func checkRevision(current int64, expect *int64) error {
 	return network.Faultf(network.RevisionMismatch, "Constrained to %d, but current revision is %d",
 		*expect, current)
 }
-
-// equal reports whether two values are deeply equal.
-func equal(before, after any) bool { return reflect.DeepEqual(before, after) }

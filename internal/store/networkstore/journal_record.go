@@ -25,3 +25,12 @@ func recordChanges(ctx context.Context, tx *transaction, changes ...journal.Chan
 	}
 	return enqueueChangeNotifications(ctx, tx, changes)
 }
+
+// recordWithReferences saves the object of a change and records the changes that follow from it.
+func recordWithReferences(ctx context.Context, tx *transaction, c journal.Change) error {
+	changes, err := journalstore.SaveObject(ctx, tx, c)
+	if err != nil {
+		return err
+	}
+	return recordChanges(ctx, tx, changes...)
+}

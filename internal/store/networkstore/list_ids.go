@@ -2,10 +2,8 @@ package networkstore
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"berth/internal/network"
 	"berth/internal/store/db"
@@ -17,53 +15,35 @@ import (
 
 // NetworkIDs lists the IDs of networks.
 func (s *Store) NetworkIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error) {
-	return s.listIDs(ctx, db.ListQuery{Columns: networkColumns, Table: "network"}, q, visibleNetwork)
+	return db.ListIDs(ctx, s.db, db.ListQuery{Columns: networkColumns, Table: "network"}, q, visibleNetwork)
 }
 
 // SubnetIDs lists the IDs of subnets.
 func (s *Store) SubnetIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error) {
-	return s.listIDs(ctx, db.ListQuery{Columns: subnetColumns, Table: "subnet"}, q, visibleSubnet)
+	return db.ListIDs(ctx, s.db, db.ListQuery{Columns: subnetColumns, Table: "subnet"}, q, visibleSubnet)
 }
 
 // PortIDs lists the IDs of ports.
 func (s *Store) PortIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error) {
-	return s.listIDs(ctx, db.ListQuery{Columns: portColumns, Table: "port"}, q, visiblePort)
+	return db.ListIDs(ctx, s.db, db.ListQuery{Columns: portColumns, Table: "port"}, q, visiblePort)
 }
 
 // SecurityGroupIDs lists the IDs of security groups.
 func (s *Store) SecurityGroupIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error) {
-	return s.listIDs(ctx, db.ListQuery{Columns: groupColumns, Table: "security_group"}, q, visibleGroup)
+	return db.ListIDs(ctx, s.db, db.ListQuery{Columns: groupColumns, Table: "security_group"}, q, visibleGroup)
 }
 
 // SecurityRuleIDs lists the IDs of security group rules.
 func (s *Store) SecurityRuleIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error) {
-	return s.listIDs(ctx, db.ListQuery{Columns: ruleColumns, Table: "security_group_rule"}, q, visibleRule)
+	return db.ListIDs(ctx, s.db, db.ListQuery{Columns: ruleColumns, Table: "security_group_rule"}, q, visibleRule)
 }
 
 // TrunkIDs lists the IDs of trunks.
 func (s *Store) TrunkIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error) {
 	if statusCondition(q) < 0 {
-		return s.listIDs(ctx, db.ListQuery{Columns: trunkColumns, Table: "trunk"}, q, visibleTrunk)
+		return db.ListIDs(ctx, s.db, db.ListQuery{Columns: trunkColumns, Table: "trunk"}, q, visibleTrunk)
 	}
 	var ids []uuid.UUID
 	err := s.trunksWithStatus(ctx, q, func(t network.Trunk) { ids = append(ids, t.ID) })
 	return db.Page(ids, q), err
-}
-
-func (s *Store) listIDs(
-	ctx context.Context,
-	l db.ListQuery,
-	q db.Listing,
-	visible string,
-) ([]uuid.UUID, error) {
-	clauses, err := l.Clauses(q, visible)
-	if err != nil {
-		return nil, err
-	}
-	sql := "select " + l.Table + ".id from " + l.Table + clauses
-	ids, err := db.QueryAll(ctx, s.db, pgx.RowTo[uuid.UUID], sql, l.Args...)
-	if err != nil {
-		return nil, fmt.Errorf("list the IDs of %ss: %w", l.Table, err)
-	}
-	return db.Page(ids, q), nil
 }

@@ -1,7 +1,6 @@
 package networkstore
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -9,6 +8,7 @@ import (
 	"berth/internal/journal"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
+	"berth/internal/store/db"
 )
 
 func mirrorNetwork(n network.Network, op journal.Operation) journal.Change {
@@ -46,7 +46,7 @@ func mirrored(
 	return referring(journal.Change{
 		Object:    journal.Ref{Type: typ, ID: id.String()},
 		Operation: op,
-		Data:      encoded(mirror),
+		Data:      db.EncodeJSON(mirror),
 		Project:   project,
 		Name:      name,
 	}, nil)
@@ -60,13 +60,4 @@ func referring(c journal.Change, before *journal.Change) journal.Change {
 		panic(fmt.Sprintf("store: %s", err))
 	}
 	return c
-}
-
-// encoded returns v as JSON. encoded panics if v cannot be encoded, which is a programming error.
-func encoded(v any) json.RawMessage {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("store: encode %T: %v", v, err))
-	}
-	return raw
 }

@@ -3,6 +3,7 @@ package networkstore
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -72,36 +73,6 @@ func (s *Store) Network(ctx context.Context, id uuid.UUID) (network.Network, err
 	return networkByID(ctx, s.db, id)
 }
 
-// createAll creates one object from each draft, and then calls each function in `finish` with all created
-// objects, in one transaction.
-func createAll[D, M any](
-	ctx context.Context,
-	s *Store,
-	drafts []D,
-	create func(context.Context, *transaction, D) (M, error),
-	finish ...func(context.Context, *transaction, []M) error,
-) ([]M, error) {
-	var created []M
-	err := s.inPreparedTx(ctx, func(tx *transaction) error {
-		created = make([]M, 0, len(drafts))
-		for _, d := range drafts {
-			m, err := create(ctx, tx, d)
-			if err != nil {
-				return err
-			}
-			created = append(created, m)
-			tx.changed(nil, m)
-		}
-		for _, f := range finish {
-			if err := f(ctx, tx, created); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return created, err
-}
-
 func networkByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Network, error) {
 	return db.QueryOne(ctx, q, scanNetwork, networkNotFound(id), networkSelect+` where id = $1`, id)
 }
@@ -140,7 +111,7 @@ func (s *Store) CreateNetworks(
 ) ([]network.Network, error) {
 	return createAll(
 		ctx,
-		s,
+		s.inPreparedTx,
 		drafts,
 		func(ctx context.Context, tx *transaction, c network.NetworkChange) (network.Network, error) {
 			tx.networkDrafts = drafts
@@ -223,7 +194,7 @@ func (s *Store) UpdateNetwork(
 				return err
 			}
 		}
-		if equal(before, after) {
+		if reflect.DeepEqual(before, after) {
 			return nil
 		}
 		if err := checkNetworkChange(ctx, tx, before, after); err != nil {
@@ -311,29 +282,34 @@ func (s *Store) DeleteNetwork(ctx context.Context, id uuid.UUID, expect *int64) 
 		if err := deleteServicePorts(ctx, tx, id); err != nil {
 			return err
 		}
-		subnets, err := networkSubnets(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		if _, err := enqueueHostingNotifications(ctx, tx, network.EventDeleted, `
-			delete from dhcp_binding d
-			using agent a
-			where d.network_id = $1 and a.id = d.agent_id
-			returning d.network_id, a.host`, id); err != nil {
-			return fmt.Errorf("delete network: %w", err)
-		}
-		var changes []journal.Change
-		for _, s := range subnets {
-			changes = append(changes, mirrorSubnet(s, journal.Delete))
-		}
-		changes = append(changes, mirrorNetwork(n, journal.Delete))
-		if _, err := tx.Exec(ctx, `delete from subnet where network_id = $1`, id); err != nil {
-			return fmt.Errorf("delete network: %w", err)
-		}
-		if _, err := tx.Exec(ctx, `delete from network where id = $1`, id); err != nil {
-			return fmt.Errorf("delete network: %w", err)
-		}
-		tx.changed(n, nil)
-		return recordChanges(ctx, tx, changes...)
+		return deleteNetwork(ctx, tx, n)
 	})
+}
+
+// deleteNetwork deletes a locked network without ports, together with the subnets of the network.
+func deleteNetwork(ctx context.Context, tx *transaction, n network.Network) error {
+	subnets, err := networkSubnets(ctx, tx, n.ID)
+	if err != nil {
+		return err
+	}
+	if _, err := enqueueHostingNotifications(ctx, tx, network.EventDeleted, `
+		delete from dhcp_binding d
+		using agent a
+		where d.network_id = $1 and a.id = d.agent_id
+		returning d.network_id, a.host`, n.ID); err != nil {
+		return fmt.Errorf("delete network: %w", err)
+	}
+	var changes []journal.Change
+	for _, s := range subnets {
+		changes = append(changes, mirrorSubnet(s, journal.Delete))
+	}
+	changes = append(changes, mirrorNetwork(n, journal.Delete))
+	if _, err := tx.Exec(ctx, `delete from subnet where network_id = $1`, n.ID); err != nil {
+		return fmt.Errorf("delete network: %w", err)
+	}
+	if _, err := tx.Exec(ctx, `delete from network where id = $1`, n.ID); err != nil {
+		return fmt.Errorf("delete network: %w", err)
+	}
+	tx.changed(n, nil)
+	return recordChanges(ctx, tx, changes...)
 }

@@ -11,6 +11,7 @@ import (
 
 	"berth/internal/journal"
 	"berth/internal/network"
+	"berth/internal/store/db"
 	"berth/internal/store/notificationstore"
 )
 
@@ -86,7 +87,7 @@ func enqueueHostingNotifications(
 		a := network.AgentNotification{Resource: network.ResourceDHCPHosting, Event: event}
 		var hosting network.DHCPAgentHost
 		err := row.Scan(&a.Network, &hosting.Host)
-		a.ResourceID, a.Data = a.Network, encoded(hosting)
+		a.ResourceID, a.Data = a.Network, db.EncodeJSON(hosting)
 		return a, err
 	})
 	if err != nil {
@@ -105,7 +106,7 @@ func enqueueAgentNotification(ctx context.Context, tx *transaction, a network.Ag
 		Resource:   network.ResourceDHCPAgent,
 		Event:      network.EventUpdated,
 		ResourceID: a.ID,
-		Data:       encoded(network.DHCPAgentHost{Host: a.Host, AdminUp: a.AdminUp}),
+		Data:       db.EncodeJSON(network.DHCPAgentHost{Host: a.Host, AdminUp: a.AdminUp}),
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 func (s *Store) CreatePorts(ctx context.Context, drafts []network.PortChange) ([]network.Port, error) {
 	return createAll(
 		ctx,
-		s,
+		s.inPreparedTx,
 		drafts,
 		func(ctx context.Context, tx *transaction, c network.PortChange) (network.Port, error) {
 			tx.drafts = drafts
@@ -169,8 +169,8 @@ func insertPort(
 			"profile":         p.Profile,
 			"vif":             p.VIF,
 			"port_security":   p.PortSecurity,
-			"address_pairs":   encoded(p.AddressPairs),
-			"dhcp_options":    encoded(p.DHCPOptions),
+			"address_pairs":   db.EncodeJSON(p.AddressPairs),
+			"dhcp_options":    db.EncodeJSON(p.DHCPOptions),
 			"tags":            p.Tags,
 			"vif_details":     p.ControllerVIFDetails,
 			"security_groups": p.SecurityGroups,

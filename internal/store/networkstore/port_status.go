@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -110,7 +111,7 @@ func (s *Store) ReportPort(
 		}
 		view = after.StatusView()
 		view.Accepted, view.Stale = accepted, after.StaleReports(reports, accepted)
-		if !equal(before, after) {
+		if !reflect.DeepEqual(before, after) {
 			tx.changed(before, after)
 		}
 		return nil

@@ -3,6 +3,7 @@ package networkstore
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -166,7 +167,7 @@ func (w *portWrite) agentNotification() network.AgentNotification {
 	case network.EventDeleted:
 		a.Data = w.journalChange(w.before).Data
 	default:
-		a.Data = encoded(network.SideEffectsOf(w.before, w.after))
+		a.Data = db.EncodeJSON(network.SideEffectsOf(w.before, w.after))
 	}
 	return a
 }
@@ -235,8 +236,8 @@ func queueRevision(batch *pgx.Batch, before, after network.Port) {
 		"expected_revision": before.Revision,
 		"expected_status":   before.Status,
 		"tags":              after.Tags,
-		"address_pairs":     encoded(after.AddressPairs),
-		"dhcp_options":      encoded(after.DHCPOptions),
+		"address_pairs":     db.EncodeJSON(after.AddressPairs),
+		"dhcp_options":      db.EncodeJSON(after.DHCPOptions),
 		"vif_details":       after.ControllerVIFDetails,
 		"security_groups":   after.SecurityGroups,
 		"switch":            after.Switch,
@@ -253,7 +254,7 @@ func queueBlocks(batch *pgx.Batch, before, after network.Port) {
 		}
 	}
 	for _, b := range after.Blocks {
-		if slices.ContainsFunc(before.Blocks, func(o network.Block) bool { return equal(o, b) }) {
+		if slices.ContainsFunc(before.Blocks, func(o network.Block) bool { return reflect.DeepEqual(o, b) }) {
 			continue
 		}
 		batch.Queue(`
@@ -284,7 +285,7 @@ func queueBindings(batch *pgx.Batch, before, after network.Port) {
 		}
 	}
 	for _, b := range after.Bindings {
-		if slices.ContainsFunc(before.Bindings, func(o network.Binding) bool { return equal(o, b) }) {
+		if slices.ContainsFunc(before.Bindings, func(o network.Binding) bool { return reflect.DeepEqual(o, b) }) {
 			continue
 		}
 		batch.Queue(`

@@ -3,6 +3,7 @@ package networkstore
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -70,7 +71,7 @@ func (s *Store) CreateSecurityGroups(
 	ctx context.Context,
 	drafts []network.SecurityGroupChange,
 ) ([]network.SecurityGroup, error) {
-	return createAll(ctx, s, drafts, createGroup)
+	return createAll(ctx, s.inPreparedTx, drafts, createGroup)
 }
 
 func createGroup(
@@ -266,7 +267,7 @@ func (s *Store) UpdateSecurityGroup(
 		}
 		after = before.With(c)
 		switch {
-		case equal(before, after):
+		case reflect.DeepEqual(before, after):
 			return nil
 		case before.Name == network.DefaultGroup && after.Name != before.Name:
 			return network.Faultf(network.CannotUpdateDefaultGroup,

@@ -65,7 +65,7 @@ func (s *Store) CreateSecurityRules(
 	ctx context.Context,
 	drafts []network.SecurityRuleChange,
 ) ([]network.SecurityRule, error) {
-	return createAll(ctx, s, drafts, createRule, recordGroupsOf)
+	return createAll(ctx, s.inPreparedTx, drafts, createRule, recordGroupsOf)
 }
 
 // recordGroupsOf writes one journal entry for each security group that gets new rules. The entry contains the

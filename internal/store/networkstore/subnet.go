@@ -3,6 +3,7 @@ package networkstore
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/google/uuid"
@@ -85,7 +86,18 @@ func networkSubnets(ctx context.Context, tx *transaction, id uuid.UUID) ([]netwo
 
 // CreateSubnets creates subnets in one transaction.
 func (s *Store) CreateSubnets(ctx context.Context, drafts []network.SubnetChange) ([]network.Subnet, error) {
-	return createAll(ctx, s, drafts, createSubnet)
+	return createAll(
+		ctx,
+		s.inPreparedTx,
+		drafts,
+		func(ctx context.Context, tx *transaction, c network.SubnetChange) (network.Subnet, error) {
+			created, err := createSubnet(ctx, tx, c)
+			if err != nil || !created.IsAutoAddress() {
+				return created, err
+			}
+			return created, assignSLAAC(ctx, tx, created)
+		},
+	)
 }
 
 func createSubnet(ctx context.Context, tx *transaction, c network.SubnetChange) (network.Subnet, error) {
@@ -123,9 +135,9 @@ func createSubnet(ctx context.Context, tx *transaction, c network.SubnetChange) 
 		"cidr":          s.CIDR,
 		"gateway":       db.InetParam(s.Gateway),
 		"dhcp":          s.DHCP,
-		"pools":         encoded(db.OrEmpty(s.Pools)),
+		"pools":         db.EncodeJSON(db.OrEmpty(s.Pools)),
 		"dns":           db.OrEmpty(s.DNS),
-		"routes":        encoded(db.OrEmpty(s.Routes)),
+		"routes":        db.EncodeJSON(db.OrEmpty(s.Routes)),
 		"ra_mode":       s.RAMode,
 		"address_mode":  s.AddressMode,
 		"service_types": s.ServiceTypes,
@@ -143,14 +155,12 @@ func createSubnet(ctx context.Context, tx *transaction, c network.SubnetChange) 
 	if s, err = subnetByID(ctx, tx, s.ID); err != nil {
 		return s, err
 	}
-	if err := recordChanges(ctx, tx, mirrorSubnet(s, journal.Create)); err != nil || !s.IsAutoAddress() {
-		return s, err
-	}
-	return s, assignSLAAC(ctx, tx, s)
+	return s, recordChanges(ctx, tx, mirrorSubnet(s, journal.Create))
 }
 
-// lockSubnet locks the row of the subnet's network and then the row of the subnet.
-func lockSubnet(ctx context.Context, tx *transaction, id uuid.UUID) (network.Subnet, error) {
+// lockSubnet locks the row of the subnet's network and then the row of the subnet. If `expect` is not nil,
+// lockSubnet fails unless the subnet has the revision `expect`.
+func lockSubnet(ctx context.Context, tx *transaction, id uuid.UUID, expect *int64) (network.Subnet, error) {
 	s, err := subnetByID(ctx, tx, id)
 	if err != nil {
 		return s, err
@@ -161,7 +171,10 @@ func lockSubnet(ctx context.Context, tx *transaction, id uuid.UUID) (network.Sub
 	if _, err := tx.Exec(ctx, `select from subnet where id = $1 for update`, id); err != nil {
 		return s, fmt.Errorf("lock subnet: %w", err)
 	}
-	return subnetByID(ctx, tx, id)
+	if s, err = subnetByID(ctx, tx, id); err != nil {
+		return s, err
+	}
+	return s, checkRevision(s.Revision, expect)
 }
 
 // UpdateSubnet changes a subnet. If the change disables DHCP, ports no longer wait for DHCP because of their
@@ -174,54 +187,72 @@ func (s *Store) UpdateSubnet(
 ) (network.Subnet, error) {
 	var after network.Subnet
 	err := s.inTx(ctx, func(tx *transaction) error {
-		before, err := lockSubnet(ctx, tx, id)
+		before, err := lockSubnet(ctx, tx, id, expect)
 		if err != nil {
 			return err
 		}
-		if err := checkRevision(before.Revision, expect); err != nil {
+		if after, err = before.With(c); err != nil || reflect.DeepEqual(before, after) {
 			return err
 		}
-		if after, err = before.With(c); err != nil || equal(before, after) {
+		if err := updateSubnet(ctx, tx, before, after); err != nil {
 			return err
 		}
-		if after.Gateway.IsValid() && after.Gateway != before.Gateway {
-			if err := checkNoRouterOnGateway(ctx, tx, before); err != nil {
+		if before.DHCP && !after.DHCP {
+			if err := recheckDHCPPorts(ctx, tx, after.Network); err != nil {
 				return err
 			}
 		}
-		tag, err := tx.Exec(ctx, `
-			update subnet
-			set name = @name, description = @description, gateway = @gateway::text::inet, dhcp = @dhcp, pools = @pools, dns = @dns, routes = @routes, service_types = @service_types, tags = @tags,
-				revision = revision + 1, updated_at = now()
-			where id = @id and revision = @expected_revision`, pgx.StrictNamedArgs{
-			"id":                id,
-			"name":              after.Name,
-			"description":       after.Description,
-			"gateway":           db.InetParam(after.Gateway),
-			"dhcp":              after.DHCP,
-			"pools":             encoded(db.OrEmpty(after.Pools)),
-			"dns":               db.OrEmpty(after.DNS),
-			"routes":            encoded(db.OrEmpty(after.Routes)),
-			"service_types":     after.ServiceTypes,
-			"tags":              after.Tags,
-			"expected_revision": before.Revision,
-		})
-		if err := db.CheckFence(tag, err, "update subnet", id); err != nil {
-			return err
-		}
-		if err := bumpNetworkRevision(ctx, tx, after.Network); err != nil {
-			return err
-		}
-		if err := applyDHCPChange(ctx, tx, before, after); err != nil {
-			return err
-		}
-		if after, err = subnetByID(ctx, tx, id); err != nil {
-			return err
-		}
-		tx.changed(before, after)
-		return recordChanges(ctx, tx, mirrorSubnet(after, journal.Update))
+		after, err = recordSubnetUpdate(ctx, tx, before)
+		return err
 	})
 	return after, err
+}
+
+// updateSubnet writes a changed subnet whose row is locked. If the change enables DHCP, updateSubnet assigns
+// the network to a DHCP agent. updateSubnet does not record the change; recordSubnetUpdate does.
+func updateSubnet(ctx context.Context, tx *transaction, before, after network.Subnet) error {
+	if after.Gateway.IsValid() && after.Gateway != before.Gateway {
+		if err := checkNoRouterOnGateway(ctx, tx, before); err != nil {
+			return err
+		}
+	}
+	tag, err := tx.Exec(ctx, `
+		update subnet
+		set name = @name, description = @description, gateway = @gateway::text::inet, dhcp = @dhcp, pools = @pools, dns = @dns, routes = @routes, service_types = @service_types, tags = @tags,
+			revision = revision + 1, updated_at = now()
+		where id = @id and revision = @expected_revision`, pgx.StrictNamedArgs{
+		"id":                after.ID,
+		"name":              after.Name,
+		"description":       after.Description,
+		"gateway":           db.InetParam(after.Gateway),
+		"dhcp":              after.DHCP,
+		"pools":             db.EncodeJSON(db.OrEmpty(after.Pools)),
+		"dns":               db.OrEmpty(after.DNS),
+		"routes":            db.EncodeJSON(db.OrEmpty(after.Routes)),
+		"service_types":     after.ServiceTypes,
+		"tags":              after.Tags,
+		"expected_revision": before.Revision,
+	})
+	if err := db.CheckFence(tag, err, "update subnet", after.ID); err != nil {
+		return err
+	}
+	if err := bumpNetworkRevision(ctx, tx, after.Network); err != nil {
+		return err
+	}
+	if before.DHCP || !after.DHCP {
+		return nil
+	}
+	return scheduleNetwork(ctx, tx, after.Network, uuid.Nil)
+}
+
+// recordSubnetUpdate records what updateSubnet has changed, and returns the subnet after the change.
+func recordSubnetUpdate(ctx context.Context, tx *transaction, before network.Subnet) (network.Subnet, error) {
+	after, err := subnetByID(ctx, tx, before.ID)
+	if err != nil {
+		return after, err
+	}
+	tx.changed(before, after)
+	return after, recordChanges(ctx, tx, mirrorSubnet(after, journal.Update))
 }
 
 // checkNoRouterOnGateway fails if a router port uses the current gateway address of a locked subnet.
@@ -243,40 +274,29 @@ func checkNoRouterOnGateway(ctx context.Context, tx *transaction, s network.Subn
 	}
 }
 
-// applyDHCPChange assigns the network to a DHCP agent if a change enables DHCP on a subnet, and rechecks the
-// ports of the network if a change disables DHCP on a subnet.
-func applyDHCPChange(ctx context.Context, tx *transaction, before, after network.Subnet) error {
-	switch {
-	case after.DHCP && !before.DHCP:
-		return scheduleNetwork(ctx, tx, after.Network, uuid.Nil)
-	case before.DHCP && !after.DHCP:
-		return recheckDHCPPorts(ctx, tx, after.Network)
-	default:
-		return nil
-	}
-}
-
 // DeleteSubnet deletes a subnet. DeleteSubnet fails if a port has an address in the subnet, unless the port
 // is a service port or the address is a SLAAC address (see releaseSubnetAddresses).
 func (s *Store) DeleteSubnet(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
-		n, err := lockSubnet(ctx, tx, id)
+		n, err := lockSubnet(ctx, tx, id, expect)
 		if err != nil {
-			return err
-		}
-		if err := checkRevision(n.Revision, expect); err != nil {
 			return err
 		}
 		if err := releaseSubnetAddresses(ctx, tx, n); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `delete from subnet where id = $1`, id); err != nil {
-			return fmt.Errorf("delete subnet: %w", err)
-		}
-		if err := bumpNetworkRevision(ctx, tx, n.Network); err != nil {
-			return err
-		}
-		tx.changed(n, nil)
-		return recordChanges(ctx, tx, mirrorSubnet(n, journal.Delete))
+		return deleteSubnet(ctx, tx, n)
 	})
+}
+
+// deleteSubnet deletes a locked subnet without addresses.
+func deleteSubnet(ctx context.Context, tx *transaction, s network.Subnet) error {
+	if _, err := tx.Exec(ctx, `delete from subnet where id = $1`, s.ID); err != nil {
+		return fmt.Errorf("delete subnet: %w", err)
+	}
+	if err := bumpNetworkRevision(ctx, tx, s.Network); err != nil {
+		return err
+	}
+	tx.changed(s, nil)
+	return recordChanges(ctx, tx, mirrorSubnet(s, journal.Delete))
 }

@@ -3,6 +3,7 @@ package networkstore
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -10,7 +11,6 @@ import (
 	"berth/internal/journal"
 	"berth/internal/network"
 	"berth/internal/store/db"
-	"berth/internal/store/journalstore"
 )
 
 // A transaction that changes a trunk or its subports holds the row lock of the parent port, so that the
@@ -38,7 +38,7 @@ func lockTrunk(ctx context.Context, tx *transaction, id uuid.UUID) (network.Trun
 
 // CreateTrunks creates trunks in one transaction.
 func (s *Store) CreateTrunks(ctx context.Context, drafts []network.TrunkChange) ([]network.Trunk, error) {
-	return createAll(ctx, s, drafts, createTrunk)
+	return createAll(ctx, s.inPreparedTx, drafts, createTrunk)
 }
 
 func createTrunk(ctx context.Context, tx *transaction, c network.TrunkChange) (network.Trunk, error) {
@@ -90,14 +90,6 @@ func recordTrunk(
 		return t, err
 	}
 	return t, recordWithReferences(ctx, tx, mirrorTrunk(t, op))
-}
-
-func recordWithReferences(ctx context.Context, tx *transaction, c journal.Change) error {
-	changes, err := journalstore.SaveObject(ctx, tx, c)
-	if err != nil {
-		return err
-	}
-	return recordChanges(ctx, tx, changes...)
 }
 
 // checkNotOnTrunk fails if one of the locked ports is a parent or subport of a trunk.
@@ -281,7 +273,7 @@ func (s *Store) UpdateTrunk(
 		expect,
 		func(tx *transaction, t network.Trunk, _ network.Port) (bool, error) {
 			after := t.With(c)
-			if equal(t, after) {
+			if reflect.DeepEqual(t, after) {
 				return false, nil
 			}
 			_, err := tx.Exec(ctx, `

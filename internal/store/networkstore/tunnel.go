@@ -61,7 +61,7 @@ func (s *Store) SyncTunnel(
 			notifications = append(notifications, network.AgentNotification{
 				Resource: network.ResourceTunnel,
 				Event:    network.EventDeleted,
-				Data:     encoded(old),
+				Data:     db.EncodeJSON(old),
 			})
 		}
 		return enqueueNotifications(
@@ -70,7 +70,7 @@ func (s *Store) SyncTunnel(
 			append(notifications, network.AgentNotification{
 				Resource: network.ResourceTunnel,
 				Event:    network.EventUpdated,
-				Data:     encoded(end),
+				Data:     db.EncodeJSON(end),
 			})...)
 	})
 	return all, err
