@@ -5,7 +5,7 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/network"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 // ApplyPortReports applies agents' reports to the port's row and returns the resulting status. If the list of
@@ -45,7 +45,7 @@ func (a *Activities) ApplyPortReports(
 	if err != nil {
 		return contract.PortStatus{}, classify(err)
 	}
-	status := networkstore.WorkflowPortStatus(key, s)
+	status := portstore.WorkflowPortStatus(key, s)
 	if a.HideProjects {
 		status = status.WithoutProject()
 	}

@@ -296,7 +296,7 @@ var packageRules = map[string]packageRule{
 			"internal/store/outbox",
 			"internal/store/journalstore",
 			"internal/store/inventorystore",
-			"internal/store/networkstore",
+			"internal/store/portstore",
 			"internal/store/agentstore",
 			"internal/store/notificationstore",
 			"internal/store/leasestore",
@@ -321,6 +321,14 @@ var packageRules = map[string]packageRule{
 		"internal/coalesce", "internal/inventory", "internal/store/db", "internal/tracing",
 	),
 	"internal/store/networkstore": storeRule(
+		"internal/network",
+		"internal/network/attribute",
+		"internal/journal",
+		"internal/store/db",
+		"internal/store/journalstore",
+		"internal/store/notificationstore",
+	),
+	"internal/store/portstore": storeRule(
 		"internal/contract",
 		"internal/network",
 		"internal/network/attribute",
@@ -328,6 +336,7 @@ var packageRules = map[string]packageRule{
 		"internal/store/db",
 		"internal/store/outbox",
 		"internal/store/journalstore",
+		"internal/store/networkstore",
 		"internal/store/notificationstore",
 	),
 	"internal/store/agentstore":  storeRule("internal/store/db"),
@@ -347,7 +356,7 @@ var packageRules = map[string]packageRule{
 	),
 	"internal/store/mirrorstore": storeRule(
 		"internal/contract", "internal/journal", "internal/store/db", "internal/store/outbox",
-		"internal/store/journalstore", "internal/store/networkstore",
+		"internal/store/journalstore", "internal/store/portstore",
 	),
 	"internal/store/storetest": {
 		may: []string{
@@ -390,7 +399,7 @@ var packageRules = map[string]packageRule{
 		why:    "delivers the notes of all workflow types: a new type needs no change here",
 	},
 	"internal/feedback": {
-		may: []string{"internal/odl", "internal/store/networkstore", "internal/store/db", "internal/network"},
+		may: []string{"internal/odl", "internal/store/portstore", "internal/store/db", "internal/network"},
 		why: "stores what the controller reports; it depends on no workflow, and internal/odl implements the protocol",
 	},
 	"internal/odl": {
@@ -495,18 +504,19 @@ var packageRules = map[string]packageRule{
 		"internal/inventory", "inventorystore", "internal/identity/policy", "internal/text",
 	),
 	"internal/api/neutron": apiRule(
-		"internal/network", "networkstore", "internal/network/attribute", "internal/identity/policy",
+		"internal/network", "portstore", "internal/network/attribute", "internal/identity/policy",
 	),
 	"internal/api/blazar": apiRule(
 		"internal/lease", "leasestore", "internal/identity/policy", "internal/text",
 	),
-	"internal/api/agent": apiRule("internal/network", "networkstore", "internal/store/agentstore"),
+	"internal/api/agent": apiRule("internal/network", "portstore", "internal/store/agentstore"),
 	"internal/api/rpc": {
 		may: []string{
 			"internal/api/rpc/oslomsg",
 			"internal/store/agentstore",
 			"internal/store/networkstore",
 			"internal/store/notificationstore",
+			"internal/store/portstore",
 			"internal/store/db",
 			"internal/network",
 			"internal/network/attribute",
@@ -528,7 +538,7 @@ var packageRules = map[string]packageRule{
 		"internal/journal",
 		"internal/contract",
 		"internal/network",
-		"internal/store/networkstore",
+		"internal/store/portstore",
 		"internal/store/agentstore",
 		"internal/identity/policy",
 		"internal/auditlog",
@@ -549,8 +559,8 @@ var packageRules = map[string]packageRule{
 			"internal/store/journalstore",
 			"internal/store/leasestore",
 			"internal/store/mirrorstore",
-			"internal/store/networkstore",
 			"internal/store/outbox",
+			"internal/store/portstore",
 			"internal/store/reportstore",
 			"internal/text",
 		},

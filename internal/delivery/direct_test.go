@@ -18,6 +18,7 @@ import (
 	"berth/internal/notify"
 	"berth/internal/store"
 	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 	"berth/internal/store/storetest"
 )
 
@@ -85,7 +86,7 @@ func newFixture(t *testing.T) *fixture {
 		services: &services{},
 		url:      url,
 	}
-	f.Network = networkstore.New(f.DB, networkstore.Config{NotifyAgents: true})
+	f.Network = portstore.New(f.DB, portstore.Config{Network: networkstore.Config{NotifyAgents: true}})
 	f.sender = delivery.Sender{Recorded: f.Notifications, Nova: f.services, Agents: f.services}
 	p, owner, device, vnic, host := "p", "compute:nova", "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11", "direct-physical", "h"
 	flat, physical := network.Flat, "physnet"

@@ -15,13 +15,13 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/odl"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 // Options configure a Listener.
 type Options struct {
 	Lock  Lock // lets only one process listen at a time
-	Store *networkstore.Store
+	Store *portstore.Store
 	ODL   *odl.Client
 	// PollInterval is the interval between two reads of the controller's state if no event arrives.
 	// PollInterval is also the pause after a failed attempt to connect to the controller's event stream.

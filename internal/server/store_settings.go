@@ -16,6 +16,7 @@ import (
 	"berth/internal/store/db"
 	"berth/internal/store/leasestore"
 	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 // storeConfig returns the settings of the stores. If `enforcement` is true, the store records lease
@@ -31,16 +32,18 @@ func storeConfig(cfg config.Config, enforcement bool) (store.Config, error) {
 	}
 	return store.Config{
 		Options: db.Options{Pooler: cfg.DatabasePooler, Answers: answerLimits(cfg.AnswerTimeout)},
-		Network: networkstore.Config{
-			Policy:           blockPolicy(cfg.Port),
-			Quota:            cfg.Networking.Quota,
-			VLANs:            vlans,
-			PhysicalMTU:      cfg.Networking.PhysicalMTU,
-			NoDHCP:           !cfg.Networking.TraditionalDHCP,
-			DefaultZones:     cfg.Networking.DefaultZones,
-			DisableNewAgents: !cfg.Networking.EnableNewAgents,
-			NotifyAgents:     len(cfg.RabbitMQ) > 0,
-			NotifyWebhook:    cfg.Port.Webhook.URL != "",
+		Network: portstore.Config{
+			Network: networkstore.Config{
+				Quota:            cfg.Networking.Quota,
+				VLANs:            vlans,
+				PhysicalMTU:      cfg.Networking.PhysicalMTU,
+				NoDHCP:           !cfg.Networking.TraditionalDHCP,
+				DefaultZones:     cfg.Networking.DefaultZones,
+				DisableNewAgents: !cfg.Networking.EnableNewAgents,
+				NotifyAgents:     len(cfg.RabbitMQ) > 0,
+			},
+			Policy:        blockPolicy(cfg.Port),
+			NotifyWebhook: cfg.Port.Webhook.URL != "",
 		},
 		Lease: leasestore.Config{
 			Limits: lease.Limits{

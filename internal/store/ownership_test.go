@@ -40,20 +40,15 @@ var tables = map[string][]string{
 	"networkstore": {
 		"network",
 		"subnet",
-		"port",
-		"port_address",
-		"port_binding",
-		"block",
 		"agent",
 		"dhcp_binding",
-		"trunk",
-		"subport",
 		"security_group",
 		"security_group_rule",
 		"quota",
 		"tunnel_end",
 		"router_mac",
 	},
+	"portstore":         {"port", "port_address", "port_binding", "block", "trunk", "subport"},
 	"agentstore":        {"agent_credential", "agent_virtual_host"},
 	"auditstore":        {"audit_pending", "audit_record", "audit_chain"},
 	"notificationstore": {"agent_notification", "nova_event", "provisioning_notification"},
@@ -83,8 +78,19 @@ var tables = map[string][]string{
 // SQL, and the reason for each table.
 var allowedReads = map[string]map[string]string{
 	"networkstore": {
-		"journal_entry": "WiredPorts checks in the same statement that no change of the port is on its way to the controller",
-		"nova_event":    "the workflow of a deleted port runs until Nova has the events of the port",
+		"port":         "an object does not change while a port uses it, an agent names the number of its ports, and a host reads the objects that its ports need",
+		"port_address": "the gateway of a subnet does not change while a router port has this address",
+		"port_binding": "a host reads the objects that the ports with an inactive binding to it need",
+		"block":        "an agent names the number of the ports that wait for it",
+	},
+	"portstore": {
+		"network":        "a port has attributes of its network, and a project sees the ports on its networks",
+		"subnet":         "a port waits for DHCP only if one of its subnets has DHCP; addresses are counted by subnet",
+		"agent":          "one query returns a port and the agents that wire it or serve its network",
+		"dhcp_binding":   "a port waits for the DHCP agents of its network",
+		"security_group": "a transaction locks the groups that a port gets",
+		"journal_entry":  "WiredPorts checks in the same statement that no change of the port is on its way to the controller",
+		"nova_event":     "the workflow of a deleted port runs until Nova has the events of the port",
 	},
 	"leasestore": {
 		"provider":       "a host is the resource provider of a compute node: one query returns hosts, their capacity and their use",

@@ -1,14 +1,14 @@
 // Package store opens berth's stores in PostgreSQL. Only the packages below internal/store contain SQL, and
 // each table belongs to one of these packages. The package outbox owns the notes (rows that name a workflow
 // which must run), journalstore the journal (the changes that must be sent to the SDN controller), and
-// inventorystore the resource providers and allocations. The package networkstore owns networks and ports,
-// agentstore the credentials of agents, notificationstore the notifications to agents and the events for
-// Nova, leasestore leases and hosts, and mirrorstore the runs (full syncs, audits, repairs and recoveries)
-// that compare the controller with the database. The package metricstore owns no table; it counts rows for
-// metrics. The package reportstore owns no table; it reads the tables of several stores for operators. The
-// package auditstore owns the audit log. Each call to an exported method of a Store is one transaction. A
-// function of a store with a db.Tx parameter runs in its caller's transaction. No store calls Temporal or
-// another service.
+// inventorystore the resource providers and allocations. The package networkstore owns networks and agents,
+// portstore ports and trunks, agentstore the credentials of agents, notificationstore the notifications to
+// agents and the events for Nova, leasestore leases and hosts, and mirrorstore the runs (full syncs, audits,
+// repairs and recoveries) that compare the controller with the database. The package metricstore owns no
+// table; it counts rows for metrics. The package reportstore owns no table; it reads the tables of several
+// stores for operators. The package auditstore owns the audit log. Each call to an exported method of a Store
+// is one transaction. A function of a store with a db.Tx parameter runs in its caller's transaction. No store
+// calls Temporal or another service.
 package store
 
 import (
@@ -22,9 +22,9 @@ import (
 	"berth/internal/store/leasestore"
 	"berth/internal/store/metricstore"
 	"berth/internal/store/mirrorstore"
-	"berth/internal/store/networkstore"
 	"berth/internal/store/notificationstore"
 	"berth/internal/store/outbox"
+	"berth/internal/store/portstore"
 	"berth/internal/store/reportstore"
 )
 
@@ -34,7 +34,7 @@ type Store struct {
 	Outbox        *outbox.Store
 	Journal       *journalstore.Store
 	Inventory     *inventorystore.Store
-	Network       *networkstore.Store
+	Network       *portstore.Store
 	Agents        *agentstore.Store
 	Lease         *leasestore.Store
 	Notifications *notificationstore.Store
@@ -47,7 +47,7 @@ type Store struct {
 // Config contains the operator's settings of the stores.
 type Config struct {
 	db.Options
-	Network networkstore.Config
+	Network portstore.Config
 	Journal journalstore.Config
 	Lease   leasestore.Config
 }
@@ -62,12 +62,12 @@ func Open(ctx context.Context, url string, c Config) (*Store, error) {
 	return &Store{
 		DB: d,
 		Outbox: outbox.New(
-			d, journalstore.Workflows, networkstore.Workflows,
+			d, journalstore.Workflows, portstore.Workflows,
 			notificationstore.Workflows, leasestore.Workflows, mirrorstore.Workflows,
 		),
 		Journal:       journalstore.New(d, c.Journal),
 		Inventory:     inventorystore.New(d),
-		Network:       networkstore.New(d, c.Network),
+		Network:       portstore.New(d, c.Network),
 		Agents:        agentstore.New(d),
 		Lease:         leasestore.New(d, c.Lease),
 		Notifications: notificationstore.New(d),

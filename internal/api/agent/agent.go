@@ -22,7 +22,7 @@ import (
 	"berth/internal/network"
 	"berth/internal/store/agentstore"
 	"berth/internal/store/db"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 // maxReports limits the reports in one request.
@@ -39,7 +39,7 @@ const maxPending = 8 * maxReports
 
 // Options contains the dependencies of the gateway.
 type Options struct {
-	Store    *networkstore.Store
+	Store    *portstore.Store
 	Identity identity.Authenticator
 	// the tokens that the gateway accepts in addition to those of Identity; nil: none
 	Tokens *agentstore.Store
@@ -78,7 +78,7 @@ func New(o Options) *osapi.API {
 }
 
 type gateway struct {
-	store   *networkstore.Store
+	store   *portstore.Store
 	pending *semaphore.Weighted // reports in processing, at most maxPending
 	shares  *hostShares
 }

@@ -21,7 +21,7 @@ import (
 	"berth/internal/identity"
 	"berth/internal/network"
 	"berth/internal/store"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 	"berth/internal/store/storetest"
 )
 
@@ -220,7 +220,7 @@ func TestReports_BlockOfAnotherService(t *testing.T) {
 		t.Error(d)
 	}
 	blocks, err := g.store.Network.Blocks(t.Context(),
-		networkstore.Object{Type: "port", ID: uuid.MustParse(p)})
+		portstore.Object{Type: "port", ID: uuid.MustParse(p)})
 	if err != nil || len(blocks) != 1 || blocks[0].Owner != "security team" || blocks[0].Host != "fw-1" ||
 		!blocks[0].Fatal ||
 		blocks[0].Deadline.Sub(blocks[0].Since) != time.Minute {

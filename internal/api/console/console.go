@@ -18,8 +18,8 @@ import (
 	"berth/internal/store/journalstore"
 	"berth/internal/store/leasestore"
 	"berth/internal/store/mirrorstore"
-	"berth/internal/store/networkstore"
 	"berth/internal/store/outbox"
+	"berth/internal/store/portstore"
 	"berth/internal/store/reportstore"
 )
 
@@ -28,7 +28,7 @@ const prefix = "/console"
 
 // Options contains the dependencies of the console.
 type Options struct {
-	Network   *networkstore.Store
+	Network   *portstore.Store
 	Journal   *journalstore.Store
 	Lease     *leasestore.Store
 	Inventory *inventorystore.Store

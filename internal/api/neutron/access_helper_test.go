@@ -12,7 +12,7 @@ import (
 	"berth/internal/identity/policy"
 	"berth/internal/network/attribute"
 	"berth/internal/store/db"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 // PageItems is the value of pageItems in the tests.
@@ -33,7 +33,7 @@ func (res resource[N, C]) decodeObject(
 }
 
 // ReadPorts lists the IDs of all ports as an administrator, and calls `between` after each page.
-func ReadPorts(ctx context.Context, s *networkstore.Store, between func()) (ids []string, err error) {
+func ReadPorts(ctx context.Context, s *portstore.Store, between func()) (ids []string, err error) {
 	admin := newAccess(defaultRules, identity.Caller{User: "admin", Roles: []string{"admin"}})
 	ctx = context.WithValue(ctx, accessKey{}, admin)
 	pages, err := ports(s).readList(

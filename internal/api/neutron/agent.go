@@ -13,12 +13,12 @@ import (
 	"berth/internal/network"
 	"berth/internal/network/attribute"
 	"berth/internal/store/db"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 // agents handles agents and the networks that DHCP agents host. By default, other callers than administrators
 // and services see no agents.
-type agents struct{ store *networkstore.Store }
+type agents struct{ store *portstore.Store }
 
 type agentChange = network.AgentChange
 

@@ -30,12 +30,12 @@ func FuzzAttributes(f *testing.F) {
 			return // every handler refuses this text before it decodes the text
 		}
 		for _, verb := range []attribute.Operations{attribute.OnCreate, attribute.OnUpdate} {
-			decodeAny(t, networks(nil), raw, verb)
-			decodeAny(t, subnets(nil), raw, verb)
-			decodeAny(t, ports(nil), raw, verb)
-			decodeAny(t, trunks(nil), raw, verb)
-			decodeAny(t, securityGroups(nil), raw, verb)
-			decodeAny(t, securityRules(nil), raw, verb)
+			decodeAny(t, networks(noStore), raw, verb)
+			decodeAny(t, subnets(noStore), raw, verb)
+			decodeAny(t, ports(noStore), raw, verb)
+			decodeAny(t, trunks(noStore), raw, verb)
+			decodeAny(t, securityGroups(noStore), raw, verb)
+			decodeAny(t, securityRules(noStore), raw, verb)
 			decodeAny(t, bindingResource, raw, verb)
 		}
 	})

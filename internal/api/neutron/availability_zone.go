@@ -7,11 +7,11 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/network/attribute"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 // availabilityZones handles the availability zones that DHCP agents and L3 agents report.
-type availabilityZones struct{ store *networkstore.Store }
+type availabilityZones struct{ store *portstore.Store }
 
 func (z availabilityZones) routes() []osapi.Route {
 	return []osapi.Route{{Method: http.MethodGet, Path: "/v2.0/availability_zones", Handle: z.list}}

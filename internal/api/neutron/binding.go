@@ -10,13 +10,13 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 // bindings handles the bindings of a port to hosts, which Nova uses for live migration. By default, other
 // callers than administrators and services get an empty list of bindings, and may not use the other API paths
 // for port bindings.
-type bindings struct{ store *networkstore.Store }
+type bindings struct{ store *portstore.Store }
 
 type bindingChange = network.BindingChange
 

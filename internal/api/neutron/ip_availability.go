@@ -14,11 +14,11 @@ import (
 	"berth/internal/network"
 	"berth/internal/network/attribute"
 	"berth/internal/store/db"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 // ipAvailability handles network-ip-availabilities: how many addresses of each network are in use.
-type ipAvailability struct{ store *networkstore.Store }
+type ipAvailability struct{ store *portstore.Store }
 
 func (a ipAvailability) routes() []osapi.Route {
 	return []osapi.Route{

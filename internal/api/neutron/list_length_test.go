@@ -17,12 +17,12 @@ import (
 func TestAttributes_EachListHasALengthLimit(t *testing.T) {
 	t.Parallel()
 	limited := slices.Concat(
-		longListErrors(t, networks(nil)),
-		longListErrors(t, subnets(nil)),
-		longListErrors(t, ports(nil)),
-		longListErrors(t, trunks(nil)),
-		longListErrors(t, securityGroups(nil)),
-		longListErrors(t, securityRules(nil)),
+		longListErrors(t, networks(noStore)),
+		longListErrors(t, subnets(noStore)),
+		longListErrors(t, ports(noStore)),
+		longListErrors(t, trunks(noStore)),
+		longListErrors(t, securityGroups(noStore)),
+		longListErrors(t, securityRules(noStore)),
 	)
 	for _, name := range []string{"port.fixed_ips", "port.tags", "network.segments", "subnet.host_routes", "trunk.sub_ports"} {
 		if !slices.Contains(limited, name) {

@@ -11,12 +11,12 @@ import (
 	"berth/internal/identity/policy"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 type networkChange = network.NetworkChange
 
-func networks(s *networkstore.Store) resource[network.Network, networkChange] {
+func networks(s *portstore.Store) resource[network.Network, networkChange] {
 	return resource[network.Network, networkChange]{
 		singular:     "network",
 		notFoundType: string(network.NetworkNotFound),

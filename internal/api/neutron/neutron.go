@@ -14,19 +14,19 @@ import (
 	"berth/internal/identity/policy"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 const prefix = "/networking"
 
 // New returns the Networking API, which reads and writes the given store, with the default policy rules.
-func New(s *networkstore.Store, id identity.Authenticator) *osapi.API {
+func New(s *portstore.Store, id identity.Authenticator) *osapi.API {
 	return NewWithPolicy(s, id, policy.MustOpen(Policy...))
 }
 
 // NewWithPolicy returns the Networking API with the given policy rules, which must have the defaults in
 // Policy.
-func NewWithPolicy(s *networkstore.Store, id identity.Authenticator, rules *policy.Policy) *osapi.API {
+func NewWithPolicy(s *portstore.Store, id identity.Authenticator, rules *policy.Policy) *osapi.API {
 	a := agents{s}
 	routes := slices.Concat(
 		discovery(),

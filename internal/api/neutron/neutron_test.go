@@ -19,6 +19,7 @@ import (
 	"berth/internal/store"
 	"berth/internal/store/journalstore"
 	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 	"berth/internal/store/storetest"
 )
 
@@ -45,7 +46,7 @@ func openWith(t testing.TB, config networkstore.Config) cloud {
 // openOn does the same as openWith with the database at a URL.
 func openOn(t testing.TB, url string, config networkstore.Config) cloud {
 	s := storetest.Open(t, url)
-	s.Network = networkstore.New(s.DB, config)
+	s.Network = portstore.New(s.DB, portstore.Config{Network: config})
 	c := cloud{
 		t:     t,
 		url:   serveAPI(t, neutron.New(s.Network, identity.Noauth{})) + "/networking",

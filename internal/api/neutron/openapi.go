@@ -9,8 +9,13 @@ import (
 	"berth/internal/api/openapi"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
+	"berth/internal/store/portstore"
 	"berth/internal/version"
 )
+
+// noStore stands for the store where only the description of a resource is used. It is not nil, because a
+// resource names methods that portstore.Store has from networkstore.Store.
+var noStore = &portstore.Store{}
 
 // Description describes the API for its OpenAPI document. The attributes, filters and sort keys come from the
 // tables of attributes.
@@ -24,17 +29,17 @@ func Description() openapi.API {
 		Error: openapi.Of[failure](),
 		Operations: slices.Concat(
 			discoveryOperations(),
-			networks(nil).operations(networkSchemas()),
-			networks(nil).tagOperations(),
-			subnets(nil).operations(subnetSchemas()),
-			subnets(nil).tagOperations(),
-			ports(nil).operations(portSchemas()),
-			ports(nil).tagOperations(),
-			trunks(nil).operations(trunkSchemas()),
-			trunks(nil).tagOperations(),
-			securityGroups(nil).operations(securityGroupSchemas()),
-			securityGroups(nil).tagOperations(),
-			securityRules(nil).operations(securityRuleSchemas()),
+			networks(noStore).operations(networkSchemas()),
+			networks(noStore).tagOperations(),
+			subnets(noStore).operations(subnetSchemas()),
+			subnets(noStore).tagOperations(),
+			ports(noStore).operations(portSchemas()),
+			ports(noStore).tagOperations(),
+			trunks(noStore).operations(trunkSchemas()),
+			trunks(noStore).tagOperations(),
+			securityGroups(noStore).operations(securityGroupSchemas()),
+			securityGroups(noStore).tagOperations(),
+			securityRules(noStore).operations(securityRuleSchemas()),
 			quotaOperations(),
 			subportOperations(),
 			availabilityOperations(),

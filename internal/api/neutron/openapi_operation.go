@@ -12,7 +12,7 @@ import (
 
 func subportOperations() []openapi.Operation {
 	const path = "/v2.0/trunks/{id}/"
-	trunk := trunks(nil).viewSchema(trunkSchemas())
+	trunk := trunks(noStore).viewSchema(trunkSchemas())
 	list := func(one openapi.Schema) openapi.Schema {
 		return openapi.Input(
 			openapi.Fields{"sub_ports": {"type": "array", "items": one, "maxItems": network.MaxVLAN}},
@@ -178,7 +178,7 @@ func bindingOperations() []openapi.Operation {
 func agentOperations() []openapi.Operation {
 	res := agents{}.resource()
 	view := res.viewSchema(agentSchemas())
-	hosted := networks(nil).viewSchema(networkSchemas())
+	hosted := networks(noStore).viewSchema(networkSchemas())
 	member := res.path() + "/{id}"
 	return []openapi.Operation{
 		{

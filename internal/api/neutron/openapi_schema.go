@@ -207,7 +207,7 @@ func securityGroupSchemas() attributeSchemas {
 			"name":                 openapi.Text(255),
 			"stateful":             openapi.Boolean(),
 			"shared":               openapi.Boolean(),
-			"security_group_rules": openapi.Array(securityRules(nil).viewSchema(securityRuleSchemas())),
+			"security_group_rules": openapi.Array(securityRules(noStore).viewSchema(securityRuleSchemas())),
 		}),
 		input: ownerInput(nil),
 	}

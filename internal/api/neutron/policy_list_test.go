@@ -10,6 +10,7 @@ import (
 
 	"berth/internal/api/neutron"
 	"berth/internal/identity"
+	"berth/internal/store/portstore"
 )
 
 func TestPolicy_EachRouteHasARule(t *testing.T) {
@@ -20,7 +21,7 @@ func TestPolicy_EachRouteHasARule(t *testing.T) {
 			guarded[g]++
 		}
 	}
-	for _, r := range neutron.New(nil, identity.Noauth{}).Routes {
+	for _, r := range neutron.New(&portstore.Store{}, identity.Noauth{}).Routes {
 		route := r.Method + " " + strings.TrimSuffix(r.Path, ".json")
 		if !r.Open && guarded[route] != 1 {
 			t.Errorf("%s: got %d policy rules, want one", route, guarded[route])

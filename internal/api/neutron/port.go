@@ -14,12 +14,12 @@ import (
 	"berth/internal/network"
 	"berth/internal/network/attribute"
 	"berth/internal/store/db"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 type portChange = network.PortChange
 
-func ports(s *networkstore.Store) resource[network.Port, portChange] {
+func ports(s *portstore.Store) resource[network.Port, portChange] {
 	return resource[network.Port, portChange]{
 		singular:     "port",
 		notFoundType: string(network.PortNotFound),
@@ -90,7 +90,7 @@ func targetOfPort(p network.Port) policy.Target {
 
 // authorizePortChange checks whether a caller who may change the port may set the attributes of the change.
 // If the parameter c is nil, the request deletes the port.
-func authorizePortChange(r *http.Request, s *networkstore.Store, p network.Port, c *portChange) error {
+func authorizePortChange(r *http.Request, s *portstore.Store, p network.Port, c *portChange) error {
 	if c == nil {
 		return nil
 	}
@@ -116,7 +116,7 @@ func attributeRuleNames(operation string, attributes []string) []string {
 }
 
 // addTrunkDetails adds the details of a trunk to each port that is the parent port of a trunk.
-func addTrunkDetails(ctx context.Context, s *networkstore.Store, ports []network.Port) error {
+func addTrunkDetails(ctx context.Context, s *portstore.Store, ports []network.Port) error {
 	if len(ports) == 0 {
 		return nil
 	}
@@ -134,7 +134,7 @@ func addTrunkDetails(ctx context.Context, s *networkstore.Store, ports []network
 // authorizePortCreate refuses a port on a network that the caller does not see, and attribute values that the
 // caller may not choose. If the decisions do not depend on the network, as for an administrator,
 // authorizePortCreate does not read the network.
-func authorizePortCreate(r *http.Request, s *networkstore.Store, c portChange, rules []string) error {
+func authorizePortCreate(r *http.Request, s *portstore.Store, c portChange, rules []string) error {
 	a, t := accessOf(r), newOwner(r, c.Project)
 	t["device_owner"] = ""
 	if c.DeviceOwner != nil {

@@ -7,7 +7,7 @@ import (
 	"berth/internal/identity/policy"
 	"berth/internal/network"
 	"berth/internal/store/db"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 // PortReader reads ports for pages outside the API. The policy rules of the API decide what a caller sees.
@@ -17,7 +17,7 @@ type PortReader struct {
 }
 
 // NewPortReader returns a PortReader with the given policy rules, which must have the defaults in Policy.
-func NewPortReader(s *networkstore.Store, rules *policy.Policy) PortReader {
+func NewPortReader(s *portstore.Store, rules *policy.Policy) PortReader {
 	return PortReader{ports(s), rules}
 }
 

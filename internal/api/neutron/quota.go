@@ -10,12 +10,12 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 // quotas handles the limits on the resources of each project. By default, other callers than administrators
 // and services may only read the limits of the caller's own project.
-type quotas struct{ store *networkstore.Store }
+type quotas struct{ store *portstore.Store }
 
 func (q quotas) routes() []osapi.Route {
 	const path = "/v2.0/quotas/{project}"

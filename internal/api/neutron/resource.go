@@ -15,7 +15,7 @@ import (
 	"berth/internal/network"
 	"berth/internal/network/attribute"
 	"berth/internal/store/db"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 // resource handles one kind of object, such as ports. resource has the table of the object's attributes and
@@ -316,7 +316,7 @@ func createOwned(r *http.Request, project **string, rules []string) error {
 
 // findNetwork returns the network on which a new subnet or port is created. findNetwork returns an error if
 // the caller cannot see the network.
-func findNetwork(r *http.Request, s *networkstore.Store, id uuid.UUID) (network.Network, error) {
+func findNetwork(r *http.Request, s *portstore.Store, id uuid.UUID) (network.Network, error) {
 	n, _, err := networks(s).find(r, id.String())
 	return n, err
 }
@@ -324,7 +324,7 @@ func findNetwork(r *http.Request, s *networkstore.Store, id uuid.UUID) (network.
 // networkParents returns a function that reads the networks to which objects belong, for the rules that
 // compare attributes of the network.
 func networkParents(
-	s *networkstore.Store,
+	s *portstore.Store,
 ) func(context.Context, []uuid.UUID) (map[uuid.UUID]func(policy.Target), error) {
 	return func(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]func(policy.Target), error) {
 		found, err := s.Networks(ctx, db.Listing{Where: []db.Condition{db.OneOfIDs("id", ids)}})

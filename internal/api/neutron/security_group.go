@@ -16,7 +16,7 @@ import (
 	"berth/internal/network"
 	"berth/internal/network/attribute"
 	"berth/internal/store/db"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 type (
@@ -24,7 +24,7 @@ type (
 	securityRuleChange  = network.SecurityRuleChange
 )
 
-func securityGroups(s *networkstore.Store) resource[network.SecurityGroup, securityGroupChange] {
+func securityGroups(s *portstore.Store) resource[network.SecurityGroup, securityGroupChange] {
 	return resource[network.SecurityGroup, securityGroupChange]{
 		singular:     "security_group",
 		notFoundType: string(network.SecurityGroupNotFound),
@@ -141,7 +141,7 @@ func viewSecurityGroup(g network.SecurityGroup, requester *access) object {
 	return o
 }
 
-func securityRules(s *networkstore.Store) resource[network.SecurityRule, securityRuleChange] {
+func securityRules(s *portstore.Store) resource[network.SecurityRule, securityRuleChange] {
 	return resource[network.SecurityRule, securityRuleChange]{
 		singular:     "security_group_rule",
 		notFoundType: string(network.RuleNotFound),
@@ -189,7 +189,7 @@ func securityRules(s *networkstore.Store) resource[network.SecurityRule, securit
 }
 
 // visibleGroups reads security groups, and refuses those that the caller does not see.
-func visibleGroups(r *http.Request, s *networkstore.Store, ids []uuid.UUID) ([]network.SecurityGroup, error) {
+func visibleGroups(r *http.Request, s *portstore.Store, ids []uuid.UUID) ([]network.SecurityGroup, error) {
 	return securityGroups(s).findAll(r, ids)
 }
 
@@ -199,7 +199,7 @@ func addGroup(t policy.Target, g network.SecurityGroup) {
 }
 
 func groupParents(
-	s *networkstore.Store,
+	s *portstore.Store,
 ) func(context.Context, []uuid.UUID) (map[uuid.UUID]func(policy.Target), error) {
 	return func(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]func(policy.Target), error) {
 		found, err := s.SecurityGroups(ctx, db.Listing{Where: []db.Condition{db.OneOfIDs("id", ids)}})

@@ -13,12 +13,12 @@ import (
 	"berth/internal/identity/policy"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 type subnetChange = network.SubnetChange
 
-func subnets(s *networkstore.Store) resource[network.Subnet, subnetChange] {
+func subnets(s *portstore.Store) resource[network.Subnet, subnetChange] {
 	return resource[network.Subnet, subnetChange]{
 		singular:     "subnet",
 		notFoundType: string(network.SubnetNotFound),

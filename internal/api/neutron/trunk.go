@@ -13,12 +13,12 @@ import (
 	"berth/internal/identity/policy"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 type trunkChange = network.TrunkChange
 
-func trunks(s *networkstore.Store) resource[network.Trunk, trunkChange] {
+func trunks(s *portstore.Store) resource[network.Trunk, trunkChange] {
 	return resource[network.Trunk, trunkChange]{
 		singular:      "trunk",
 		notFoundType:  string(network.TrunkNotFound),
@@ -53,7 +53,7 @@ func trunks(s *networkstore.Store) resource[network.Trunk, trunkChange] {
 
 // authorizeTrunkPorts returns an error unless the rule allows the caller to use the ports in a trunk, as if
 // the project of each port were the project of the trunk.
-func authorizeTrunkPorts(r *http.Request, s *networkstore.Store, ids []uuid.UUID, rule string) error {
+func authorizeTrunkPorts(r *http.Request, s *portstore.Store, ids []uuid.UUID, rule string) error {
 	found, err := ports(s).findAll(r, ids)
 	if err != nil {
 		return err
@@ -244,7 +244,7 @@ func addTrunkWhy(t network.Trunk, requester *access, o object) {
 }
 
 // trunkSubports handles the subports of a trunk.
-type trunkSubports struct{ store *networkstore.Store }
+type trunkSubports struct{ store *portstore.Store }
 
 func (s trunkSubports) routes() []osapi.Route {
 	const memberPath = "/v2.0/trunks/{id}/"

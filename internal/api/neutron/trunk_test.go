@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/network"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 func TestTrunk_SubportsFollowParent(t *testing.T) {
@@ -95,7 +95,7 @@ func TestTrunk_WhyNamesItsBlocks(t *testing.T) {
 	net, _ := member.createNetwork("10.0.0.0/24")
 	parent := member.port(net, "")["id"].(string)
 	id := member.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q}}`, parent))["trunk"].(object)["id"].(string)
-	o := networkstore.Object{Type: "trunk", ID: uuid.MustParse(id)}
+	o := portstore.Object{Type: "trunk", ID: uuid.MustParse(id)}
 	if _, err := admin.store.Network.AddBlock(t.Context(), o, network.Report{Entity: "QOS", Host: "cmp-7", Event: network.ReportBlock}); err != nil {
 		t.Fatal(err)
 	}

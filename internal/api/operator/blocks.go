@@ -11,12 +11,12 @@ import (
 	"berth/internal/identity"
 	"berth/internal/network"
 	"berth/internal/store/db"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 // blocks handles the requests about the provisioning blocks of ports and trunks. The blocks of the entities
 // DHCP and L2 follow from berth's rules; a client can add and remove blocks of all other entities.
-type blocks struct{ store *networkstore.Store }
+type blocks struct{ store *portstore.Store }
 
 // block is the JSON format of a provisioning block.
 type block struct {
@@ -132,7 +132,7 @@ func (b blocks) remove(r *http.Request) (int, any, error) {
 }
 
 // answer reads the blocks of an object.
-func (b blocks) answer(r *http.Request, o networkstore.Object) (blocksAnswer, error) {
+func (b blocks) answer(r *http.Request, o portstore.Object) (blocksAnswer, error) {
 	found, err := b.store.Blocks(r.Context(), o)
 	if errors.Is(err, db.ErrNotFound) {
 		return blocksAnswer{}, osapi.Fault(http.StatusNotFound, "", "There is no %s %s.", o.Type, o.ID)
@@ -150,8 +150,8 @@ func (b blocks) answer(r *http.Request, o networkstore.Object) (blocksAnswer, er
 }
 
 // blockedObject returns the object that the path names.
-func blockedObject(r *http.Request) (networkstore.Object, error) {
-	o := networkstore.Object{Type: r.PathValue("type")}
+func blockedObject(r *http.Request) (portstore.Object, error) {
+	o := portstore.Object{Type: r.PathValue("type")}
 	id, ok := osapi.UUID(r.PathValue("id"))
 	if o.ID = id; !ok || o.Type != "port" && o.Type != "trunk" {
 		return o, osapi.Fault(http.StatusNotFound, "", "There is no %s %s.", o.Type, r.PathValue("id"))
@@ -161,7 +161,7 @@ func blockedObject(r *http.Request) (networkstore.Object, error) {
 
 // blockedByEntity returns the object and the entity that the path names. It refuses the entities whose blocks
 // follow from berth's rules.
-func blockedByEntity(r *http.Request) (networkstore.Object, string, error) {
+func blockedByEntity(r *http.Request) (portstore.Object, string, error) {
 	o, err := blockedObject(r)
 	entity := r.PathValue("entity")
 	if err == nil {

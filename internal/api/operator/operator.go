@@ -21,15 +21,15 @@ import (
 	"berth/internal/store/auditstore"
 	"berth/internal/store/inventorystore"
 	"berth/internal/store/mirrorstore"
-	"berth/internal/store/networkstore"
 	"berth/internal/store/outbox"
+	"berth/internal/store/portstore"
 	"berth/internal/store/reportstore"
 )
 
 // Options contains the dependencies of the API.
 type Options struct {
 	Inventory *inventorystore.Store
-	Network   *networkstore.Store
+	Network   *portstore.Store
 	Agents    *agentstore.Store
 	Outbox    *outbox.Store
 	Mirror    *mirrorstore.Store

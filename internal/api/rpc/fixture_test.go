@@ -11,6 +11,7 @@ import (
 	"berth/internal/network"
 	"berth/internal/store"
 	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 	"berth/internal/store/storetest"
 )
 
@@ -182,7 +183,7 @@ func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
 // notification for each change.
 func (st *fixture) newPublisher(t *testing.T) *rpc.Publisher {
 	t.Helper()
-	*st.Network = *networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
+	*st.Network = *portstore.New(st.DB, portstore.Config{Network: networkstore.Config{NotifyAgents: true}})
 	c := rpc.NewPublisher(rpc.Options{
 		Store:         st.Network,
 		Agents:        st.Agents,

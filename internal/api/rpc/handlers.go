@@ -7,12 +7,12 @@ import (
 
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 // handlers implements the RPC methods that Neutron's agents call.
 type handlers struct {
-	Store  *networkstore.Store
+	Store  *portstore.Store
 	sender *sender // nil: a call may come from any host
 }
 

@@ -12,6 +12,7 @@ import (
 	"berth/internal/api/rpc"
 	"berth/internal/network"
 	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 	"berth/internal/store/storetest"
 )
 
@@ -74,7 +75,7 @@ func publisherFixture(
 	t.Helper()
 	rows, main := storetest.URL(t), newVirtualHost(t)
 	f = &fixture{Store: storetest.Open(t, rows), url: main, database: rows}
-	*f.Network = *networkstore.New(f.DB, networkstore.Config{NotifyAgents: true})
+	*f.Network = *portstore.New(f.DB, portstore.Config{Network: networkstore.Config{NotifyAgents: true}})
 	listeners = map[string]hostListener{"main": listenAs(t, main, "main")}
 	for host, kind := range map[string]string{"net1": network.DHCPAgent, "cmp1": "Open vSwitch agent", "cmp2": "Open vSwitch agent"} {
 		if _, err := f.Network.ReportState(t.Context(), network.AgentState{

@@ -15,6 +15,7 @@ import (
 	"berth/internal/network/attribute"
 	"berth/internal/store/db"
 	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 // l2Methods are the methods that L2 agents call. An L2 agent connects the ports that are bound to the agent's
@@ -39,7 +40,7 @@ func (h *handlers) l2Methods() map[string]oslomsg.Method {
 // name and a PCI slot, which the SR-IOV agent sends. Replies about one device name it by its name alone;
 // lists of the devices of a call contain their JSON unchanged.
 type device struct {
-	networkstore.Device
+	portstore.Device
 	raw json.RawMessage
 }
 
@@ -74,14 +75,14 @@ type devicesArgs struct {
 }
 
 // portIDs returns the IDs of the devices' ports. portIDs leaves out devices that have no port.
-func (h *handlers) portIDs(ctx context.Context, devices []device) (map[networkstore.Device]uuid.UUID, error) {
+func (h *handlers) portIDs(ctx context.Context, devices []device) (map[portstore.Device]uuid.UUID, error) {
 	if slices.ContainsFunc(devices, func(d device) bool { return d.raw == nil }) {
 		return nil, oslomsg.NewTypeError("the device is missing")
 	}
 	if len(devices) > maxDevices {
 		return nil, oslomsg.NewTypeError("%d devices are more than %d", len(devices), maxDevices)
 	}
-	names := make([]networkstore.Device, len(devices))
+	names := make([]portstore.Device, len(devices))
 	for i, d := range devices {
 		names[i] = d.Device
 	}

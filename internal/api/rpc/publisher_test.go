@@ -8,6 +8,7 @@ import (
 	"berth/internal/api/rpc"
 	"berth/internal/network"
 	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
@@ -45,7 +46,7 @@ func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 	}
 
 	st.listenTo(t, "dhcp_agent", "net1", "1.0")
-	*st.Network = *networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
+	*st.Network = *portstore.New(st.DB, portstore.Config{Network: networkstore.Config{NotifyAgents: true}})
 	if published, err := publisher.Publish(t.Context(), hosting); err != nil || len(published) != 1 {
 		t.Fatalf(
 			"publish a notification to a listening agent: published %v, error %v; want the notification and no error",
@@ -110,7 +111,7 @@ func TestPublish_PushesVersionedObjects(t *testing.T) {
 	})
 	t.Cleanup(publisher.Close)
 	st.listenTo(t, "neutron-vo-Port-1.7", "cmp1", "1.1")
-	*st.Network = *networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
+	*st.Network = *portstore.New(st.DB, portstore.Config{Network: networkstore.Config{NotifyAgents: true}})
 	port := st.createPorts(t, 1)[0]
 	announced := network.AgentNotification{
 		Network:    uuid.New(),

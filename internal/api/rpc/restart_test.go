@@ -15,6 +15,7 @@ import (
 	"berth/internal/network"
 	"berth/internal/store"
 	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 	"berth/internal/store/storetest"
 )
 
@@ -140,7 +141,7 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	broker := startOwnBroker(t)
 	url := broker.URL(0)
 	s := storetest.New(t)
-	*s.Network = *networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
+	*s.Network = *portstore.New(s.DB, portstore.Config{Network: networkstore.Config{NotifyAgents: true}})
 	startServer(t, s, url)
 	publisher := rpc.NewPublisher(rpc.Options{
 		Store:         s.Network,

@@ -19,8 +19,8 @@ import (
 
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/store/agentstore"
-	"berth/internal/store/networkstore"
 	"berth/internal/store/notificationstore"
+	"berth/internal/store/portstore"
 )
 
 // The RabbitMQ topics to which agents send their RPC calls.
@@ -34,7 +34,7 @@ const exchange = "neutron"
 
 // Options configure a Server or a Publisher.
 type Options struct {
-	Store         *networkstore.Store
+	Store         *portstore.Store
 	Agents        *agentstore.Store        // has the registered virtual hosts
 	Notifications *notificationstore.Store // needed only by a Publisher
 	Brokers       []string                 // URLs of the nodes of one RabbitMQ cluster

@@ -8,6 +8,7 @@ import (
 	"berth/internal/api/rpc"
 	"berth/internal/network"
 	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 	"berth/internal/store/storetest"
 )
 
@@ -20,7 +21,7 @@ func TestTLSConfig_TrustsOnlyTheGivenAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := storetest.New(t)
-	*s.Network = *networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
+	*s.Network = *portstore.New(s.DB, portstore.Config{Network: networkstore.Config{NotifyAgents: true}})
 	options := rpc.Options{
 		Store:         s.Network,
 		Agents:        s.Agents,

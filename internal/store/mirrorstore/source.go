@@ -6,13 +6,13 @@ import (
 
 	"berth/internal/journal"
 	"berth/internal/store/journalstore"
-	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 )
 
 // sourceOf returns the source of the objects of a type that the controller should have: a table of
-// networkstore if berth has an API for the type, otherwise a table of journalstore.
+// networkstore or portstore if berth has an API for the type, otherwise a table of journalstore.
 func sourceOf(typ string) journalstore.Source {
-	if s, ok := networkstore.MirrorSource(typ); ok {
+	if s, ok := portstore.MirrorSource(typ); ok {
 		return s
 	}
 	return journalstore.ObjectSource(typ)

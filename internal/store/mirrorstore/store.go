@@ -1,6 +1,6 @@
 // Package mirrorstore stores the runs that compare the SDN controller with the database: full syncs, audits,
 // repairs and recoveries, with their findings. For the comparison, mirrorstore also reads the tables of
-// networkstore and journalstore.
+// networkstore, portstore and journalstore.
 package mirrorstore
 
 import (

@@ -3,19 +3,19 @@ package networkstore
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"berth/internal/contract"
 	"berth/internal/network"
 	"berth/internal/store/db"
 	"berth/internal/store/notificationstore"
-	"berth/internal/store/outbox"
 )
+
+// L2Agents are the agent types that wire ports, as an SQL list.
+var L2Agents = "('" + strings.Join(network.L2AgentTypes(), "', '") + "')"
 
 var agentSelect = `
 	select id, agent_type as type, host, binary_name as binary, topic, description, admin_up, availability_zone as zone,
@@ -23,7 +23,7 @@ var agentSelect = `
 		configurations, created_at, started_at, heartbeat_at,
 		case
 			when agent_type = '` + network.DHCPAgent + `' then (select count(*) from dhcp_binding d where d.agent_id = agent.id)
-			when agent_type in ` + l2Agents + ` then (select count(*) from port p where p.host = agent.host and p.vif not in ('unbound', 'binding_failed'))
+			when agent_type in ` + L2Agents + ` then (select count(*) from port p where p.host = agent.host and p.vif not in ('unbound', 'binding_failed'))
 			else 0 end as served_count,
 		case
 			when agent_type = '` + network.DHCPAgent + `' then (
@@ -32,7 +32,7 @@ var agentSelect = `
 				join port p on p.network_id = d.network_id
 				join block b on b.object_id = p.id and b.entity = 'DHCP'
 				where d.agent_id = agent.id)
-			when agent_type in ` + l2Agents + ` then (
+			when agent_type in ` + L2Agents + ` then (
 				select count(*)
 				from port p
 				join block b on b.object_id = p.id and b.entity = 'L2'
@@ -95,38 +95,13 @@ func agentByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Agent, 
 }
 
 func agentNotFound(id uuid.UUID) error {
-	return notFound(network.NotFound(network.AgentNotFound, "Agent", id))
+	return NotFound(network.NotFound(network.AgentNotFound, "Agent", id))
 }
 
-// UpdateAgent changes the fields that an operator may set: admin state and description. When an operator
-// enables an L2 agent, UpdateAgent binds the ports on the agent's host whose binding had failed. When an
-// operator enables a DHCP agent, UpdateAgent assigns to it the networks that have no DHCP agent.
-func (s *Store) UpdateAgent(ctx context.Context, id uuid.UUID, c network.AgentChange) (network.Agent, error) {
-	var a network.Agent
-	err := s.inTx(ctx, func(tx *transaction) (err error) {
-		if a, err = updateAgent(ctx, tx, id, c); err != nil || c.AdminUp == nil {
-			return err
-		}
-		if a.Type == network.DHCPAgent {
-			if err := nudgePorts(ctx, tx, portsAwaitingDHCPAgent, a.ID); err != nil {
-				return err
-			}
-		}
-		if !*c.AdminUp {
-			return nil
-		}
-		if a.Type == network.DHCPAgent {
-			return assignUnhostedNetworks(ctx, tx, a.Host)
-		}
-		return retryFailedBindings(ctx, tx, a.Type, a.Host)
-	})
-	return a, err
-}
-
-// updateAgent changes an agent, and notifies the agent if the change sets the admin state.
-func updateAgent(
+// UpdateAgent changes an agent, and notifies the agent if the change sets the admin state.
+func UpdateAgent(
 	ctx context.Context,
-	tx *transaction,
+	tx *Transaction,
 	id uuid.UUID,
 	c network.AgentChange,
 ) (network.Agent, error) {
@@ -144,47 +119,9 @@ func updateAgent(
 	return a, enqueueAgentNotification(ctx, tx, a)
 }
 
-// retryFailedBindings binds the ports on the host whose binding failed earlier because no L2 agent was alive.
-// retryFailedBindings does nothing if the agent on the host is disabled, or if the agent's type does not wire
-// ports.
-func retryFailedBindings(ctx context.Context, tx *transaction, kind, host string) error {
-	if !slices.Contains(network.L2AgentTypes(), kind) {
-		return nil
-	}
-	return recheckPorts(ctx, tx, `
-		select id
-		from port
-		where host = $1 and vif = 'binding_failed' and exists (select from agent a where a.agent_type = $2 and a.host = $1 and a.admin_up)
-		order by id`, host, kind)
-}
-
-// ReportState records an agent heartbeat and returns AgentNew, AgentAlive or AgentRevived. The first
-// heartbeat of an agent registers the agent. If the agent wires ports, ReportState binds the ports on the
-// agent's host whose binding failed because no L2 agent was alive. If the agent is a DHCP agent, ReportState
-// assigns to it a share of the networks whose DHCP agents are all down. A new or revived DHCP agent also gets
-// the networks that have no DHCP agent. ReportState returns a fault for an agent that exceeds the limits of
-// AgentState.Check or network.MaxAgentsOfHost.
-func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string, error) {
-	if err := st.Check(); err != nil {
-		return "", err
-	}
-	var result string
-	err := s.inTx(ctx, func(tx *transaction) error {
-		var err error
-		if result, err = recordHeartbeat(ctx, tx, st); err != nil {
-			return err
-		}
-		if st.Type == network.DHCPAgent {
-			return recheckNonReportingAgentPorts(ctx, tx, st.Host)
-		}
-		return retryFailedBindings(ctx, tx, st.Type, st.Host)
-	})
-	return result, err
-}
-
-// recordHeartbeat writes the heartbeat and returns the resulting agent state. An agent gets the notifications
+// RecordHeartbeat writes the heartbeat and returns the resulting agent state. An agent gets the notifications
 // that it missed, and a DHCP agent the networks that need one.
-func recordHeartbeat(ctx context.Context, tx *transaction, st network.AgentState) (string, error) {
+func RecordHeartbeat(ctx context.Context, tx *Transaction, st network.AgentState) (string, error) {
 	result, silent, err := writeHeartbeat(ctx, tx, st)
 	if err != nil {
 		return "", fmt.Errorf("record the heartbeat of the %s on host %s: %w", st.Type, st.Host, err)
@@ -203,9 +140,9 @@ func recordHeartbeat(ctx context.Context, tx *transaction, st network.AgentState
 }
 
 // assignNetworksToAgent assigns networks that need a DHCP agent to the DHCP agent on the host.
-func assignNetworksToAgent(ctx context.Context, tx *transaction, host string, isNew bool) error {
+func assignNetworksToAgent(ctx context.Context, tx *Transaction, host string, isNew bool) error {
 	if isNew {
-		if err := assignUnhostedNetworks(ctx, tx, host); err != nil {
+		if err := AssignUnhostedNetworks(ctx, tx, host); err != nil {
 			return err
 		}
 	}
@@ -216,7 +153,7 @@ func assignNetworksToAgent(ctx context.Context, tx *transaction, host string, is
 // heartbeat.
 func writeHeartbeat(
 	ctx context.Context,
-	tx *transaction,
+	tx *Transaction,
 	st network.AgentState,
 ) (result string, silent time.Duration, err error) {
 	var alive bool
@@ -263,7 +200,7 @@ func writeHeartbeat(
 // if the agent exists.
 func registerAgent(
 	ctx context.Context,
-	tx *transaction,
+	tx *Transaction,
 	st network.AgentState,
 	args pgx.NamedArgs,
 ) (registered bool, err error) {
@@ -284,37 +221,11 @@ func registerAgent(
 	return tag.RowsAffected() == 1, err
 }
 
-// DeleteAgent deletes an agent. DeleteAgent reschedules the networks of a deleted DHCP agent to other DHCP
-// agents. If there is no other DHCP agent, the ports of the deleted agent's networks no longer wait for DHCP.
-// A port that waits for a deleted L2 agent keeps waiting, and the port's status names the missing agent.
-func (s *Store) DeleteAgent(ctx context.Context, id uuid.UUID) error {
-	return s.inTx(ctx, func(tx *transaction) error {
-		a, hosted, err := deleteAgent(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		for _, n := range hosted {
-			if err := rescheduleNetwork(ctx, tx, n, id); err != nil {
-				return err
-			}
-			if err := recheckDHCPPorts(ctx, tx, n); err != nil {
-				return err
-			}
-		}
-		return nudgePorts(
-			ctx,
-			tx,
-			`exists (select from block b where b.object_id = port.id and b.host = $1) and host = $1`,
-			a.Host,
-		)
-	})
-}
-
-// deleteAgent deletes an agent. deleteAgent returns the agent, and the networks that the agent served as a
+// DeleteAgent deletes an agent. DeleteAgent returns the agent, and the networks that the agent served as a
 // DHCP agent, after it has locked the rows of these networks.
-func deleteAgent(
+func DeleteAgent(
 	ctx context.Context,
-	tx *transaction,
+	tx *Transaction,
 	id uuid.UUID,
 ) (a network.Agent, hosted []uuid.UUID, err error) {
 	if _, err := tx.Exec(ctx, `select from agent where id = $1 for update`, id); err != nil {
@@ -337,24 +248,4 @@ func deleteAgent(
 		return a, nil, fmt.Errorf("delete agent: %w", err)
 	}
 	return a, hosted, nil
-}
-
-// portsAwaitingDHCPAgent is the condition for ports with a DHCP block on the networks of agent $1.
-const portsAwaitingDHCPAgent = `
-	network_id in (select network_id from dhcp_binding where agent_id = $1)
-		and exists (select from block b where b.object_id = port.id and b.entity = '` + network.DHCP + `')`
-
-// nudgePorts enqueues a nudge for each port that matches the condition. Callers use nudgePorts after a change
-// of an agent that does not change the rows of the ports: the status that each port's workflow shows changes,
-// because it names the agent for which the port waits.
-func nudgePorts(ctx context.Context, tx *transaction, condition string, args ...any) error {
-	ports, err := db.QueryAll(ctx, tx, scanPort, portSelect+portFrom+` where `+condition, args...)
-	if err != nil {
-		return fmt.Errorf("find ports: %w", err)
-	}
-	nudges := make([]contract.Nudge, len(ports))
-	for i, p := range ports {
-		nudges[i] = portNudge(p, false)
-	}
-	return outbox.Enqueue(ctx, tx, nudges...)
 }

@@ -5,9 +5,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// changed records a change of an object for the audit log. The parameter `before` is nil for a new object,
+// Audit records a change of an object for the audit log. The parameter `before` is nil for a new object,
 // and `after` is nil for a deleted one.
-func (t *transaction) changed(before, after any) {
+func (t *Transaction) Audit(before, after any) {
 	was, is := network.RevisionOf(before), network.RevisionOf(after)
 	object := is
 	if after == nil {

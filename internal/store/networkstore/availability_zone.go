@@ -25,7 +25,7 @@ func (s *Store) AvailabilityZones(ctx context.Context) ([]network.AvailabilityZo
 }
 
 // checkZones fails if one of the given availability zones is reported by no DHCP agent.
-func checkZones(ctx context.Context, tx *transaction, zones []string) error {
+func checkZones(ctx context.Context, tx *Transaction, zones []string) error {
 	var missing string
 	err := tx.QueryRow(ctx, `
 		select zone

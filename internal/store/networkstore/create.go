@@ -2,17 +2,17 @@ package networkstore
 
 import "context"
 
-// createAll creates one object from each draft, and then calls each function in `finish` with all created
+// CreateAll creates one object from each draft, and then calls each function in `finish` with all created
 // objects, in one transaction, which inTx begins.
-func createAll[D, M any](
+func CreateAll[T interface{ Audit(before, after any) }, D, M any](
 	ctx context.Context,
-	inTx func(context.Context, func(*transaction) error) error,
+	inTx func(context.Context, func(T) error) error,
 	drafts []D,
-	create func(context.Context, *transaction, D) (M, error),
-	finish ...func(context.Context, *transaction, []M) error,
+	create func(context.Context, T, D) (M, error),
+	finish ...func(context.Context, T, []M) error,
 ) ([]M, error) {
 	var created []M
-	err := inTx(ctx, func(tx *transaction) error {
+	err := inTx(ctx, func(tx T) error {
 		created = make([]M, 0, len(drafts))
 		for _, d := range drafts {
 			m, err := create(ctx, tx, d)
@@ -20,7 +20,7 @@ func createAll[D, M any](
 				return err
 			}
 			created = append(created, m)
-			tx.changed(nil, m)
+			tx.Audit(nil, m)
 		}
 		for _, f := range finish {
 			if err := f(ctx, tx, created); err != nil {

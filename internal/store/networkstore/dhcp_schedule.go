@@ -8,13 +8,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"berth/internal/network"
+	"berth/internal/store/db"
 )
 
-// scheduleNetwork assigns a network that no DHCP agent serves to a DHCP agent: of the live, enabled agents in
+// ChooseDHCPAgent assigns a network that no DHCP agent serves to a DHCP agent: of the live, enabled agents in
 // the availability zones that the network requests, it chooses the one that serves the fewest networks. It
-// never chooses the agent `besides`. An advisory lock serializes concurrent calls to scheduleNetwork for one
+// never chooses the agent `besides`. An advisory lock serializes concurrent calls to ChooseDHCPAgent for one
 // network.
-func scheduleNetwork(ctx context.Context, tx *transaction, id, besides uuid.UUID) error {
+func ChooseDHCPAgent(ctx context.Context, tx *Transaction, id, besides uuid.UUID) error {
 	if tx.config.NoDHCP {
 		return nil
 	}
@@ -44,9 +45,9 @@ func scheduleNetwork(ctx context.Context, tx *transaction, id, besides uuid.UUID
 	return nil
 }
 
-// rescheduleNetwork assigns another DHCP agent to a network that the agent `from` no longer hosts, if a
-// subnet of the network has DHCP enabled. The caller of rescheduleNetwork must hold the network's row lock.
-func rescheduleNetwork(ctx context.Context, tx *transaction, id, from uuid.UUID) error {
+// RescheduleNetwork assigns another DHCP agent to a network that the agent `from` no longer hosts, if a
+// subnet of the network has DHCP enabled. The caller of RescheduleNetwork must hold the network's row lock.
+func RescheduleNetwork(ctx context.Context, tx *Transaction, id, from uuid.UUID) error {
 	var served bool
 	if err := tx.QueryRow(ctx, `select exists (select from subnet where network_id = $1 and dhcp)`, id).Scan(&served); err != nil {
 		return fmt.Errorf("schedule network: %w", err)
@@ -54,12 +55,12 @@ func rescheduleNetwork(ctx context.Context, tx *transaction, id, from uuid.UUID)
 	if !served {
 		return nil
 	}
-	return scheduleNetwork(ctx, tx, id, from)
+	return ChooseDHCPAgent(ctx, tx, id, from)
 }
 
-// assignUnhostedNetworks assigns all networks that have DHCP but no DHCP agent to the DHCP agent on the host,
+// AssignUnhostedNetworks assigns all networks that have DHCP but no DHCP agent to the DHCP agent on the host,
 // if the agent is in an availability zone that the network requests.
-func assignUnhostedNetworks(ctx context.Context, tx *transaction, host string) error {
+func AssignUnhostedNetworks(ctx context.Context, tx *Transaction, host string) error {
 	if tx.config.NoDHCP {
 		return nil
 	}
@@ -83,7 +84,7 @@ func assignUnhostedNetworks(ctx context.Context, tx *transaction, host string) e
 // live DHCP agents, rounded up. takeOverNetworks runs with each heartbeat of a DHCP agent. takeOverNetworks
 // sends no notification to the agents that are down, because a revived DHCP agent synchronizes all its
 // networks.
-func takeOverNetworks(ctx context.Context, tx *transaction, host string) error {
+func takeOverNetworks(ctx context.Context, tx *Transaction, host string) error {
 	if tx.config.NoDHCP {
 		return nil
 	}
@@ -125,27 +126,6 @@ func takeOverNetworks(ctx context.Context, tx *transaction, host string) error {
 	return nil
 }
 
-// recheckNonReportingAgentPorts does nothing if the DHCP agent on the host reports ready ports. If the agent
-// is configured not to report ready ports, recheckNonReportingAgentPorts rechecks the ports that wait for
-// this agent. Ports wait for an agent that does not report if the agent has changed its configuration, or has
-// taken over the network of the ports. A port that is created during the recheck is rechecked with the
-// agent's next heartbeat.
-func recheckNonReportingAgentPorts(ctx context.Context, tx *transaction, host string) error {
-	return recheckPorts(ctx, tx, `
-		select p.id
-		from agent a
-		join dhcp_binding d on d.agent_id = a.id
-		join port p on p.network_id = d.network_id
-		join block b on b.object_id = p.id and b.entity = $3
-		where a.agent_type = $1 and a.host = $2 and not `+reportsPortReady("a")+`
-		order by p.id`, network.DHCPAgent, host, network.DHCP)
-}
-
-// reportsPortReady is the SQL condition that a DHCP agent reports ready ports.
-func reportsPortReady(agent string) string {
-	return `(` + agent + `.configurations -> 'notifies_port_ready' is distinct from 'false')`
-}
-
 // HostedNetworks lists the networks that a DHCP agent hosts.
 func (s *Store) HostedNetworks(ctx context.Context, agent uuid.UUID) ([]network.Network, error) {
 	if _, err := s.Agent(ctx, agent); err != nil {
@@ -162,7 +142,7 @@ func (s *Store) HostedNetworks(ctx context.Context, agent uuid.UUID) ([]network.
 
 // ScheduleNetwork assigns a network to a DHCP agent.
 func (s *Store) ScheduleNetwork(ctx context.Context, agent, id uuid.UUID) error {
-	return s.inTx(ctx, func(tx *transaction) error {
+	return s.inTx(ctx, func(tx *Transaction) error {
 		a, err := agentByID(ctx, tx, agent)
 		if err != nil {
 			return err
@@ -171,7 +151,7 @@ func (s *Store) ScheduleNetwork(ctx context.Context, agent, id uuid.UUID) error 
 			return network.Faultf(network.InvalidDHCPAgent,
 				"Agent %s is not a valid DHCP Agent or has been disabled", agent)
 		}
-		if _, err := lockNetwork(ctx, tx, id, lockForChange); err != nil {
+		if _, err := LockNetwork(ctx, tx, id, LockForChange); err != nil {
 			return err
 		}
 		hosted, err := enqueueHostingNotifications(ctx, tx, network.EventCreated, `
@@ -190,23 +170,12 @@ func (s *Store) ScheduleNetwork(ctx context.Context, agent, id uuid.UUID) error 
 	})
 }
 
-// UnscheduleNetwork removes a network from a DHCP agent and assigns the network to another DHCP agent. If no
-// other DHCP agent can serve the network, the ports of the network no longer wait for DHCP.
-func (s *Store) UnscheduleNetwork(ctx context.Context, agent, id uuid.UUID) error {
-	return s.inTx(ctx, func(tx *transaction) error {
-		if err := unscheduleNetwork(ctx, tx, agent, id); err != nil {
-			return err
-		}
-		return recheckDHCPPorts(ctx, tx, id)
-	})
-}
-
-// unscheduleNetwork locks a network, removes it from a DHCP agent, and assigns it to another DHCP agent.
-func unscheduleNetwork(ctx context.Context, tx *transaction, agent, id uuid.UUID) error {
+// UnscheduleNetwork locks a network, removes it from a DHCP agent, and assigns it to another DHCP agent.
+func UnscheduleNetwork(ctx context.Context, tx *Transaction, agent, id uuid.UUID) error {
 	if _, err := agentByID(ctx, tx, agent); err != nil {
 		return err
 	}
-	if _, err := lockNetwork(ctx, tx, id, lockForChange); err != nil {
+	if _, err := LockNetwork(ctx, tx, id, LockForChange); err != nil {
 		return err
 	}
 	left, err := enqueueHostingNotifications(ctx, tx, network.EventDeleted, `
@@ -220,5 +189,15 @@ func unscheduleNetwork(ctx context.Context, tx *transaction, agent, id uuid.UUID
 		return network.Faultf(network.NetworkNotHostedByDHCPAgent,
 			"The network %s is not hosted by the DHCP agent %s.", id, agent)
 	}
-	return rescheduleNetwork(ctx, tx, id, agent)
+	return RescheduleNetwork(ctx, tx, id, agent)
+}
+
+// DHCPHosts lists the hosts of the DHCP agents that serve a network.
+func (s *Store) DHCPHosts(ctx context.Context, id uuid.UUID) ([]string, error) {
+	return db.QueryAll(ctx, s.db, pgx.RowTo[string], `
+		select a.host
+		from dhcp_binding d
+		join agent a on a.id = d.agent_id
+		where d.network_id = $1
+		order by a.host`, id)
 }

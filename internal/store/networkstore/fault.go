@@ -12,11 +12,12 @@ func (a notFoundFault) Error() string { return a.fault.Message }
 
 func (a notFoundFault) Unwrap() []error { return []error{db.ErrNotFound, a.fault} }
 
-func notFound(f *network.Fault) error { return notFoundFault{f} }
+// NotFound returns the fault as an error that also matches db.ErrNotFound.
+func NotFound(f *network.Fault) error { return notFoundFault{f} }
 
-// checkRevision returns an error if the revision that a request expects differs from the object's current
+// CheckRevision returns an error if the revision that a request expects differs from the object's current
 // revision.
-func checkRevision(current int64, expect *int64) error {
+func CheckRevision(current int64, expect *int64) error {
 	if expect == nil || *expect == current {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// recordChanges appends changes to the journal in the caller's transaction and enqueues the agent
+// RecordChanges appends changes to the journal in the caller's transaction and enqueues the agent
 // notifications. The caller must hold the row locks of the changed objects, so that the journal entries of
 // one object have the order of the object's changes.
 //
@@ -19,18 +19,18 @@ import (
 // concurrent transaction that completes one of these entries either waits for this transaction and then wakes
 // the workflow of the new entry, or has already committed, so that this transaction sees the entry as
 // finished.
-func recordChanges(ctx context.Context, tx *transaction, changes ...journal.Change) error {
+func RecordChanges(ctx context.Context, tx *Transaction, changes ...journal.Change) error {
 	if _, err := journalstore.Append(ctx, tx, changes); err != nil {
 		return err
 	}
 	return enqueueChangeNotifications(ctx, tx, changes)
 }
 
-// recordWithReferences saves the object of a change and records the changes that follow from it.
-func recordWithReferences(ctx context.Context, tx *transaction, c journal.Change) error {
+// RecordWithReferences saves the object of a change and records the changes that follow from it.
+func RecordWithReferences(ctx context.Context, tx *Transaction, c journal.Change) error {
 	changes, err := journalstore.SaveObject(ctx, tx, c)
 	if err != nil {
 		return err
 	}
-	return recordChanges(ctx, tx, changes...)
+	return RecordChanges(ctx, tx, changes...)
 }

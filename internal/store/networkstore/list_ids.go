@@ -5,7 +5,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"berth/internal/network"
 	"berth/internal/store/db"
 )
 
@@ -23,11 +22,6 @@ func (s *Store) SubnetIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error
 	return db.ListIDs(ctx, s.db, db.ListQuery{Columns: subnetColumns, Table: "subnet"}, q, visibleSubnet)
 }
 
-// PortIDs lists the IDs of ports.
-func (s *Store) PortIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error) {
-	return db.ListIDs(ctx, s.db, db.ListQuery{Columns: portColumns, Table: "port"}, q, visiblePort)
-}
-
 // SecurityGroupIDs lists the IDs of security groups.
 func (s *Store) SecurityGroupIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error) {
 	return db.ListIDs(ctx, s.db, db.ListQuery{Columns: groupColumns, Table: "security_group"}, q, visibleGroup)
@@ -36,14 +30,4 @@ func (s *Store) SecurityGroupIDs(ctx context.Context, q db.Listing) ([]uuid.UUID
 // SecurityRuleIDs lists the IDs of security group rules.
 func (s *Store) SecurityRuleIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error) {
 	return db.ListIDs(ctx, s.db, db.ListQuery{Columns: ruleColumns, Table: "security_group_rule"}, q, visibleRule)
-}
-
-// TrunkIDs lists the IDs of trunks.
-func (s *Store) TrunkIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error) {
-	if statusCondition(q) < 0 {
-		return db.ListIDs(ctx, s.db, db.ListQuery{Columns: trunkColumns, Table: "trunk"}, q, visibleTrunk)
-	}
-	var ids []uuid.UUID
-	err := s.trunksWithStatus(ctx, q, func(t network.Trunk) { ids = append(ids, t.ID) })
-	return db.Page(ids, q), err
 }

@@ -7,27 +7,25 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"berth/internal/journal"
-	"berth/internal/network"
 	"berth/internal/store/db"
 	"berth/internal/store/journalstore"
 )
 
-// MirrorSource returns the query for the networks, subnets or ports that the controller must have. For any
-// other object type than network, subnet and port, the result `ok` is false.
+// MirrorSource returns the query for the networks or subnets that the controller must have. For any other
+// object type, the result `ok` is false.
 func MirrorSource(typ string) (source journalstore.Source, ok bool) {
 	switch typ {
 	case "network":
-		return ownSource("network", networkSelect, scanNetwork, mirrorNetwork), true
+		return OwnSource("network", networkSelect, scanNetwork, mirrorNetwork), true
 	case "subnet":
-		return ownSource("subnet", subnetSelect, scanSubnet, mirrorSubnet), true
-	case "port":
-		return ownSource("port", portSelect+portFrom, scanPort, mirrorPort), true
+		return OwnSource("subnet", subnetSelect, scanSubnet, mirrorSubnet), true
 	default:
 		return journalstore.Source{}, false
 	}
 }
 
-func ownSource[T network.Network | network.Subnet | network.Port](
+// OwnSource returns the query for the objects of a table of this package or of portstore.
+func OwnSource[T any](
 	table, sql string,
 	scan pgx.RowToFunc[T],
 	mirror func(T, journal.Operation) journal.Change,

@@ -41,8 +41,8 @@ var networkColumns = db.Tagged("network", map[string]db.Column{
 	"status":           {Expr: "text 'ACTIVE'", Cast: "text[]"},
 	"revision":         {Expr: "network.revision", Cast: "bigint[]"},
 	"created_at":       {Expr: "network.created_at", Cast: "timestamptz[]", Unsorted: true},
-	fieldServingHost:   {Test: "network.id in (" + networksOnHost + ")", Cast: "text[]", Unsorted: true},
-	fieldDHCPHost:      {Test: "network.id in (" + networksOfDHCPHost + ")", Cast: "text[]", Unsorted: true},
+	FieldServingHost:   {Test: "network.id in (" + networksOnHost + ")", Cast: "text[]", Unsorted: true},
+	FieldDHCPHost:      {Test: "network.id in (" + NetworksOfDHCPHost + ")", Cast: "text[]", Unsorted: true},
 })
 
 // visibleNetwork is the SQL condition for the networks that a project may see: networks of the project,
@@ -74,27 +74,33 @@ func (s *Store) Network(ctx context.Context, id uuid.UUID) (network.Network, err
 }
 
 func networkByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Network, error) {
-	return db.QueryOne(ctx, q, scanNetwork, networkNotFound(id), networkSelect+` where id = $1`, id)
+	return db.QueryOne(ctx, q, scanNetwork, NetworkNotFound(id), networkSelect+` where id = $1`, id)
 }
 
-func networkNotFound(id uuid.UUID) error {
-	return notFound(network.NotFound(network.NetworkNotFound, "Network", id))
+// NetworkNotFound returns the fault of a request that names a network that does not exist.
+func NetworkNotFound(id uuid.UUID) error {
+	return NotFound(network.NotFound(network.NetworkNotFound, "Network", id))
+}
+
+// NetworksByID reads the networks with the given IDs. NetworksByID omits networks that do not exist.
+func NetworksByID(ctx context.Context, q db.Querier, ids []uuid.UUID) ([]network.Network, error) {
+	return db.QueryAll(ctx, q, scanNetwork, networkSelect+` where id = any($1)`, ids)
 }
 
 // Strengths of a lock on a network's row. The creation of a port takes a shared lock on the row of its
 // network. A change of a network attribute that ports depend on takes a lock that excludes the creation of
 // ports. The deletion of a network takes a lock that also excludes new rows that refer to the network.
 const (
-	lockShared    = "share"
-	lockForChange = "no key update"
-	lockForDelete = "update"
+	LockShared    = "share"
+	LockForChange = "no key update"
+	LockForDelete = "update"
 )
 
-// lockNetwork locks the network's row and then reads it. lockNetwork takes the lock in a separate statement,
+// LockNetwork locks the network's row and then reads it. LockNetwork takes the lock in a separate statement,
 // so that the read sees the changes of the transactions that the lock waited for.
-func lockNetwork(
+func LockNetwork(
 	ctx context.Context,
-	tx *transaction,
+	tx *Transaction,
 	id uuid.UUID,
 	strength string,
 ) (network.Network, error) {
@@ -104,23 +110,33 @@ func lockNetwork(
 	return networkByID(ctx, tx, id)
 }
 
+// QueueSharedLock queues a shared lock on the network's row, and the read of the network. The query fails
+// with pgx.ErrNoRows if the network does not exist.
+func QueueSharedLock(batch *pgx.Batch, id uuid.UUID, found *network.Network) {
+	batch.Queue(`select from network where id = $1 for `+LockShared, id)
+	batch.Queue(networkSelect+` where id = $1`, id).Query(func(rows pgx.Rows) (err error) {
+		*found, err = pgx.CollectExactlyOneRow(rows, scanNetwork)
+		return err
+	})
+}
+
 // CreateNetworks creates networks in one transaction.
 func (s *Store) CreateNetworks(
 	ctx context.Context,
 	drafts []network.NetworkChange,
 ) ([]network.Network, error) {
-	return createAll(
+	return CreateAll(
 		ctx,
 		s.inPreparedTx,
 		drafts,
-		func(ctx context.Context, tx *transaction, c network.NetworkChange) (network.Network, error) {
+		func(ctx context.Context, tx *Transaction, c network.NetworkChange) (network.Network, error) {
 			tx.networkDrafts = drafts
 			return createNetwork(ctx, tx, c)
 		},
 	)
 }
 
-func createNetwork(ctx context.Context, tx *transaction, c network.NetworkChange) (network.Network, error) {
+func createNetwork(ctx context.Context, tx *Transaction, c network.NetworkChange) (network.Network, error) {
 	n := network.NewNetwork(uuid.New(), c)
 	if err := n.Check(tx.config.VLANs); err != nil {
 		return n, err
@@ -129,7 +145,7 @@ func createNetwork(ctx context.Context, tx *transaction, c network.NetworkChange
 	if err != nil {
 		return n, err
 	}
-	if err := checkQuota(ctx, tx, network.QuotaNetworks, n.Project, 1); err != nil {
+	if err := CheckQuota(ctx, tx, network.QuotaNetworks, n.Project, 1); err != nil {
 		return n, err
 	}
 	if err := checkZones(ctx, tx, n.ZoneHints); err != nil {
@@ -168,7 +184,7 @@ func createNetwork(ctx context.Context, tx *transaction, c network.NetworkChange
 	if n, err = networkByID(ctx, tx, n.ID); err != nil {
 		return n, err
 	}
-	return n, recordChanges(ctx, tx, mirrorNetwork(n, journal.Create))
+	return n, RecordChanges(ctx, tx, mirrorNetwork(n, journal.Create))
 }
 
 // UpdateNetwork changes a network. If `expect` is not nil, UpdateNetwork fails unless the network has the
@@ -180,12 +196,12 @@ func (s *Store) UpdateNetwork(
 	expect *int64,
 ) (network.Network, error) {
 	var after network.Network
-	err := s.inTx(ctx, func(tx *transaction) error {
-		before, err := lockNetwork(ctx, tx, id, lockForChange)
+	err := s.inTx(ctx, func(tx *Transaction) error {
+		before, err := LockNetwork(ctx, tx, id, LockForChange)
 		if err != nil {
 			return err
 		}
-		if err := checkRevision(before.Revision, expect); err != nil {
+		if err := CheckRevision(before.Revision, expect); err != nil {
 			return err
 		}
 		after = before.With(c)
@@ -222,14 +238,14 @@ func (s *Store) UpdateNetwork(
 		if after, err = networkByID(ctx, tx, id); err != nil {
 			return err
 		}
-		tx.changed(before, after)
-		return recordChanges(ctx, tx, mirrorNetwork(after, journal.Update))
+		tx.Audit(before, after)
+		return RecordChanges(ctx, tx, mirrorNetwork(after, journal.Update))
 	})
 	return after, err
 }
 
 // checkNetworkChange returns an error if the ports or the subnets of the network do not allow the change.
-func checkNetworkChange(ctx context.Context, tx *transaction, before, after network.Network) error {
+func checkNetworkChange(ctx context.Context, tx *Transaction, before, after network.Network) error {
 	if before.OpenToAllProjects() && !after.OpenToAllProjects() {
 		if err := checkNoForeignPorts(ctx, tx, after); err != nil {
 			return err
@@ -238,7 +254,7 @@ func checkNetworkChange(ctx context.Context, tx *transaction, before, after netw
 	if after.MTU >= before.MTU {
 		return nil
 	}
-	subnets, err := networkSubnets(ctx, tx, after.ID)
+	subnets, err := NetworkSubnets(ctx, tx, after.ID)
 	if err != nil {
 		return err
 	}
@@ -247,7 +263,7 @@ func checkNetworkChange(ctx context.Context, tx *transaction, before, after netw
 
 // checkNoForeignPorts returns an error if a network that is about to become private has ports of other
 // projects, because the other projects could no longer change their ports.
-func checkNoForeignPorts(ctx context.Context, tx *transaction, n network.Network) error {
+func checkNoForeignPorts(ctx context.Context, tx *Transaction, n network.Network) error {
 	var inUse bool
 	if err := tx.QueryRow(ctx, `select exists (select from port where network_id = $1 and project not in ($2, ''))`, n.ID, n.Project).Scan(&inUse); err != nil {
 		return fmt.Errorf("find ports of other projects: %w", err)
@@ -261,34 +277,16 @@ func checkNoForeignPorts(ctx context.Context, tx *transaction, n network.Network
 }
 
 // bumpNetworkRevision increments the revision of a locked network, one of whose subnets has changed.
-func bumpNetworkRevision(ctx context.Context, tx *transaction, id uuid.UUID) error {
+func bumpNetworkRevision(ctx context.Context, tx *Transaction, id uuid.UUID) error {
 	if _, err := tx.Exec(ctx, `update network set revision = revision + 1, updated_at = now() where id = $1`, id); err != nil {
 		return fmt.Errorf("update network: %w", err)
 	}
 	return nil
 }
 
-// DeleteNetwork deletes a network with its subnets and service ports. DeleteNetwork fails if the network has
-// ports that are not service ports.
-func (s *Store) DeleteNetwork(ctx context.Context, id uuid.UUID, expect *int64) error {
-	return s.inTx(ctx, func(tx *transaction) error {
-		n, err := lockNetwork(ctx, tx, id, lockForDelete)
-		if err != nil {
-			return err
-		}
-		if err := checkRevision(n.Revision, expect); err != nil {
-			return err
-		}
-		if err := deleteServicePorts(ctx, tx, id); err != nil {
-			return err
-		}
-		return deleteNetwork(ctx, tx, n)
-	})
-}
-
-// deleteNetwork deletes a locked network without ports, together with the subnets of the network.
-func deleteNetwork(ctx context.Context, tx *transaction, n network.Network) error {
-	subnets, err := networkSubnets(ctx, tx, n.ID)
+// DeleteNetwork deletes a locked network without ports, together with the subnets of the network.
+func DeleteNetwork(ctx context.Context, tx *Transaction, n network.Network) error {
+	subnets, err := NetworkSubnets(ctx, tx, n.ID)
 	if err != nil {
 		return err
 	}
@@ -310,6 +308,6 @@ func deleteNetwork(ctx context.Context, tx *transaction, n network.Network) erro
 	if _, err := tx.Exec(ctx, `delete from network where id = $1`, n.ID); err != nil {
 		return fmt.Errorf("delete network: %w", err)
 	}
-	tx.changed(n, nil)
-	return recordChanges(ctx, tx, changes...)
+	tx.Audit(n, nil)
+	return RecordChanges(ctx, tx, changes...)
 }

@@ -10,7 +10,7 @@ import (
 
 // allocateSegment gives a new network an unused segmentation ID if the type of the network needs one and the
 // request does not name one.
-func allocateSegment(ctx context.Context, tx *transaction, n network.Network) (network.Network, error) {
+func allocateSegment(ctx context.Context, tx *Transaction, n network.Network) (network.Network, error) {
 	switch {
 	case n.Type == network.VLAN:
 		return allocateVLAN(ctx, tx, n)
@@ -26,7 +26,7 @@ func allocateSegment(ctx context.Context, tx *transaction, n network.Network) (n
 // allocateVLAN gives a new VLAN network a random unused VLAN, if the request does not name one. A lock
 // serializes the creations of VLAN networks, so that no concurrent request takes the VLAN that allocateVLAN
 // has found.
-func allocateVLAN(ctx context.Context, tx *transaction, n network.Network) (network.Network, error) {
+func allocateVLAN(ctx context.Context, tx *Transaction, n network.Network) (network.Network, error) {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('VLANs of networks', 0))`); err != nil {
 		return n, fmt.Errorf("lock VLANs: %w", err)
 	}
@@ -58,7 +58,7 @@ func allocateVLAN(ctx context.Context, tx *transaction, n network.Network) (netw
 }
 
 // allocateVNI returns the next unused VNI.
-func allocateVNI(ctx context.Context, tx *transaction) (int, error) {
+func allocateVNI(ctx context.Context, tx *Transaction) (int, error) {
 	_, named := network.NamedSegments(tx.networkDrafts, network.VXLAN)
 	for {
 		var vni int

@@ -15,9 +15,9 @@ import (
 	"berth/internal/store/notificationstore"
 )
 
-// enqueueNotifications records agent notifications in the caller's transaction. enqueueNotifications does
+// EnqueueNotifications records agent notifications in the caller's transaction. EnqueueNotifications does
 // nothing if the configuration disables agent notifications.
-func enqueueNotifications(ctx context.Context, tx *transaction, all ...network.AgentNotification) error {
+func EnqueueNotifications(ctx context.Context, tx *Transaction, all ...network.AgentNotification) error {
 	if !tx.config.NotifyAgents {
 		return nil
 	}
@@ -26,7 +26,7 @@ func enqueueNotifications(ctx context.Context, tx *transaction, all ...network.A
 
 // enqueueChangeNotifications enqueues agent notifications about the objects of journal changes, except for
 // ports: what follows from the write of a port includes its notification.
-func enqueueChangeNotifications(ctx context.Context, tx *transaction, changes []journal.Change) error {
+func enqueueChangeNotifications(ctx context.Context, tx *Transaction, changes []journal.Change) error {
 	if !tx.config.NotifyAgents {
 		return nil
 	}
@@ -67,7 +67,7 @@ func enqueueChangeNotifications(ctx context.Context, tx *transaction, changes []
 		}
 		all = append(all, a)
 	}
-	return enqueueNotifications(ctx, tx, all...)
+	return EnqueueNotifications(ctx, tx, all...)
 }
 
 // enqueueHostingNotifications runs a statement that changes DHCP bindings, and enqueues a notification for
@@ -75,7 +75,7 @@ func enqueueChangeNotifications(ctx context.Context, tx *transaction, changes []
 // changed binding. enqueueHostingNotifications returns the number of changed bindings.
 func enqueueHostingNotifications(
 	ctx context.Context,
-	tx *transaction,
+	tx *Transaction,
 	event, statement string,
 	args ...any,
 ) (int, error) {
@@ -93,16 +93,16 @@ func enqueueHostingNotifications(
 	if err != nil {
 		return 0, err
 	}
-	return len(all), enqueueNotifications(ctx, tx, all...)
+	return len(all), EnqueueNotifications(ctx, tx, all...)
 }
 
 // enqueueAgentNotification enqueues a notification that tells a DHCP agent that an operator has enabled or
 // disabled the agent. The DHCP agent then synchronizes all its networks.
-func enqueueAgentNotification(ctx context.Context, tx *transaction, a network.Agent) error {
+func enqueueAgentNotification(ctx context.Context, tx *Transaction, a network.Agent) error {
 	if a.Type != network.DHCPAgent {
 		return nil
 	}
-	return enqueueNotifications(ctx, tx, network.AgentNotification{
+	return EnqueueNotifications(ctx, tx, network.AgentNotification{
 		Resource:   network.ResourceDHCPAgent,
 		Event:      network.EventUpdated,
 		ResourceID: a.ID,

@@ -1,6 +1,7 @@
 package networkstore_test
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"berth/internal/network"
 	"berth/internal/store"
 	"berth/internal/store/networkstore"
+	"berth/internal/store/portstore"
 	"berth/internal/store/storetest"
 )
 
@@ -31,6 +33,26 @@ func takeNotifications(t *testing.T, s *store.Store, id uuid.UUID) (all []string
 	return all
 }
 
+func createNetwork(t *testing.T, s *store.Store) uuid.UUID {
+	t.Helper()
+	made, err := s.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: new("p")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made[0].ID
+}
+
+func createSubnet(t *testing.T, s *store.Store, n uuid.UUID) uuid.UUID {
+	t.Helper()
+	made, err := s.Network.CreateSubnets(t.Context(), []network.SubnetChange{
+		{Network: &n, Project: new("p"), CIDR: new(netip.MustParsePrefix("10.0.0.0/24"))},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made[0].ID
+}
+
 // TestNotification_EnqueuedForEveryChange checks the order of notifications, and that none are enqueued if
 // agents are not notified.
 func TestNotification_EnqueuedForEveryChange(t *testing.T) {
@@ -38,7 +60,8 @@ func TestNotification_EnqueuedForEveryChange(t *testing.T) {
 	for _, notifyAgents := range []bool{true, false} {
 		s := storetest.New(t)
 		if notifyAgents {
-			s.Network = networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
+			s.Network = portstore.New(s.DB,
+				portstore.Config{Network: networkstore.Config{NotifyAgents: true}})
 		}
 		want := func(id uuid.UUID, what string, want ...string) {
 			t.Helper()
@@ -63,9 +86,9 @@ func TestNotification_EnqueuedForEveryChange(t *testing.T) {
 		ports, err := s.Network.CreatePorts(t.Context(), []network.PortChange{
 			{
 				Network:     &n,
-				Project:     ptr("p"),
-				Host:        ptr("cmp-1"),
-				DeviceOwner: ptr("compute:nova"),
+				Project:     new("p"),
+				Host:        new("cmp-1"),
+				DeviceOwner: new("compute:nova"),
 			},
 		})
 		if err != nil {
@@ -78,8 +101,8 @@ func TestNotification_EnqueuedForEveryChange(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		update(network.PortChange{Name: ptr("web")})
-		update(network.PortChange{Name: ptr("web")})
+		update(network.PortChange{Name: new("web")})
+		update(network.PortChange{Name: new("web")})
 		update(network.PortChange{FixedIPs: &[]network.FixedIP{}})
 		want(n, "after a port was updated", "port updated", "port readdressed")
 		reports := map[uuid.UUID][]network.Report{p: {{Entity: network.L2, Host: "cmp-1"}}}
@@ -87,7 +110,7 @@ func TestNotification_EnqueuedForEveryChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		want(n, "after the port was wired", "port updated")
-		if _, err := s.Network.UpdateSubnet(t.Context(), subnet, network.SubnetChange{DHCP: ptr(false)}, nil); err != nil {
+		if _, err := s.Network.UpdateSubnet(t.Context(), subnet, network.SubnetChange{DHCP: new(false)}, nil); err != nil {
 			t.Fatal(err)
 		}
 		want(n, "after DHCP was disabled", "subnet updated")
@@ -106,7 +129,7 @@ func TestNotification_Replay(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	s.Network = networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
+	s.Network.Store = networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
 	early, late := createNetwork(t, s), createNetwork(t, s)
 	for _, n := range []uuid.UUID{early, late} {
 		if got := takeNotifications(t, s, n); len(got) != 1 {

@@ -13,9 +13,9 @@ import (
 // quota that the transaction reads after lockQuotaShared therefore stays valid until the transaction ends.
 const lockQuotaShared = `select pg_advisory_xact_lock_shared(hashtextextended('quota of ' || $1::text, 0))`
 
-// checkQuota fails if the project's quota does not allow the given number of new objects of the resource. The
+// CheckQuota fails if the project's quota does not allow the given number of new objects of the resource. The
 // name of a resource, for example `port`, is also the name of its table.
-func checkQuota(ctx context.Context, tx *transaction, resource, project string, count int) error {
+func CheckQuota(ctx context.Context, tx *Transaction, resource, project string, count int) error {
 	var own *int64
 	batch := &pgx.Batch{}
 	batch.Queue(lockQuotaShared, project)
@@ -24,15 +24,15 @@ func checkQuota(ctx context.Context, tx *transaction, resource, project string, 
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("read quota: %w", err)
 	}
-	return checkQuotaLimit(ctx, tx, resource, project, count, own)
+	return CheckQuotaLimit(ctx, tx, resource, project, count, own)
 }
 
-// checkQuotaLimit does the same as checkQuota for a limit that the caller has already read. An advisory lock
+// CheckQuotaLimit does the same as CheckQuota for a limit that the caller has already read. An advisory lock
 // serializes creations of the same resource in a project, so that two concurrent creations cannot both use
 // the last unit of the quota.
-func checkQuotaLimit(
+func CheckQuotaLimit(
 	ctx context.Context,
-	tx *transaction,
+	tx *Transaction,
 	resource, project string,
 	count int,
 	own *int64,
@@ -101,14 +101,14 @@ func (s *Store) projectQuotas(ctx context.Context, projects []string) (map[strin
 // SetQuota sets limits of a project. If the project already has more objects than a new limit allows,
 // SetQuota keeps these objects.
 func (s *Store) SetQuota(ctx context.Context, project string, q network.Quota) error {
-	return s.inTx(ctx, func(tx *transaction) error { return setQuota(ctx, tx, project, q) })
+	return s.inTx(ctx, func(tx *Transaction) error { return setQuota(ctx, tx, project, q) })
 }
 
 // SetQuotaAboveUsage does the same as SetQuota, but fails if the project already has more objects than a new
 // limit allows. SetQuotaAboveUsage waits until the running transactions that create objects of the project
 // have ended; transactions that begin later see the new quota.
 func (s *Store) SetQuotaAboveUsage(ctx context.Context, project string, q network.Quota) error {
-	return s.inTx(ctx, func(tx *transaction) error {
+	return s.inTx(ctx, func(tx *Transaction) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('quota of ' || $1::text, 0))`, project); err != nil {
 			return fmt.Errorf("lock quota: %w", err)
 		}
@@ -124,7 +124,7 @@ func (s *Store) SetQuotaAboveUsage(ctx context.Context, project string, q networ
 	})
 }
 
-func setQuota(ctx context.Context, tx *transaction, project string, q network.Quota) error {
+func setQuota(ctx context.Context, tx *Transaction, project string, q network.Quota) error {
 	batch := &pgx.Batch{}
 	for _, resource := range network.QuotaResources() {
 		if limit, ok := q[resource]; ok {
@@ -145,7 +145,7 @@ func (s *Store) ResetQuota(ctx context.Context, project string) error {
 	case err != nil:
 		return fmt.Errorf("reset quota: %w", err)
 	case tag.RowsAffected() == 0:
-		return notFound(
+		return NotFound(
 			network.Faultf(network.QuotaNotFound, "Quota for tenant %s could not be found.", project),
 		)
 	default:

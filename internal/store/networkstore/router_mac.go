@@ -15,7 +15,7 @@ import (
 // for a host chooses the MAC: RouterMAC calls `fresh` until `fresh` returns an unused MAC.
 func (s *Store) RouterMAC(ctx context.Context, host string, fresh func() string) (network.DVRMAC, error) {
 	m := network.DVRMAC{Host: host}
-	err := s.inTx(ctx, func(tx *transaction) error {
+	err := s.inTx(ctx, func(tx *Transaction) error {
 		for {
 			err := tx.QueryRow(ctx, `select mac::text from router_mac where host = $1`, host).Scan(&m.MAC)
 			if err == nil || !db.NoRows(err) {
@@ -32,7 +32,7 @@ func (s *Store) RouterMAC(ctx context.Context, host string, fresh func() string)
 				continue
 			}
 			created := network.AgentNotification{Resource: network.ResourceDVRMAC, Event: network.EventCreated}
-			if err := enqueueNotifications(ctx, tx, created); err != nil {
+			if err := EnqueueNotifications(ctx, tx, created); err != nil {
 				return err
 			}
 		}

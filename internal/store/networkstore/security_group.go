@@ -25,7 +25,7 @@ var groupColumns = db.Tagged("security_group", map[string]db.Column{
 	"description":    {Expr: "security_group.description", Cast: "text[]"},
 	"stateful":       {Expr: "security_group.stateful", Cast: "boolean[]"},
 	"revision":       {Expr: "security_group.revision", Cast: "bigint[]"},
-	fieldServingHost: {Test: "security_group.id in (" + groupsOnHost + ")", Cast: "text[]", Unsorted: true},
+	FieldServingHost: {Test: "security_group.id in (" + groupsOnHost + ")", Cast: "text[]", Unsorted: true},
 	fieldRemoteOnHost: {
 		Test:     "security_group.id in (" + remoteGroupsOnHost + ")",
 		Cast:     "text[]",
@@ -54,16 +54,17 @@ func (s *Store) SecurityGroups(ctx context.Context, q db.Listing) ([]network.Sec
 	return db.Page(groups, q), err
 }
 
-func groupNotFound(id uuid.UUID) error {
-	return notFound(network.Faultf(network.SecurityGroupNotFound, "Security group %s does not exist", id))
+// GroupNotFound returns the fault of a request that names a security group that does not exist.
+func GroupNotFound(id uuid.UUID) error {
+	return NotFound(network.Faultf(network.SecurityGroupNotFound, "Security group %s does not exist", id))
 }
 
 // lockGroup locks the group's row and then reads the group.
-func lockGroup(ctx context.Context, tx *transaction, id uuid.UUID) (network.SecurityGroup, error) {
+func lockGroup(ctx context.Context, tx *Transaction, id uuid.UUID) (network.SecurityGroup, error) {
 	if _, err := tx.Exec(ctx, `select from security_group where id = $1 for update`, id); err != nil {
 		return network.SecurityGroup{}, fmt.Errorf("lock security group: %w", err)
 	}
-	return db.QueryOne(ctx, tx, scanGroup, groupNotFound(id), groupSelect+` where id = $1`, id)
+	return db.QueryOne(ctx, tx, scanGroup, GroupNotFound(id), groupSelect+` where id = $1`, id)
 }
 
 // CreateSecurityGroups creates groups with their initial rules in one transaction.
@@ -71,19 +72,19 @@ func (s *Store) CreateSecurityGroups(
 	ctx context.Context,
 	drafts []network.SecurityGroupChange,
 ) ([]network.SecurityGroup, error) {
-	return createAll(ctx, s.inPreparedTx, drafts, createGroup)
+	return CreateAll(ctx, s.inPreparedTx, drafts, createGroup)
 }
 
 func createGroup(
 	ctx context.Context,
-	tx *transaction,
+	tx *Transaction,
 	c network.SecurityGroupChange,
 ) (network.SecurityGroup, error) {
 	g := network.NewSecurityGroup(uuid.New(), c)
-	if err := checkQuota(ctx, tx, network.QuotaSecurityGroups, g.Project, 1); err != nil {
+	if err := CheckQuota(ctx, tx, network.QuotaSecurityGroups, g.Project, 1); err != nil {
 		return g, err
 	}
-	if err := checkQuota(ctx, tx, network.QuotaSecurityRules, g.Project, len(g.WithDefaultRules().Rules)); err != nil {
+	if err := CheckQuota(ctx, tx, network.QuotaSecurityRules, g.Project, len(g.WithDefaultRules().Rules)); err != nil {
 		return g, err
 	}
 	g, created, err := insertGroup(ctx, tx, g)
@@ -97,7 +98,7 @@ func createGroup(
 // rules. The result `created` is false if the group is a default group and the project already has one.
 func insertGroup(
 	ctx context.Context,
-	tx *transaction,
+	tx *Transaction,
 	g network.SecurityGroup,
 ) (_ network.SecurityGroup, created bool, err error) {
 	tag, err := tx.Exec(ctx, `
@@ -125,25 +126,25 @@ func insertGroup(
 	if g, err = lockGroup(ctx, tx, g.ID); err != nil {
 		return g, false, err
 	}
-	if err := recordWithReferences(ctx, tx, mirrorGroup(g, journal.Create)); err != nil {
+	if err := RecordWithReferences(ctx, tx, mirrorGroup(g, journal.Create)); err != nil {
 		return g, false, err
 	}
 	for _, r := range g.Rules {
-		if err := recordWithReferences(ctx, tx, mirrorRule(r, journal.Create)); err != nil {
+		if err := RecordWithReferences(ctx, tx, mirrorRule(r, journal.Create)); err != nil {
 			return g, false, err
 		}
 	}
 	return g, true, nil
 }
 
-// ensureDefaultGroup creates a project's default security group if the project has none, and returns the ID
+// EnsureDefaultGroup creates a project's default security group if the project has none, and returns the ID
 // of the default security group.
-func ensureDefaultGroup(ctx context.Context, tx *transaction, project string) (id uuid.UUID, err error) {
+func EnsureDefaultGroup(ctx context.Context, tx *Transaction, project string) (id uuid.UUID, err error) {
 	name, description := network.DefaultGroup, "Default security group"
 	g := network.NewSecurityGroup(uuid.New(),
 		network.SecurityGroupChange{Project: &project, Name: &name, Description: &description})
 	if g, created, err := insertGroup(ctx, tx, g); err != nil || created {
-		tx.changed(nil, g)
+		tx.Audit(nil, g)
 		return g.ID, err
 	}
 	// A concurrent transaction has created the default group and has committed, so a new statement sees the
@@ -163,89 +164,27 @@ func (s *Store) EnsureDefaultGroup(ctx context.Context, project string) error {
 		exists {
 		return err
 	}
-	return s.inTx(ctx, func(tx *transaction) error {
-		_, err := ensureDefaultGroup(ctx, tx, project)
+	return s.inTx(ctx, func(tx *Transaction) error {
+		_, err := EnsureDefaultGroup(ctx, tx, project)
 		return err
 	})
 }
 
-// projectContext is the state of a project that the creation of a port depends on.
-type projectContext struct {
+// ProjectContext is the state of a project that the creation of a port depends on.
+type ProjectContext struct {
 	// ID of the default security group, whose row is locked until the transaction ends; nil if the group does
 	// not exist
-	defaultGroup *uuid.UUID
-	portLimit    *int64 // the project's own port quota; nil means the default
+	DefaultGroup *uuid.UUID
+	PortLimit    *int64 // the project's own port quota; nil means the default
 }
 
-func (t *projectContext) queue(batch *pgx.Batch, project string) {
+// Queue queues the reads of the project's state, and a shared lock on the project's quotas.
+func (c *ProjectContext) Queue(batch *pgx.Batch, project string) {
 	batch.Queue(lockQuotaShared, project)
 	batch.Queue(`
 		select (select id from security_group where project = $1 and name = 'default' for key share),
 			(select amount from quota where project = $1 and resource = 'port')`, project).
-		QueryRow(func(row pgx.Row) error { return row.Scan(&t.defaultGroup, &t.portLimit) })
-}
-
-// addDefaultGroup adds the default security group of the port's project to a port. If the parameter `group`
-// is nil, addDefaultGroup creates the default group.
-func addDefaultGroup(
-	ctx context.Context,
-	tx *transaction,
-	p network.Port,
-	group *uuid.UUID,
-) (network.Port, error) {
-	if group == nil {
-		id, err := ensureDefaultGroup(ctx, tx, p.Project)
-		if err != nil {
-			return p, err
-		}
-		group = &id
-	}
-	p.SecurityGroups = []uuid.UUID{*group}
-	return p, nil
-}
-
-// applySecurityGroups sets the port's security groups to the groups that the change names.
-// applySecurityGroups locks the rows of these groups, so that no other transaction deletes them before this
-// transaction ends.
-func applySecurityGroups(
-	ctx context.Context,
-	tx *transaction,
-	p network.Port,
-	c network.PortChange,
-) (network.Port, error) {
-	p, err := p.WithSecurityGroups(c)
-	if err != nil || c.SecurityGroups == nil || len(p.SecurityGroups) == 0 {
-		return p, err
-	}
-	var id uuid.UUID
-	var isStateful bool
-	stateful := map[uuid.UUID]bool{}
-	rows, err := tx.Query(
-		ctx,
-		`select id, stateful from security_group where id = any($1) order by id for key share`,
-		p.SecurityGroups,
-	)
-	if err == nil {
-		_, err = pgx.ForEachRow(rows, []any{&id, &isStateful}, func() error {
-			stateful[id] = isStateful
-			return nil
-		})
-	}
-	if err != nil {
-		return p, fmt.Errorf("find security groups: %w", err)
-	}
-	for _, id := range p.SecurityGroups {
-		if _, found := stateful[id]; !found {
-			return p, groupNotFound(id)
-		}
-		if stateful[id] != stateful[p.SecurityGroups[0]] {
-			return p, network.Faultf(
-				network.GroupConflict,
-				"Error Cannot apply both stateful and stateless security groups on the same port at the same time while attempting the operation.",
-			)
-		}
-	}
-	return p, nil
+		QueryRow(func(row pgx.Row) error { return row.Scan(&c.DefaultGroup, &c.PortLimit) })
 }
 
 // UpdateSecurityGroup changes a security group. If `expect` is not nil, UpdateSecurityGroup fails unless the
@@ -257,12 +196,12 @@ func (s *Store) UpdateSecurityGroup(
 	expect *int64,
 ) (network.SecurityGroup, error) {
 	var after network.SecurityGroup
-	err := s.inTx(ctx, func(tx *transaction) error {
+	err := s.inTx(ctx, func(tx *Transaction) error {
 		before, err := lockGroup(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		if err := checkRevision(before.Revision, expect); err != nil {
+		if err := CheckRevision(before.Revision, expect); err != nil {
 			return err
 		}
 		after = before.With(c)
@@ -296,15 +235,15 @@ func (s *Store) UpdateSecurityGroup(
 		if after, err = bumpGroupRevision(ctx, tx, id); err != nil {
 			return err
 		}
-		tx.changed(before, after)
-		return recordWithReferences(ctx, tx, mirrorGroup(after, journal.Update))
+		tx.Audit(before, after)
+		return RecordWithReferences(ctx, tx, mirrorGroup(after, journal.Update))
 	})
 	return after, err
 }
 
 // bumpGroupRevision increments the revision of a security group whose row is locked. A change of one of the
 // group's rules also increments the group's revision.
-func bumpGroupRevision(ctx context.Context, tx *transaction, id uuid.UUID) (network.SecurityGroup, error) {
+func bumpGroupRevision(ctx context.Context, tx *Transaction, id uuid.UUID) (network.SecurityGroup, error) {
 	if _, err := tx.Exec(ctx, `update security_group set revision = revision + 1, updated_at = now() where id = $1`, id); err != nil {
 		return network.SecurityGroup{}, fmt.Errorf("update security group: %w", err)
 	}
@@ -312,7 +251,7 @@ func bumpGroupRevision(ctx context.Context, tx *transaction, id uuid.UUID) (netw
 }
 
 // checkGroupUnused fails if a port uses the locked group.
-func checkGroupUnused(ctx context.Context, tx *transaction, id uuid.UUID) error {
+func checkGroupUnused(ctx context.Context, tx *Transaction, id uuid.UUID) error {
 	var used bool
 	if err := tx.QueryRow(ctx, `select exists (select from port where security_groups @> array[$1::uuid])`, id).Scan(&used); err != nil {
 		return fmt.Errorf("find ports of the security group: %w", err)
@@ -327,7 +266,7 @@ func checkGroupUnused(ctx context.Context, tx *transaction, id uuid.UUID) error 
 // the rules of other groups that refer to the deleted group, and increments the revisions of these other
 // groups.
 func (s *Store) DeleteSecurityGroup(ctx context.Context, id uuid.UUID, expect *int64) error {
-	return s.inTx(ctx, func(tx *transaction) error {
+	return s.inTx(ctx, func(tx *Transaction) error {
 		const referring = `select group_id from security_group_rule where remote_group = $1`
 		if _, err := tx.Exec(ctx, `select from security_group where id = $1 or id in (`+referring+`) order by id for update`, id); err != nil {
 			return fmt.Errorf("lock security groups: %w", err)
@@ -336,7 +275,7 @@ func (s *Store) DeleteSecurityGroup(ctx context.Context, id uuid.UUID, expect *i
 		if err != nil {
 			return err
 		}
-		if err := checkRevision(g.Revision, expect); err != nil {
+		if err := CheckRevision(g.Revision, expect); err != nil {
 			return err
 		}
 		if err := checkGroupUnused(ctx, tx, id); err != nil {
@@ -350,8 +289,8 @@ func (s *Store) DeleteSecurityGroup(ctx context.Context, id uuid.UUID, expect *i
 		if err != nil {
 			return fmt.Errorf("delete security group: %w", err)
 		}
-		tx.changed(g, nil)
-		if err := recordWithReferences(ctx, tx, mirrorGroup(g, journal.Delete)); err != nil {
+		tx.Audit(g, nil)
+		if err := RecordWithReferences(ctx, tx, mirrorGroup(g, journal.Delete)); err != nil {
 			return err
 		}
 		return recordGroups(ctx, tx, bumpGroupRevision, others...)

@@ -30,7 +30,7 @@ var ruleColumns = map[string]db.Column{
 	"remote_ip":    {Expr: "security_group_rule.remote_ip", Cast: "text[]"},
 	"remote_group": {Expr: "security_group_rule.remote_group", Cast: "uuid[]", Unsorted: true},
 	"revision":     {Expr: "security_group_rule.revision", Cast: "bigint[]"},
-	fieldServingHost: {
+	FieldServingHost: {
 		Test:     "security_group_rule.group_id in (" + groupsOnHost + ")",
 		Cast:     "text[]",
 		Unsorted: true,
@@ -56,7 +56,7 @@ func (s *Store) SecurityRules(ctx context.Context, q db.Listing) ([]network.Secu
 }
 
 func ruleByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.SecurityRule, error) {
-	missing := notFound(network.Faultf(network.RuleNotFound, "Security group rule %s does not exist", id))
+	missing := NotFound(network.Faultf(network.RuleNotFound, "Security group rule %s does not exist", id))
 	return db.QueryOne(ctx, q, pgx.RowTo[network.SecurityRule], missing, ruleSelect+` where id = $1`, id)
 }
 
@@ -65,12 +65,12 @@ func (s *Store) CreateSecurityRules(
 	ctx context.Context,
 	drafts []network.SecurityRuleChange,
 ) ([]network.SecurityRule, error) {
-	return createAll(ctx, s.inPreparedTx, drafts, createRule, recordGroupsOf)
+	return CreateAll(ctx, s.inPreparedTx, drafts, createRule, recordGroupsOf)
 }
 
 // recordGroupsOf writes one journal entry for each security group that gets new rules. The entry contains the
 // revision that the security group has after all its new rules were inserted.
-func recordGroupsOf(ctx context.Context, tx *transaction, rules []network.SecurityRule) error {
+func recordGroupsOf(ctx context.Context, tx *Transaction, rules []network.SecurityRule) error {
 	var groups []uuid.UUID
 	for _, r := range rules {
 		if !slices.Contains(groups, r.Group) {
@@ -82,14 +82,14 @@ func recordGroupsOf(ctx context.Context, tx *transaction, rules []network.Securi
 
 func createRule(
 	ctx context.Context,
-	tx *transaction,
+	tx *Transaction,
 	c network.SecurityRuleChange,
 ) (network.SecurityRule, error) {
 	r, err := network.NewSecurityRule(uuid.New(), c)
 	if err != nil {
 		return r, err
 	}
-	if err := checkQuota(ctx, tx, network.QuotaSecurityRules, r.Project, 1); err != nil {
+	if err := CheckQuota(ctx, tx, network.QuotaSecurityRules, r.Project, 1); err != nil {
 		return r, err
 	}
 	if _, err := lockGroup(ctx, tx, r.Group); err != nil {
@@ -101,7 +101,7 @@ func createRule(
 	if r, err = ruleByID(ctx, tx, r.ID); err != nil {
 		return r, err
 	}
-	if err := recordWithReferences(ctx, tx, mirrorRule(r, journal.Create)); err != nil {
+	if err := RecordWithReferences(ctx, tx, mirrorRule(r, journal.Create)); err != nil {
 		return r, err
 	}
 	_, err = bumpGroupRevision(ctx, tx, r.Group)
@@ -110,7 +110,7 @@ func createRule(
 
 // insertRule inserts a rule of a locked group. insertRule returns a fault if the group already has an equal
 // rule.
-func insertRule(ctx context.Context, tx *transaction, r network.SecurityRule) error {
+func insertRule(ctx context.Context, tx *Transaction, r network.SecurityRule) error {
 	remote := ""
 	if r.RemoteIP.IsValid() {
 		remote = r.RemoteIP.String()
@@ -157,7 +157,7 @@ func insertRule(ctx context.Context, tx *transaction, r network.SecurityRule) er
 	}
 	switch {
 	case db.Violates(err, "security_group_rule_remote_group_fkey"):
-		return groupNotFound(*r.RemoteGroup)
+		return GroupNotFound(*r.RemoteGroup)
 	case err != nil:
 		return fmt.Errorf("create security group rule: %w", err)
 	default:
@@ -174,7 +174,7 @@ func (s *Store) UpdateSecurityRule(
 	expect *int64,
 ) (network.SecurityRule, error) {
 	var after network.SecurityRule
-	err := s.changeRule(ctx, id, expect, func(tx *transaction, r network.SecurityRule) error {
+	err := s.changeRule(ctx, id, expect, func(tx *Transaction, r network.SecurityRule) error {
 		after = r
 		if c.Description == nil || *c.Description == r.Description {
 			return nil
@@ -189,20 +189,20 @@ func (s *Store) UpdateSecurityRule(
 		if after, err = ruleByID(ctx, tx, id); err != nil {
 			return err
 		}
-		tx.changed(r, after)
-		return recordWithReferences(ctx, tx, mirrorRule(after, journal.Update))
+		tx.Audit(r, after)
+		return RecordWithReferences(ctx, tx, mirrorRule(after, journal.Update))
 	})
 	return after, err
 }
 
 // DeleteSecurityRule deletes a rule from its security group.
 func (s *Store) DeleteSecurityRule(ctx context.Context, id uuid.UUID, expect *int64) error {
-	return s.changeRule(ctx, id, expect, func(tx *transaction, r network.SecurityRule) error {
+	return s.changeRule(ctx, id, expect, func(tx *Transaction, r network.SecurityRule) error {
 		if _, err := tx.Exec(ctx, `delete from security_group_rule where id = $1`, id); err != nil {
 			return fmt.Errorf("delete security group rule: %w", err)
 		}
-		tx.changed(r, nil)
-		if err := recordWithReferences(ctx, tx, mirrorRule(r, journal.Delete)); err != nil {
+		tx.Audit(r, nil)
+		if err := RecordWithReferences(ctx, tx, mirrorRule(r, journal.Delete)); err != nil {
 			return err
 		}
 		return recordGroups(ctx, tx, bumpGroupRevision, r.Group)
@@ -213,8 +213,8 @@ func (s *Store) DeleteSecurityRule(ctx context.Context, id uuid.UUID, expect *in
 // group in its new state.
 func recordGroups(
 	ctx context.Context,
-	tx *transaction,
-	read func(context.Context, *transaction, uuid.UUID) (network.SecurityGroup, error),
+	tx *Transaction,
+	read func(context.Context, *Transaction, uuid.UUID) (network.SecurityGroup, error),
 	groups ...uuid.UUID,
 ) error {
 	for _, id := range groups {
@@ -222,7 +222,7 @@ func recordGroups(
 		if err != nil {
 			return err
 		}
-		if err := recordWithReferences(ctx, tx, mirrorGroup(g, journal.Update)); err != nil {
+		if err := RecordWithReferences(ctx, tx, mirrorGroup(g, journal.Update)); err != nil {
 			return err
 		}
 	}
@@ -235,9 +235,9 @@ func (s *Store) changeRule(
 	ctx context.Context,
 	id uuid.UUID,
 	expect *int64,
-	change func(*transaction, network.SecurityRule) error,
+	change func(*Transaction, network.SecurityRule) error,
 ) error {
-	return s.inTx(ctx, func(tx *transaction) error {
+	return s.inTx(ctx, func(tx *Transaction) error {
 		r, err := ruleByID(ctx, tx, id)
 		if err != nil {
 			return err
@@ -248,7 +248,7 @@ func (s *Store) changeRule(
 		if r, err = ruleByID(ctx, tx, id); err != nil {
 			return err
 		}
-		if err := checkRevision(r.Revision, expect); err != nil {
+		if err := CheckRevision(r.Revision, expect); err != nil {
 			return err
 		}
 		return change(tx, r)

@@ -2,6 +2,7 @@ package networkstore_test
 
 import (
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,22 +21,22 @@ import (
 func TestSecurityGroup_DeletionChangesTheGroupsThatReferToIt(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	s.Network = networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
+	s.Network.Store = networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
 	names := []string{"gone", "one rule", "two rules", "no rule"}
 	groups, err := s.Network.CreateSecurityGroups(t.Context(), []network.SecurityGroupChange{
 		{
-			Project: ptr("p"),
+			Project: new("p"),
 			Name:    &names[0],
-		}, {Project: ptr("p"), Name: &names[1]}, {Project: ptr("p"), Name: &names[2]}, {Project: ptr("p"), Name: &names[3]}})
+		}, {Project: new("p"), Name: &names[1]}, {Project: new("p"), Name: &names[2]}, {Project: new("p"), Name: &names[3]}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	gone := groups[0].ID
 	rule := func(in uuid.UUID, kind string) network.SecurityRuleChange {
 		return network.SecurityRuleChange{
-			Project:     ptr("p"),
+			Project:     new("p"),
 			Group:       &in,
-			Direction:   ptr(network.Ingress),
+			Direction:   new(network.Ingress),
 			EtherType:   &kind,
 			RemoteGroup: &gone,
 		}
@@ -97,27 +98,31 @@ func TestSecurityGroup_GroupsThatReferToEachOtherAreDeletedConcurrently(t *testi
 	s := storetest.New(t)
 	for range 5 {
 		groups, err := s.Network.CreateSecurityGroups(t.Context(), []network.SecurityGroupChange{
-			{Project: ptr("p"), Name: ptr("web")},
-			{Project: ptr("p"), Name: ptr("db")},
+			{Project: new("p"), Name: new("web")},
+			{Project: new("p"), Name: new("db")},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range groups {
 			if _, err := s.Network.CreateSecurityRules(t.Context(), []network.SecurityRuleChange{{
-				Project:     ptr("p"),
+				Project:     new("p"),
 				Group:       &groups[i].ID,
-				Direction:   ptr(network.Ingress),
-				EtherType:   ptr(network.IPv4),
+				Direction:   new(network.Ingress),
+				EtherType:   new(network.IPv4),
 				RemoteGroup: &groups[1-i].ID,
 			}}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		runConcurrently(2, func(i int) {
-			if err := s.Network.DeleteSecurityGroup(t.Context(), groups[i].ID, nil); err != nil {
-				t.Errorf("delete one of two groups that refer to each other: %v", err)
-			}
-		})
+		var deletions sync.WaitGroup
+		for _, g := range groups {
+			deletions.Go(func() {
+				if err := s.Network.DeleteSecurityGroup(t.Context(), g.ID, nil); err != nil {
+					t.Errorf("delete one of two groups that refer to each other: %v", err)
+				}
+			})
+		}
+		deletions.Wait()
 	}
 }

@@ -3,7 +3,6 @@ package networkstore
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/google/uuid"
@@ -32,7 +31,7 @@ var subnetColumns = db.Tagged("subnet", map[string]db.Column{
 	"address_mode":   {Expr: "subnet.address_mode", Cast: "text[]"},
 	"subnetpool":     {Expr: "text ''", Cast: "text[]"},
 	"revision":       {Expr: "subnet.revision", Cast: "bigint[]"},
-	fieldServingHost: {Test: "subnet.network_id in (" + networksOnHost + ")", Cast: "text[]", Unsorted: true},
+	FieldServingHost: {Test: "subnet.network_id in (" + networksOnHost + ")", Cast: "text[]", Unsorted: true},
 	"shared": {
 		Test:     "exists (select from network n where n.id = subnet.network_id and n.shared = any(%s))",
 		Cast:     "boolean[]",
@@ -65,18 +64,20 @@ func (s *Store) Subnets(ctx context.Context, q db.Listing) ([]network.Subnet, er
 
 // Subnet reads one subnet.
 func (s *Store) Subnet(ctx context.Context, id uuid.UUID) (network.Subnet, error) {
-	return subnetByID(ctx, s.db, id)
+	return SubnetByID(ctx, s.db, id)
 }
 
-func subnetByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Subnet, error) {
-	missing := notFound(network.NotFound(network.SubnetNotFound, "Subnet", id))
+// SubnetByID reads one subnet.
+func SubnetByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Subnet, error) {
+	missing := NotFound(network.NotFound(network.SubnetNotFound, "Subnet", id))
 	return db.QueryOne(ctx, q, scanSubnet, missing, subnetSelect+` where id = $1`, id)
 }
 
 // networkSubnetsClause selects the subnets of network $1, oldest first.
 const networkSubnetsClause = ` where network_id = $1 order by created_at, id`
 
-func networkSubnets(ctx context.Context, tx *transaction, id uuid.UUID) ([]network.Subnet, error) {
+// NetworkSubnets lists the subnets of a network, oldest first.
+func NetworkSubnets(ctx context.Context, tx *Transaction, id uuid.UUID) ([]network.Subnet, error) {
 	rows, err := tx.Query(ctx, subnetSelect+networkSubnetsClause, id)
 	if err != nil {
 		return nil, fmt.Errorf("list subnets of the network: %w", err)
@@ -84,38 +85,23 @@ func networkSubnets(ctx context.Context, tx *transaction, id uuid.UUID) ([]netwo
 	return pgx.CollectRows(rows, scanSubnet)
 }
 
-// CreateSubnets creates subnets in one transaction.
-func (s *Store) CreateSubnets(ctx context.Context, drafts []network.SubnetChange) ([]network.Subnet, error) {
-	return createAll(
-		ctx,
-		s.inPreparedTx,
-		drafts,
-		func(ctx context.Context, tx *transaction, c network.SubnetChange) (network.Subnet, error) {
-			created, err := createSubnet(ctx, tx, c)
-			if err != nil || !created.IsAutoAddress() {
-				return created, err
-			}
-			return created, assignSLAAC(ctx, tx, created)
-		},
-	)
-}
-
-func createSubnet(ctx context.Context, tx *transaction, c network.SubnetChange) (network.Subnet, error) {
+// CreateSubnet creates a subnet. The ports of the network get no addresses in it.
+func CreateSubnet(ctx context.Context, tx *Transaction, c network.SubnetChange) (network.Subnet, error) {
 	s, err := network.NewSubnet(uuid.New(), c)
 	if err != nil {
 		return s, err
 	}
-	n, err := lockNetwork(ctx, tx, s.Network, lockForChange)
+	n, err := LockNetwork(ctx, tx, s.Network, LockForChange)
 	if err != nil {
 		return s, err
 	}
 	if err := n.CheckMTU([]network.Subnet{s}); err != nil {
 		return s, err
 	}
-	if err := checkQuota(ctx, tx, network.QuotaSubnets, s.Project, 1); err != nil {
+	if err := CheckQuota(ctx, tx, network.QuotaSubnets, s.Project, 1); err != nil {
 		return s, err
 	}
-	siblings, err := networkSubnets(ctx, tx, s.Network)
+	siblings, err := NetworkSubnets(ctx, tx, s.Network)
 	if err != nil {
 		return s, err
 	}
@@ -148,69 +134,46 @@ func createSubnet(ctx context.Context, tx *transaction, c network.SubnetChange) 
 		return s, err
 	}
 	if s.DHCP {
-		if err := scheduleNetwork(ctx, tx, s.Network, uuid.Nil); err != nil {
+		if err := ChooseDHCPAgent(ctx, tx, s.Network, uuid.Nil); err != nil {
 			return s, err
 		}
 	}
-	if s, err = subnetByID(ctx, tx, s.ID); err != nil {
+	if s, err = SubnetByID(ctx, tx, s.ID); err != nil {
 		return s, err
 	}
-	return s, recordChanges(ctx, tx, mirrorSubnet(s, journal.Create))
+	return s, RecordChanges(ctx, tx, mirrorSubnet(s, journal.Create))
 }
 
-// lockSubnet locks the row of the subnet's network and then the row of the subnet. If `expect` is not nil,
-// lockSubnet fails unless the subnet has the revision `expect`.
-func lockSubnet(ctx context.Context, tx *transaction, id uuid.UUID, expect *int64) (network.Subnet, error) {
-	s, err := subnetByID(ctx, tx, id)
+// QueueSubnetsRead queues the query that NetworkSubnets makes.
+func QueueSubnetsRead(batch *pgx.Batch, id uuid.UUID, found *[]network.Subnet) {
+	batch.Queue(subnetSelect+networkSubnetsClause, id).Query(func(rows pgx.Rows) (err error) {
+		*found, err = pgx.CollectRows(rows, scanSubnet)
+		return err
+	})
+}
+
+// LockSubnet locks the row of the subnet's network and then the row of the subnet. If `expect` is not nil,
+// LockSubnet fails unless the subnet has the revision `expect`.
+func LockSubnet(ctx context.Context, tx *Transaction, id uuid.UUID, expect *int64) (network.Subnet, error) {
+	s, err := SubnetByID(ctx, tx, id)
 	if err != nil {
 		return s, err
 	}
-	if _, err := lockNetwork(ctx, tx, s.Network, lockForChange); err != nil {
+	if _, err := LockNetwork(ctx, tx, s.Network, LockForChange); err != nil {
 		return s, err
 	}
 	if _, err := tx.Exec(ctx, `select from subnet where id = $1 for update`, id); err != nil {
 		return s, fmt.Errorf("lock subnet: %w", err)
 	}
-	if s, err = subnetByID(ctx, tx, id); err != nil {
+	if s, err = SubnetByID(ctx, tx, id); err != nil {
 		return s, err
 	}
-	return s, checkRevision(s.Revision, expect)
+	return s, CheckRevision(s.Revision, expect)
 }
 
-// UpdateSubnet changes a subnet. If the change disables DHCP, ports no longer wait for DHCP because of their
-// addresses in this subnet.
-func (s *Store) UpdateSubnet(
-	ctx context.Context,
-	id uuid.UUID,
-	c network.SubnetChange,
-	expect *int64,
-) (network.Subnet, error) {
-	var after network.Subnet
-	err := s.inTx(ctx, func(tx *transaction) error {
-		before, err := lockSubnet(ctx, tx, id, expect)
-		if err != nil {
-			return err
-		}
-		if after, err = before.With(c); err != nil || reflect.DeepEqual(before, after) {
-			return err
-		}
-		if err := updateSubnet(ctx, tx, before, after); err != nil {
-			return err
-		}
-		if before.DHCP && !after.DHCP {
-			if err := recheckDHCPPorts(ctx, tx, after.Network); err != nil {
-				return err
-			}
-		}
-		after, err = recordSubnetUpdate(ctx, tx, before)
-		return err
-	})
-	return after, err
-}
-
-// updateSubnet writes a changed subnet whose row is locked. If the change enables DHCP, updateSubnet assigns
-// the network to a DHCP agent. updateSubnet does not record the change; recordSubnetUpdate does.
-func updateSubnet(ctx context.Context, tx *transaction, before, after network.Subnet) error {
+// UpdateSubnet writes a changed subnet whose row is locked. If the change enables DHCP, UpdateSubnet assigns
+// the network to a DHCP agent. UpdateSubnet does not record the change; RecordSubnetUpdate does.
+func UpdateSubnet(ctx context.Context, tx *Transaction, before, after network.Subnet) error {
 	if after.Gateway.IsValid() && after.Gateway != before.Gateway {
 		if err := checkNoRouterOnGateway(ctx, tx, before); err != nil {
 			return err
@@ -242,21 +205,21 @@ func updateSubnet(ctx context.Context, tx *transaction, before, after network.Su
 	if before.DHCP || !after.DHCP {
 		return nil
 	}
-	return scheduleNetwork(ctx, tx, after.Network, uuid.Nil)
+	return ChooseDHCPAgent(ctx, tx, after.Network, uuid.Nil)
 }
 
-// recordSubnetUpdate records what updateSubnet has changed, and returns the subnet after the change.
-func recordSubnetUpdate(ctx context.Context, tx *transaction, before network.Subnet) (network.Subnet, error) {
-	after, err := subnetByID(ctx, tx, before.ID)
+// RecordSubnetUpdate records what UpdateSubnet has changed, and returns the subnet after the change.
+func RecordSubnetUpdate(ctx context.Context, tx *Transaction, before network.Subnet) (network.Subnet, error) {
+	after, err := SubnetByID(ctx, tx, before.ID)
 	if err != nil {
 		return after, err
 	}
-	tx.changed(before, after)
-	return after, recordChanges(ctx, tx, mirrorSubnet(after, journal.Update))
+	tx.Audit(before, after)
+	return after, RecordChanges(ctx, tx, mirrorSubnet(after, journal.Update))
 }
 
 // checkNoRouterOnGateway fails if a router port uses the current gateway address of a locked subnet.
-func checkNoRouterOnGateway(ctx context.Context, tx *transaction, s network.Subnet) error {
+func checkNoRouterOnGateway(ctx context.Context, tx *Transaction, s network.Subnet) error {
 	var router uuid.UUID
 	err := tx.QueryRow(ctx, `
 		select p.id
@@ -274,29 +237,14 @@ func checkNoRouterOnGateway(ctx context.Context, tx *transaction, s network.Subn
 	}
 }
 
-// DeleteSubnet deletes a subnet. DeleteSubnet fails if a port has an address in the subnet, unless the port
-// is a service port or the address is a SLAAC address (see releaseSubnetAddresses).
-func (s *Store) DeleteSubnet(ctx context.Context, id uuid.UUID, expect *int64) error {
-	return s.inTx(ctx, func(tx *transaction) error {
-		n, err := lockSubnet(ctx, tx, id, expect)
-		if err != nil {
-			return err
-		}
-		if err := releaseSubnetAddresses(ctx, tx, n); err != nil {
-			return err
-		}
-		return deleteSubnet(ctx, tx, n)
-	})
-}
-
-// deleteSubnet deletes a locked subnet without addresses.
-func deleteSubnet(ctx context.Context, tx *transaction, s network.Subnet) error {
+// DeleteSubnet deletes a locked subnet without addresses.
+func DeleteSubnet(ctx context.Context, tx *Transaction, s network.Subnet) error {
 	if _, err := tx.Exec(ctx, `delete from subnet where id = $1`, s.ID); err != nil {
 		return fmt.Errorf("delete subnet: %w", err)
 	}
 	if err := bumpNetworkRevision(ctx, tx, s.Network); err != nil {
 		return err
 	}
-	tx.changed(s, nil)
-	return recordChanges(ctx, tx, mirrorSubnet(s, journal.Delete))
+	tx.Audit(s, nil)
+	return RecordChanges(ctx, tx, mirrorSubnet(s, journal.Delete))
 }

@@ -25,7 +25,7 @@ func (s *Store) SyncTunnel(
 	ownerOnly bool,
 ) ([]network.TunnelEndpoint, error) {
 	var all []network.TunnelEndpoint
-	err := s.inTx(ctx, func(tx *transaction) error {
+	err := s.inTx(ctx, func(tx *Transaction) error {
 		replaced, err := db.QueryAll(ctx, tx, pgx.RowToStructByName[network.TunnelEndpoint], `
 			delete from tunnel_end
 			where type = $1 and host = $2 and host <> '' and ip <> $3
@@ -64,7 +64,7 @@ func (s *Store) SyncTunnel(
 				Data:     db.EncodeJSON(old),
 			})
 		}
-		return enqueueNotifications(
+		return EnqueueNotifications(
 			ctx,
 			tx,
 			append(notifications, network.AgentNotification{
