@@ -54,7 +54,7 @@ func openAllocations(ctx context.Context, s *stack) (*subject, error) {
 	}
 	s.onClose(server.Stop)
 	next := 0
-	return s.measureAllocations(newAPI(server.URL), 1, allocationProviders, func(int) int {
+	return measureAllocations(s, newAPI(server.URL), 1, allocationProviders, func(int) int {
 		next++
 		return next % allocationProviders
 	}), nil
@@ -63,17 +63,17 @@ func openAllocations(ctx context.Context, s *stack) (*subject, error) {
 // openAllocationsApart measures allocations by concurrent clients, each with its own provider.
 // openAllocationsApart creates new providers for each round.
 func openAllocationsApart(_ context.Context, s *stack) (*subject, error) {
-	return s.measureAllocations(s.api, s.clients, s.clients, func(client int) int { return client }), nil
+	return measureAllocations(s, s.api, s.clients, s.clients, func(client int) int { return client }), nil
 }
 
 // openAllocationsTogether measures allocations by concurrent clients that all use one provider.
 func openAllocationsTogether(_ context.Context, s *stack) (*subject, error) {
-	return s.measureAllocations(s.api, s.clients, 1, func(int) int { return 0 }), nil
+	return measureAllocations(s, s.api, s.clients, 1, func(int) int { return 0 }), nil
 }
 
 // measureAllocations measures allocations against n providers; the parameter `provider` returns the index of
 // the next provider.
-func (s *stack) measureAllocations(a *api, clients, n int, provider func(client int) int) *subject {
+func measureAllocations(s *stack, a *api, clients, n int, provider func(client int) int) *subject {
 	connections := newHTTPConnections(a.base, clients)
 	s.onClose(connections.close)
 	var providers []string
@@ -97,7 +97,7 @@ func (s *stack) measureAllocations(a *api, clients, n int, provider func(client 
 // allocation does not depend on what is already allocated, the rate does not depend on n.
 func openAllocationsAfter(n int) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
-		return s.measureOneProvider(ctx, oneProvider(s.scaleRows(n)))
+		return measureOneProvider(ctx, s, oneProvider(s.scaleRows(n)))
 	}
 }
 
@@ -105,18 +105,18 @@ func openAllocationsAfter(n int) func(context.Context, *stack) (*subject, error)
 func openLoggedAllocations(ctx context.Context, s *stack) (*subject, error) {
 	d := oneProvider(0)
 	d.name, d.settings = "one_provider_logged", []string{"BERTH_LOG_LEVEL=info"}
-	return s.measureOneProvider(ctx, d)
+	return measureOneProvider(ctx, s, d)
 }
 
 // openTracedAllocations measures allocations by a process that sends a trace of each request.
 func openTracedAllocations(ctx context.Context, s *stack) (*subject, error) {
 	d := oneProvider(0)
 	d.name, d.settings = "one_provider_traced", []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + s.stubs.Traces}
-	return s.measureOneProvider(ctx, d)
+	return measureOneProvider(ctx, s, d)
 }
 
 // measureOneProvider measures allocations by one client from the provider of a dataset of oneProvider.
-func (s *stack) measureOneProvider(ctx context.Context, d dataset) (*subject, error) {
+func measureOneProvider(ctx context.Context, s *stack, d dataset) (*subject, error) {
 	a, err := s.loadDataset(ctx, d)
 	if err != nil {
 		return nil, err
@@ -150,31 +150,6 @@ func oneProvider(n int) dataset {
 			insert into allocation (consumer_id, provider_id, class_id, amount)
 			select k.id, i.provider_id, i.class_id, 2 from consumers k, inventory i`, n),
 	}}
-}
-
-// createProviders creates n resource providers with an inventory that does not run out.
-func (a *api) createProviders(ctx context.Context, n int) ([]string, error) {
-	all := make([]string, n)
-	for i := range all {
-		all[i] = uuid.NewString()
-		err := a.post(ctx, "/placement/resource_providers",
-			attributes{"uuid": all[i], "name": "bench-" + all[i]}, nil)
-		if err != nil {
-			return nil, err
-		}
-		unlimited := attributes{"total": 1<<31 - 1}
-		err = a.send(ctx, http.MethodPut, "/placement/resource_providers/"+all[i]+"/inventories", attributes{
-			"resource_provider_generation": 0,
-			"inventories": attributes{
-				"VCPU":      unlimited,
-				"MEMORY_MB": unlimited,
-				"DISK_GB":   unlimited,
-			}}, nil)
-		if err != nil {
-			return nil, fmt.Errorf("set the inventory of provider %s: %w", all[i], err)
-		}
-	}
-	return all, nil
 }
 
 // allocationBody returns the request body that allocates resources of a provider to a new consumer.

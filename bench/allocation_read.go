@@ -2,19 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
-	"os"
 	"sync/atomic"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"berth/internal/devstack"
 )
-
-// databaseVariable is the environment variable that tells the stub process the URL of berth's database.
-const databaseVariable = "BERTH_BENCH_DATABASE_URL"
 
 // readableRows is the number of rows in a measurement of reads. The measurement reads the rows one after the
 // other and then begins again with the first row.
@@ -36,15 +28,6 @@ func openSelects(ctx context.Context, s *stack) (*subject, error) {
 	return measureReads(s, s.stubs.ReadBaseline, func(n int64) string {
 		return "/" + ids[n%readableRows].String()
 	}), nil
-}
-
-// createBenchTable creates the table that the baselines of reads and writes use.
-func (s *stack) createBenchTable(ctx context.Context) error {
-	_, err := s.rows.Exec(ctx, `
-		create table if not exists bench_row (
-			id    uuid primary key,
-			value text not null)`)
-	return err
 }
 
 // openReads measures GET /allocations/{consumer}. A compute service sends this request before it changes a
@@ -79,29 +62,4 @@ func measureReads(s *stack, base string, path func(n int64) string) *subject {
 	return &subject{setUp: connections.open, op: func(_ context.Context, client int) (int, error) {
 		return 1, connections.send(client, http.MethodGet, path(next.Add(1)), "")
 	}}
-}
-
-// serveReadBaseline answers HTTP requests for rows of the table bench_row by their ID.
-func serveReadBaseline(ctx context.Context) (*devstack.Server, error) {
-	rows, err := pgxpool.New(ctx, os.Getenv(databaseVariable))
-	if err != nil {
-		return nil, err
-	}
-	context.AfterFunc(ctx, rows.Close)
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{id}", func(w http.ResponseWriter, r *http.Request) {
-		var row struct {
-			ID    string `json:"id"`
-			Value string `json:"value"`
-		}
-		err := rows.QueryRow(r.Context(), `select id::text, value from bench_row where id = $1`, r.PathValue("id")).
-			Scan(&row.ID, &row.Value)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(row)
-	})
-	return devstack.Serve(0, mux)
 }

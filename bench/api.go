@@ -5,11 +5,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os/exec"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // api is a client of berth's HTTP APIs. If startBerth has started the berth process, api also holds the
@@ -116,4 +119,67 @@ func (a *api) awaitActive(ctx context.Context, port string) error {
 		}
 		pause(ctx, 2*time.Millisecond)
 	}
+}
+
+// createProviders creates n resource providers with an inventory that does not run out.
+func (a *api) createProviders(ctx context.Context, n int) ([]string, error) {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = uuid.NewString()
+		err := a.post(ctx, "/placement/resource_providers",
+			attributes{"uuid": all[i], "name": "bench-" + all[i]}, nil)
+		if err != nil {
+			return nil, err
+		}
+		unlimited := attributes{"total": 1<<31 - 1}
+		err = a.send(ctx, http.MethodPut, "/placement/resource_providers/"+all[i]+"/inventories", attributes{
+			"resource_provider_generation": 0,
+			"inventories": attributes{
+				"VCPU":      unlimited,
+				"MEMORY_MB": unlimited,
+				"DISK_GB":   unlimited,
+			}}, nil)
+		if err != nil {
+			return nil, fmt.Errorf("set the inventory of provider %s: %w", all[i], err)
+		}
+	}
+	return all, nil
+}
+
+// createHost creates a resource provider with an inventory and registers this provider as a reservable host.
+func (a *api) createHost(ctx context.Context, name string) error {
+	var created struct {
+		UUID       string
+		Generation int
+	}
+	if err := a.post(ctx, "/placement/resource_providers", attributes{"name": name}, &created); err != nil {
+		return err
+	}
+	if err := a.send(ctx, "PUT", "/placement/resource_providers/"+created.UUID+"/inventories", attributes{
+		"resource_provider_generation": created.Generation,
+		"inventories":                  attributes{"VCPU": attributes{"total": 64}, "MEMORY_MB": attributes{"total": 262144}, "DISK_GB": attributes{"total": 2000}},
+	}, nil); err != nil {
+		return err
+	}
+	return a.post(ctx, "/reservation/v1/os-hosts", attributes{"name": name}, nil)
+}
+
+// createLease creates a lease with the given reservations and returns the ID of the lease.
+func (a *api) createLease(
+	ctx context.Context,
+	start, end time.Time,
+	reservations ...attributes,
+) (id string, err error) {
+	var created struct{ Lease struct{ ID string } }
+	err = a.post(ctx, "/reservation/v1/leases", attributes{
+		"name":         "bench",
+		"start_date":   start.UTC().Format(time.RFC3339Nano),
+		"end_date":     end.UTC().Format(time.RFC3339Nano),
+		"events":       []any{},
+		"reservations": append([]attributes{}, reservations...),
+	}, &created)
+	if err == nil && created.Lease.ID == "" {
+		err = errors.New("the answer to the creation of a lease has no ID")
+	}
+	return created.Lease.ID, err
 }

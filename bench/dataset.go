@@ -68,3 +68,11 @@ func (s *stack) loadDataset(ctx context.Context, d dataset) (*api, error) {
 	}
 	return a, err
 }
+
+// scaleDeadlines returns n, or n/100 when the run uses Temporal's dev server.
+func (s *stack) scaleDeadlines(n int) int {
+	if s.devServer && n > 1 {
+		return max(2, n/100)
+	}
+	return n
+}

@@ -25,7 +25,7 @@ const (
 // of another project send the same request as fast as they can.
 func openFairness(greedy int) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
-		modest, err := s.startFairBerth(ctx)
+		modest, err := startFairBerth(ctx, s)
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +72,7 @@ func openFairness(greedy int) func(context.Context, *stack) (*subject, error) {
 
 // startFairBerth starts an API with its own database, whose callers have projects and a limited rate. The
 // fairness figures share it.
-func (s *stack) startFairBerth(ctx context.Context) (*api, error) {
+func startFairBerth(ctx context.Context, s *stack) (*api, error) {
 	const name = "fairness"
 	if a := s.datasets[name]; a != nil {
 		return a, nil

@@ -34,12 +34,6 @@ type subject struct {
 	details      func(context.Context) ([]detail, error)     // runs once, after the last round
 }
 
-// detail is an additional value in the report of a figure.
-type detail struct {
-	Name  string  `json:"name"`
-	Value float64 `json:"value"`
-}
-
 // figures lists all figures in the order in which they are measured. A baseline stands before the figures
 // that bench compares with this baseline.
 var figures = []figure{

@@ -55,3 +55,9 @@ func (a *api) heartbeat(ctx context.Context, agentType, host string) error {
 		"configurations": attributes{},
 	}, nil)
 }
+
+// The hosts of the simulated agents.
+const (
+	dhcpHost = "bench-net"
+	l2Host   = "bench-cmp"
+)

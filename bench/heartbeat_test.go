@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// testTimeout is how long a test waits for an expected event before it fails.
+const testTimeout = 2 * time.Minute
+
 // TestWithHeartbeats_ContinueAfterErrors rejects every third heartbeat, as happens while berth restarts.
 func TestWithHeartbeats_ContinueAfterErrors(t *testing.T) {
 	t.Parallel()

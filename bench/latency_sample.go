@@ -71,3 +71,5 @@ func mean(times []time.Duration) time.Duration {
 	}
 	return all / time.Duration(len(times))
 }
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

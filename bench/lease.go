@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -201,44 +200,6 @@ const insertHostsLike = `
 	insert into host (hostname, provider, nested, service_name, hypervisor_type, vcpus, memory_mb, local_gb)
 	select 'leased-' || w.n, w.provider, w.nested, 'leased-' || w.n, m.hypervisor_type, m.vcpus, m.memory_mb, m.local_gb
 	from wanted w, model m`
-
-// createHost creates a resource provider with an inventory and registers this provider as a reservable host.
-func (a *api) createHost(ctx context.Context, name string) error {
-	var created struct {
-		UUID       string
-		Generation int
-	}
-	if err := a.post(ctx, "/placement/resource_providers", attributes{"name": name}, &created); err != nil {
-		return err
-	}
-	if err := a.send(ctx, "PUT", "/placement/resource_providers/"+created.UUID+"/inventories", attributes{
-		"resource_provider_generation": created.Generation,
-		"inventories":                  attributes{"VCPU": attributes{"total": 64}, "MEMORY_MB": attributes{"total": 262144}, "DISK_GB": attributes{"total": 2000}},
-	}, nil); err != nil {
-		return err
-	}
-	return a.post(ctx, "/reservation/v1/os-hosts", attributes{"name": name}, nil)
-}
-
-// createLease creates a lease with the given reservations and returns the ID of the lease.
-func (a *api) createLease(
-	ctx context.Context,
-	start, end time.Time,
-	reservations ...attributes,
-) (id string, err error) {
-	var created struct{ Lease struct{ ID string } }
-	err = a.post(ctx, "/reservation/v1/leases", attributes{
-		"name":         "bench",
-		"start_date":   start.UTC().Format(time.RFC3339Nano),
-		"end_date":     end.UTC().Format(time.RFC3339Nano),
-		"events":       []any{},
-		"reservations": append([]attributes{}, reservations...),
-	}, &created)
-	if err == nil && created.Lease.ID == "" {
-		err = errors.New("the answer to the creation of a lease has no ID")
-	}
-	return created.Lease.ID, err
-}
 
 // oneHost returns the request body of a reservation of one host, which may be any host.
 func oneHost() attributes {

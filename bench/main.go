@@ -21,9 +21,6 @@ import (
 	"time"
 )
 
-// mainVariable is the environment variable that makes a test binary behave as the bench program.
-const mainVariable = "BERTH_TEST_BENCH_MAIN"
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
@@ -50,15 +47,11 @@ var errUsage = errors.New("usage")
 
 // settings holds the values of the command line.
 type settings struct {
-	pace      pace
-	rounds    int
-	signals   int // number of signals that the figure storm sends to one port
-	idlePorts int
-	figures   []figure
-	out       string // JSON file of the results; empty: none
-	worker    string // path of berth's worker program
-	dir       string // parent folder of all temporary files
-	devServer bool
+	stack   options
+	pace    pace
+	rounds  int
+	figures []figure
+	out     string // JSON file of the results; empty: none
 }
 
 func parseSettings(args []string, stderr io.Writer) (settings, error) {
@@ -74,16 +67,16 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 		"time that each figure runs unmeasured before the window")
 	flags.IntVar(&s.pace.InFlight, "in-flight", 16, "number of concurrent clients")
 	flags.IntVar(&s.rounds, "rounds", 2, "number of rounds; each round measures every figure once")
-	flags.IntVar(&s.signals, "signals", 10_000, "number of signals sent to one port")
-	flags.IntVar(&s.idlePorts, "idle", 1000, "number of idle ports; 50000 take half an hour")
+	flags.IntVar(&s.stack.signals, "signals", 10_000, "number of signals sent to one port")
+	flags.IntVar(&s.stack.idlePorts, "idle", 1000, "number of idle ports; 50000 take half an hour")
 	flags.StringVar(&s.out, "out", "bench.json",
 		"`file` of the results in JSON, rewritten after each figure; empty: none")
-	flags.StringVar(&s.worker, "worker", "",
+	flags.StringVar(&s.stack.worker, "worker", "",
 		"path of berth's worker `program` (default: in the folder of this program)")
-	flags.StringVar(&s.dir, "dir", diskFolder(),
+	flags.StringVar(&s.stack.dir, "dir", diskFolder(),
 		"`folder` of the temporary databases; use a disk, not a memory file system")
 	flags.BoolVar(
-		&s.devServer, "dev-server", false,
+		&s.stack.devServer, "dev-server", false,
 		"use Temporal's dev server in memory and small data sets, to test bench itself; the results say nothing about production",
 	)
 	err := flags.Parse(args)
@@ -93,7 +86,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	case err != nil:
 	case flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case s.pace.Window <= 0 || s.pace.Warmup < 0 || s.pace.InFlight < 1 || s.rounds < 1 || s.signals < 6 || s.idlePorts < 1:
+	case s.pace.Window <= 0 || s.pace.Warmup < 0 || s.pace.InFlight < 1 || s.rounds < 1 || s.stack.signals < 6 || s.stack.idlePorts < 1:
 		err = errors.New("-window, -in-flight, -rounds and -idle must be positive, -signals at least 6")
 	default:
 		s.figures, err = selectFigures(names)
@@ -101,12 +94,13 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	if err != nil {
 		return s, fmt.Errorf("%w: %w; see bench -h", errUsage, err)
 	}
-	if s.worker == "" {
+	s.stack.clients = s.pace.InFlight
+	if s.stack.worker == "" {
 		self, err := os.Executable()
 		if err != nil {
 			return s, err
 		}
-		s.worker = filepath.Join(filepath.Dir(self), "worker")
+		s.stack.worker = filepath.Join(filepath.Dir(self), "worker")
 	}
 	return s, nil
 }
@@ -130,18 +124,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		fmt.Fprintf(stderr, "%6.1fs  %s\n", time.Since(begin).Seconds(), fmt.Sprintf(format, args...))
 	}
 	r := newRunner(s, stdout, logf,
-		func(ctx context.Context) (*stack, error) { return openStack(ctx, s, logf) })
-	if !s.devServer {
+		func(ctx context.Context) (*stack, error) { return openStack(ctx, s.stack, logf) })
+	if !s.stack.devServer {
 		r.quiet = func(ctx context.Context) (float64, error) { return awaitQuiet(ctx, readCPUTimes, pause) }
 	}
 	return r.run(ctx)
-}
-
-// firstCause returns the cause of the end of ctx if err is not nil and ctx has ended, otherwise err. After
-// ctx has ended, err is usually only a consequence of the end of ctx.
-func firstCause(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		return cause
-	}
-	return err
 }

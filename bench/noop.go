@@ -16,14 +16,14 @@ import (
 // costs three transactions.
 func openNoop(name string, eager bool) func(context.Context, *stack) (*subject, error) {
 	return func(_ context.Context, s *stack) (*subject, error) {
-		return s.measureWorkflow(name, eager, func(workflow.Context) error { return nil })
+		return measureWorkflow(s, name, eager, func(workflow.Context) error { return nil })
 	}
 }
 
 // openLocalActivity measures the smallest workflow with an activity: the workflow runs one local activity,
 // which does nothing.
 func openLocalActivity(_ context.Context, s *stack) (*subject, error) {
-	return s.measureWorkflow("Least", true, func(ctx workflow.Context) error {
+	return measureWorkflow(s, "Least", true, func(ctx workflow.Context) error {
 		ctx = workflow.WithLocalActivityOptions(ctx,
 			workflow.LocalActivityOptions{StartToCloseTimeout: time.Second})
 		return workflow.ExecuteLocalActivity(ctx, func(context.Context) error { return nil }).Get(ctx, nil)
@@ -32,9 +32,9 @@ func openLocalActivity(_ context.Context, s *stack) (*subject, error) {
 
 // measureWorkflow measures the time of a workflow from its start to its result. The Temporal client and the
 // Temporal worker of this measurement run in the process of bench.
-func (s *stack) measureWorkflow(name string, eager bool, run func(workflow.Context) error) (*subject, error) {
+func measureWorkflow(s *stack, name string, eager bool, run func(workflow.Context) error) (*subject, error) {
 	queue := "bench/" + name
-	w := s.newWorker(queue)
+	w := newWorker(s, queue)
 	w.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: name})
 	if err := w.Start(); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (s *stack) measureWorkflow(name string, eager bool, run func(workflow.Conte
 }
 
 // newWorker returns a Temporal worker whose pollers scale automatically, like those of berth's workers.
-func (s *stack) newWorker(queue string) worker.Worker {
+func newWorker(s *stack, queue string) worker.Worker {
 	autoscaling := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{})
 	return worker.New(
 		s.temporal,

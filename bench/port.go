@@ -12,11 +12,6 @@ import (
 	"berth/internal/contract"
 )
 
-const (
-	dhcpHost = "bench-net"
-	l2Host   = "bench-cmp"
-)
-
 // The reports of the DHCP agent and the L2 agent. A port becomes ACTIVE after the DHCP agent and the L2 agent
 // have reported the port.
 var (
@@ -40,11 +35,6 @@ const (
 	// queryInactivePorts lists the ports that are not ACTIVE.
 	queryInactivePorts = `select id::text from port where id = any($1::uuid[]) and status <> 'ACTIVE'`
 )
-
-// pollInterval is the usual interval between two queries of a rowWatcher that waits for a state of rows.
-// pollInterval is short compared with the measured times, and long enough that the queries use little CPU
-// time.
-const pollInterval = 25 * time.Millisecond
 
 func newPortFigure(ctx context.Context, s *stack, clients int, interval time.Duration) *portFigure {
 	return &portFigure{
@@ -199,7 +189,7 @@ func (p *portFigure) details(ctx context.Context) ([]detail, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := p.entryWorkflows(ctx, p.created.last)
+	entries, err := entryWorkflows(ctx, p.stack, p.created.last)
 	if err != nil {
 		return nil, err
 	}

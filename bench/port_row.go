@@ -34,7 +34,7 @@ type portAPI struct {
 type networkIDs struct{ network, subnet string }
 
 // openPortAPI creates the database with both agents and a network for each client, and starts the API.
-func (s *stack) openPortAPI(ctx context.Context) (*portAPI, error) {
+func openPortAPI(ctx context.Context, s *stack) (*portAPI, error) {
 	s.portAPIs++
 	database, err := s.createDatabase(ctx, fmt.Sprintf("ports_%d", s.portAPIs))
 	if err != nil {
@@ -90,7 +90,7 @@ func insertAgent(agentType, host string) string {
 // openPortCreates measures POST /ports for a new server: a bound port with an address and with provisioning
 // blocks of two agents.
 func openPortCreates(ctx context.Context, s *stack) (*subject, error) {
-	p, err := s.openPortAPI(ctx)
+	p, err := openPortAPI(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func openPortCreates(ctx context.Context, s *stack) (*subject, error) {
 // openPortRows measures the baseline of POST /ports: one transaction that inserts the same rows as POST
 // /ports. The transaction of the baseline uses only the PostgreSQL driver, with one statement for each row.
 func openPortRows(ctx context.Context, s *stack) (*subject, error) {
-	p, err := s.openPortAPI(ctx)
+	p, err := openPortAPI(ctx, s)
 	if err != nil {
 		return nil, err
 	}

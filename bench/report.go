@@ -2,29 +2,13 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"os"
-	"runtime"
 	"slices"
-	"time"
-
-	"go.temporal.io/api/workflowservice/v1"
 )
-
-// machine describes the machine and the servers of a run.
-type machine struct {
-	Cores      int    `json:"cores"`
-	System     string `json:"system"`
-	Go         string `json:"go"`
-	PostgreSQL string `json:"postgresql"`
-	Temporal   string `json:"temporal"`
-	// true: the run used Temporal's dev server, and its results say nothing about production
-	DevServer bool `json:"dev_server"`
-}
 
 // reportedSettings are the settings that influence the results.
 type reportedSettings struct {
@@ -117,8 +101,6 @@ func (r result) totalCPU() float64 {
 	return total
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
 func (s settings) reported() reportedSettings {
 	return reportedSettings{
 		InFlight: s.pace.InFlight,
@@ -126,22 +108,6 @@ func (s settings) reported() reportedSettings {
 		Warmup:   s.pace.Warmup.Seconds(),
 		Window:   s.pace.Window.Seconds(),
 	}
-}
-
-// describeMachine describes the machine and asks the servers for their versions.
-func describeMachine(ctx context.Context, s *stack) (machine, error) {
-	m := machine{
-		Cores:     runtime.NumCPU(),
-		System:    runtime.GOOS + "/" + runtime.GOARCH,
-		Go:        runtime.Version(),
-		DevServer: s.devServer,
-	}
-	if err := s.rows.QueryRow(ctx, `select current_setting('server_version')`).Scan(&m.PostgreSQL); err != nil {
-		return m, err
-	}
-	system, err := s.temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
-	m.Temporal = system.GetServerVersion()
-	return m, err
 }
 
 // write replaces the content of the file by the report. The replacement of the file is atomic, so a reader

@@ -124,3 +124,8 @@ func (w *rowWatcher) await(ctx context.Context, ids ...string) error {
 	}
 	return nil
 }
+
+// pollInterval is the usual interval between two queries of a rowWatcher that waits for a state of rows.
+// pollInterval is short compared with the measured times, and long enough that the queries use little CPU
+// time.
+const pollInterval = 25 * time.Millisecond

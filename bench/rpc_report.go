@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
-
-	"berth/internal/devstack"
 )
 
 // The rates, in ports per second, that Neutron reaches on two CPU cores with the calls dhcp_ready_on_ports
@@ -131,14 +128,6 @@ func (r *rpcFigure) stopRPC(ctx context.Context) error {
 	err := errors.Join(r.awaitNotificationsSent(ctx), r.awaitMirrored(ctx))
 	r.agent.close()
 	return errors.Join(err, r.restartBerth(ctx, defaultRoles, ""))
-}
-
-// ensureRabbitMQ starts RabbitMQ if RabbitMQ is not running yet.
-func (s *stack) ensureRabbitMQ(ctx context.Context) (err error) {
-	if s.rabbit == nil {
-		s.rabbit, err = devstack.StartRabbitMQ(ctx, filepath.Join(s.dir, "rabbitmq"), 1)
-	}
-	return err
 }
 
 // awaitNotificationsSent waits until every notification for agents is published.

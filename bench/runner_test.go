@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -188,6 +187,3 @@ func readReport(t *testing.T, file string) (r report) {
 	}
 	return r
 }
-
-// testTimeout is how long a test waits for an expected event before it fails.
-const testTimeout = 2 * time.Minute

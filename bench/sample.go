@@ -138,3 +138,9 @@ func pause(ctx context.Context, d time.Duration) {
 	case <-t.C:
 	}
 }
+
+// detail is an additional value in the report of a figure.
+type detail struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+}

@@ -135,13 +135,13 @@ func (t *stormFigure) check(ctx context.Context) error {
 // runLengths returns the number of history events of each run of a workflow, the last run first.
 func runLengths(ctx context.Context, s *stack, id string) (runs []int, err error) {
 	err = retryUnavailable(ctx, func() (err error) {
-		runs, err = s.runLengths(ctx, id)
+		runs, err = readRunLengths(ctx, s, id)
 		return err
 	})
 	return runs, err
 }
 
-func (s *stack) runLengths(ctx context.Context, id string) (runs []int, err error) {
+func readRunLengths(ctx context.Context, s *stack, id string) (runs []int, err error) {
 	d, err := s.temporal.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
 		return nil, err

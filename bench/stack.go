@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
+	"golang.org/x/sync/errgroup"
 
 	"berth/internal/contract"
 	"berth/internal/devstack"
@@ -45,23 +47,33 @@ type stack struct {
 	releases  []func() // functions that were registered by onClose
 }
 
+// options are the options of a stack.
+type options struct {
+	clients   int    // number of concurrent clients
+	signals   int    // number of signals that the figure storm sends to one port
+	idlePorts int    // number of ports that the figure idle creates
+	worker    string // path of berth's worker program
+	dir       string // parent folder of all temporary files
+	devServer bool   // use Temporal's dev server in memory and small data sets
+}
+
 // openStack starts PostgreSQL, Temporal, the stubs and berth, and waits until all are ready.
-func openStack(ctx context.Context, set settings, logf func(string, ...any)) (*stack, error) {
-	dir, err := os.MkdirTemp(set.dir, "berth-bench-")
+func openStack(ctx context.Context, o options, logf func(string, ...any)) (*stack, error) {
+	dir, err := os.MkdirTemp(o.dir, "berth-bench-")
 	if err != nil {
 		return nil, err
 	}
 	s := &stack{
 		dir:       dir,
-		clients:   set.pace.InFlight,
-		signals:   set.signals,
-		idlePorts: set.idlePorts,
-		devServer: set.devServer,
-		worker:    set.worker,
+		clients:   o.clients,
+		signals:   o.signals,
+		idlePorts: o.idlePorts,
+		devServer: o.devServer,
+		worker:    o.worker,
 		datasets:  map[string]*api{},
 	}
 	s.ctx, s.fail = context.WithCancelCause(ctx)
-	err = s.start(s.ctx, set, logf)
+	err = s.start(s.ctx, logf)
 	if err == nil {
 		s.machine, err = describeMachine(s.ctx, s)
 	}
@@ -76,7 +88,7 @@ func openStack(ctx context.Context, set settings, logf func(string, ...any)) (*s
 // defaultRoles are the roles of berth's process in most measurements.
 const defaultRoles = "api,relay,temporal"
 
-func (s *stack) start(ctx context.Context, set settings, logf func(string, ...any)) error {
+func (s *stack) start(ctx context.Context, logf func(string, ...any)) error {
 	if err := os.Chmod(s.dir, 0o755); err != nil { // PostgreSQL may run under another account
 		return err
 	}
@@ -103,7 +115,7 @@ func (s *stack) start(ctx context.Context, set settings, logf func(string, ...an
 	if err != nil {
 		return err
 	}
-	pool.MaxConns = int32(set.pace.InFlight) + 2 // no client waits for a connection
+	pool.MaxConns = int32(s.clients) + 2 // no client waits for a connection
 	if s.rows, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
 		return err
 	}
@@ -215,4 +227,36 @@ func (s *stack) errorLogTail() string {
 		}
 	}
 	return tail.String()
+}
+
+// runEachClient runs an operation once for each client, concurrently, and returns the sum of the counts.
+func (s *stack) runEachClient(ctx context.Context, op operation) (int, error) {
+	var group errgroup.Group
+	var total atomic.Int64
+	for client := range s.clients {
+		group.Go(func() error {
+			n, err := op(ctx, client)
+			total.Add(int64(n))
+			return err
+		})
+	}
+	err := group.Wait()
+	return int(total.Load()), err
+}
+
+// firstCause returns the cause of the end of ctx if err is not nil and ctx has ended, otherwise err. After
+// ctx has ended, err is usually only a consequence of the end of ctx.
+func firstCause(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+// ensureRabbitMQ starts RabbitMQ if RabbitMQ is not running yet.
+func (s *stack) ensureRabbitMQ(ctx context.Context) (err error) {
+	if s.rabbit == nil {
+		s.rabbit, err = devstack.StartRabbitMQ(ctx, filepath.Join(s.dir, "rabbitmq"), 1)
+	}
+	return err
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"berth/internal/devstack"
 	"berth/internal/notify/notifytest"
 	"berth/internal/odl/odltest"
@@ -19,6 +21,12 @@ import (
 // Nova and the baseline of the reads. The stubs run in a separate process, because the real services also run
 // in other processes than berth.
 const stubCommand = "serve-stubs"
+
+// mainVariable is the environment variable that makes a test binary behave as the bench program.
+const mainVariable = "BERTH_TEST_BENCH_MAIN"
+
+// databaseVariable is the environment variable that tells the stub process the URL of berth's database.
+const databaseVariable = "BERTH_BENCH_DATABASE_URL"
 
 // stubs holds the URLs of the servers in the stub process.
 type stubs struct {
@@ -94,4 +102,38 @@ func (s *stack) startStubs(ctx context.Context) error {
 		return err
 	}
 	return json.Unmarshal(line, &s.stubs)
+}
+
+// serveReadBaseline answers HTTP requests for rows of the table bench_row by their ID.
+func serveReadBaseline(ctx context.Context) (*devstack.Server, error) {
+	rows, err := pgxpool.New(ctx, os.Getenv(databaseVariable))
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, rows.Close)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{id}", func(w http.ResponseWriter, r *http.Request) {
+		var row struct {
+			ID    string `json:"id"`
+			Value string `json:"value"`
+		}
+		err := rows.QueryRow(r.Context(), `select id::text, value from bench_row where id = $1`, r.PathValue("id")).
+			Scan(&row.ID, &row.Value)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(row)
+	})
+	return devstack.Serve(0, mux)
+}
+
+// createBenchTable creates the table that the baselines of reads and writes use.
+func (s *stack) createBenchTable(ctx context.Context) error {
+	_, err := s.rows.Exec(ctx, `
+		create table if not exists bench_row (
+			id    uuid primary key,
+			value text not null)`)
+	return err
 }

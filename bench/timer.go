@@ -30,7 +30,7 @@ func openTimers(n int) func(context.Context, *stack) (*subject, error) {
 	return func(_ context.Context, s *stack) (*subject, error) {
 		t := &timerFigure{stack: s, n: s.scaleDeadlines(n)}
 		t.queue = fmt.Sprint(timerQueue, t.n)
-		w := s.newWorker(t.queue)
+		w := newWorker(s, t.queue)
 		w.RegisterWorkflowWithOptions(t.waitForTimer, workflow.RegisterOptions{Name: timerName})
 		if err := w.Start(); err != nil {
 			return nil, err
@@ -97,12 +97,4 @@ func (t *timerFigure) startTimers(ctx context.Context, n int) ([]client.Workflow
 		})
 	}
 	return runs, all.Wait()
-}
-
-// scaleDeadlines returns n, or n/100 when the run uses Temporal's dev server.
-func (s *stack) scaleDeadlines(n int) int {
-	if s.devServer && n > single {
-		return max(2, n/100)
-	}
-	return n
 }

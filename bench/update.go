@@ -17,7 +17,7 @@ func openUpdates(ctx context.Context, s *stack) (*subject, error) {
 	var created recent[string]
 	return &subject{
 		op: func(ctx context.Context, _ int) (int, error) {
-			id, revision, err := s.changeNetwork(ctx, changesPerNetwork)
+			id, revision, err := changeNetwork(ctx, s, changesPerNetwork)
 			if err != nil {
 				return 0, err
 			}
@@ -36,7 +36,7 @@ func openUpdates(ctx context.Context, s *stack) (*subject, error) {
 		},
 		tearDown: s.awaitMirrored,
 		details: func(ctx context.Context) ([]detail, error) {
-			entries, err := s.entryWorkflows(ctx, created.last)
+			entries, err := entryWorkflows(ctx, s, created.last)
 			if err != nil {
 				return nil, err
 			}
@@ -47,7 +47,7 @@ func openUpdates(ctx context.Context, s *stack) (*subject, error) {
 
 // changeNetwork creates a network and changes the network n-1 times. changeNetwork returns the network's last
 // revision number.
-func (s *stack) changeNetwork(ctx context.Context, n int) (id string, revision int, err error) {
+func changeNetwork(ctx context.Context, s *stack, n int) (id string, revision int, err error) {
 	if id, err = s.api.create(ctx, "network", attributes{"name": "bench-1"}); err != nil {
 		return "", 0, err
 	}
