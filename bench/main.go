@@ -19,14 +19,17 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"berth/bench/figure"
+	"berth/bench/harness"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	var err error
-	if len(os.Args) == 2 && os.Args[1] == stubCommand {
-		err = serveStubs(ctx, os.Stdout)
+	if len(os.Args) == 2 && os.Args[1] == harness.StubCommand {
+		err = harness.ServeStubs(ctx, os.Stdout)
 	} else {
 		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}
@@ -47,10 +50,10 @@ var errUsage = errors.New("usage")
 
 // settings holds the values of the command line.
 type settings struct {
-	stack   options
-	pace    pace
+	stack   harness.Options
+	pace    harness.Pace
 	rounds  int
-	figures []figure
+	figures []figure.Figure
 	out     string // JSON file of the results; empty: none
 }
 
@@ -59,7 +62,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	var names string
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	all := strings.Join(figureNames(), ", ")
+	all := strings.Join(figure.Names(), ", ")
 	flags.StringVar(&names, "figures", "",
 		"comma-separated `list` of figures; their baselines are added: "+all+" (default all)")
 	flags.DurationVar(&s.pace.Window, "window", 8*time.Second, "measuring time of each figure in each round")
@@ -67,16 +70,16 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 		"time that each figure runs unmeasured before the window")
 	flags.IntVar(&s.pace.InFlight, "in-flight", 16, "number of concurrent clients")
 	flags.IntVar(&s.rounds, "rounds", 2, "number of rounds; each round measures every figure once")
-	flags.IntVar(&s.stack.signals, "signals", 10_000, "number of signals sent to one port")
-	flags.IntVar(&s.stack.idlePorts, "idle", 1000, "number of idle ports; 50000 take half an hour")
+	flags.IntVar(&s.stack.Signals, "signals", 10_000, "number of signals sent to one port")
+	flags.IntVar(&s.stack.IdlePorts, "idle", 1000, "number of idle ports; 50000 take half an hour")
 	flags.StringVar(&s.out, "out", "bench.json",
 		"`file` of the results in JSON, rewritten after each figure; empty: none")
-	flags.StringVar(&s.stack.worker, "worker", "",
+	flags.StringVar(&s.stack.Worker, "worker", "",
 		"path of berth's worker `program` (default: in the folder of this program)")
-	flags.StringVar(&s.stack.dir, "dir", diskFolder(),
+	flags.StringVar(&s.stack.Dir, "dir", diskFolder(),
 		"`folder` of the temporary databases; use a disk, not a memory file system")
 	flags.BoolVar(
-		&s.stack.devServer, "dev-server", false,
+		&s.stack.DevServer, "dev-server", false,
 		"use Temporal's dev server in memory and small data sets, to test bench itself; the results say nothing about production",
 	)
 	err := flags.Parse(args)
@@ -86,21 +89,21 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	case err != nil:
 	case flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case s.pace.Window <= 0 || s.pace.Warmup < 0 || s.pace.InFlight < 1 || s.rounds < 1 || s.stack.signals < 6 || s.stack.idlePorts < 1:
+	case s.pace.Window <= 0 || s.pace.Warmup < 0 || s.pace.InFlight < 1 || s.rounds < 1 || s.stack.Signals < 6 || s.stack.IdlePorts < 1:
 		err = errors.New("-window, -in-flight, -rounds and -idle must be positive, -signals at least 6")
 	default:
-		s.figures, err = selectFigures(names)
+		s.figures, err = figure.Select(names)
 	}
 	if err != nil {
 		return s, fmt.Errorf("%w: %w; see bench -h", errUsage, err)
 	}
-	s.stack.clients = s.pace.InFlight
-	if s.stack.worker == "" {
+	s.stack.Clients = s.pace.InFlight
+	if s.stack.Worker == "" {
 		self, err := os.Executable()
 		if err != nil {
 			return s, err
 		}
-		s.stack.worker = filepath.Join(filepath.Dir(self), "worker")
+		s.stack.Worker = filepath.Join(filepath.Dir(self), "worker")
 	}
 	return s, nil
 }
@@ -124,9 +127,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		fmt.Fprintf(stderr, "%6.1fs  %s\n", time.Since(begin).Seconds(), fmt.Sprintf(format, args...))
 	}
 	r := newRunner(s, stdout, logf,
-		func(ctx context.Context) (*stack, error) { return openStack(ctx, s.stack, logf) })
-	if !s.stack.devServer {
-		r.quiet = func(ctx context.Context) (float64, error) { return awaitQuiet(ctx, readCPUTimes, pause) }
+		func(ctx context.Context) (*harness.Stack, error) { return harness.StartStack(ctx, s.stack, logf) })
+	if !s.stack.DevServer {
+		r.quiet = func(ctx context.Context) (float64, error) {
+			return harness.AwaitQuiet(ctx, harness.ReadCPUTimes, harness.Pause)
+		}
 	}
 	return r.run(ctx)
 }

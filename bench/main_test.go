@@ -11,11 +11,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"berth/bench/figure"
+	"berth/bench/harness"
 	"berth/internal/devstack"
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(mainVariable) != "" {
+	if os.Getenv(harness.MainVariable) != "" {
 		main()
 		return
 	}
@@ -78,12 +80,12 @@ func TestRun_ShortRunOfAllFiguresLeavesOnlyTheResults(t *testing.T) {
 		if !strings.Contains(table.String(), "\n"+f.Name+" ") {
 			t.Errorf("the printed table: want a line for the figure %s, got:\n%s", f.Name, &table)
 		}
-		if f.Baseline != "" && f.Ratio != ratio(f.Rate, rates[f.Baseline]) {
+		if f.Baseline != "" && f.Ratio != harness.Ratio(f.Rate, rates[f.Baseline]) {
 			t.Errorf("figure %s: ratio %v, want the rate %v divided by the baseline's rate %v",
 				f.Name, f.Ratio, f.Rate, rates[f.Baseline])
 		}
 	}
-	if diff := cmp.Diff(figureNames(), names); diff != "" {
+	if diff := cmp.Diff(figure.Names(), names); diff != "" {
 		t.Error(diff)
 	}
 	if r.Machine.Cores == 0 || r.Machine.PostgreSQL == "" || r.Machine.Temporal == "" ||

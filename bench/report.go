@@ -8,6 +8,9 @@ import (
 	"maps"
 	"os"
 	"slices"
+
+	"berth/bench/figure"
+	"berth/bench/harness"
 )
 
 // reportedSettings are the settings that influence the results.
@@ -35,7 +38,7 @@ type result struct {
 	ByP99   float64            `json:"ratio_by_p99,omitempty"`
 	Times   *latencies         `json:"times_ms,omitempty"`
 	CPU     map[string]float64 `json:"cpu_ms_each,omitempty"`
-	Details []detail           `json:"details,omitempty"`
+	Details []harness.Detail   `json:"details,omitempty"`
 	Error   string             `json:"error,omitempty"`
 }
 
@@ -50,43 +53,43 @@ type latencies struct {
 
 // report is the content of the JSON file that bench writes.
 type report struct {
-	Machine  machine          `json:"machine"`
+	Machine  harness.Machine  `json:"machine"`
 	Settings reportedSettings `json:"settings"`
 	Figures  []result         `json:"figures"`
 }
 
 // resultOf adds up the samples of all rounds of a measurement (a figure). If the earlier results contain a
 // successful result of the figure's baseline, resultOf also computes the ratio of the figure to its baseline.
-func resultOf(f figure, rounds []sample, earlier []result) result {
-	all := sum(rounds)
+func resultOf(f figure.Figure, rounds []harness.Sample, earlier []result) result {
+	all := harness.Sum(rounds)
 	r := result{
-		Name:    f.name,
-		Title:   f.title,
+		Name:    f.Name,
+		Title:   f.Title,
 		Count:   all.Count,
 		Seconds: all.Seconds,
-		Rate:    all.rate(),
-		CPU:     all.cpuPerOperation(),
+		Rate:    all.Rate(),
+		CPU:     all.CPUPerOperation(),
 	}
 	for _, one := range rounds {
-		r.Rounds = append(r.Rounds, one.rate())
+		r.Rounds = append(r.Rounds, one.Rate())
 	}
-	if f.latencies && len(all.Times) > 0 {
+	if f.Latencies && len(all.Times) > 0 {
 		r.Times = &latencies{
 			Count: len(all.Times),
-			Mean:  milliseconds(mean(all.Times)),
-			P50:   milliseconds(percentile(all.Times, 50)),
-			P99:   milliseconds(percentile(all.Times, 99)),
-			Max:   milliseconds(slices.Max(all.Times)),
+			Mean:  harness.Milliseconds(harness.Mean(all.Times)),
+			P50:   harness.Milliseconds(harness.Percentile(all.Times, 50)),
+			P99:   harness.Milliseconds(harness.Percentile(all.Times, 99)),
+			Max:   harness.Milliseconds(slices.Max(all.Times)),
 		}
 	}
-	if i := slices.IndexFunc(earlier, func(e result) bool { return e.Name == f.baseline && e.Error == "" }); i >= 0 {
+	if i := slices.IndexFunc(earlier, func(e result) bool { return e.Name == f.Baseline && e.Error == "" }); i >= 0 {
 		base := earlier[i]
-		r.Baseline = f.baseline
-		r.Ratio = ratio(r.Rate, base.Rate)
-		r.ByCPU = ratio(base.totalCPU(), r.totalCPU())
+		r.Baseline = f.Baseline
+		r.Ratio = harness.Ratio(r.Rate, base.Rate)
+		r.ByCPU = harness.Ratio(base.totalCPU(), r.totalCPU())
 		if base.Times != nil && r.Times != nil {
-			r.ByMean = ratio(base.Times.Mean, r.Times.Mean)
-			r.ByP50, r.ByP99 = ratio(base.Times.P50, r.Times.P50), ratio(base.Times.P99, r.Times.P99)
+			r.ByMean = harness.Ratio(base.Times.Mean, r.Times.Mean)
+			r.ByP50, r.ByP99 = harness.Ratio(base.Times.P50, r.Times.P50), harness.Ratio(base.Times.P99, r.Times.P99)
 		}
 	}
 	return r

@@ -5,25 +5,28 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"berth/bench/figure"
+	"berth/bench/harness"
 )
 
 func TestResultOf_RatioOfAllRoundsTogether(t *testing.T) {
 	t.Parallel()
-	base := resultOf(figure{name: "noop"}, []sample{
-		{Count: 100, Seconds: 1, CPU: cpuTimes{"server": 300 * time.Millisecond}},
+	base := resultOf(figure.Figure{Name: "noop"}, []harness.Sample{
+		{Count: 100, Seconds: 1, CPU: harness.CPUTimes{"server": 300 * time.Millisecond}},
 		{
 			Count:   500,
 			Seconds: 2,
-			CPU:     cpuTimes{"server": 150 * time.Millisecond, "bench": 150 * time.Millisecond},
+			CPU:     harness.CPUTimes{"server": 150 * time.Millisecond, "bench": 150 * time.Millisecond},
 		},
 	}, nil)
 
-	r := resultOf(figure{name: "ports", baseline: "noop"}, []sample{
-		{Count: 30, Seconds: 1, CPU: cpuTimes{"worker": 100 * time.Millisecond}},
+	r := resultOf(figure.Figure{Name: "ports", Baseline: "noop"}, []harness.Sample{
+		{Count: 30, Seconds: 1, CPU: harness.CPUTimes{"worker": 100 * time.Millisecond}},
 		{
 			Count:   70,
 			Seconds: 3,
-			CPU:     cpuTimes{"worker": 100 * time.Millisecond, "server": 50 * time.Millisecond},
+			CPU:     harness.CPUTimes{"worker": 100 * time.Millisecond, "server": 50 * time.Millisecond},
 		},
 	}, []result{base})
 

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"berth/bench/figure"
+	"berth/bench/harness"
 )
 
 // runner measures the figures round by round; in each round the runner measures one figure after the other.
@@ -13,9 +16,9 @@ import (
 // closes the stack, because the state of the stack is unknown, and opens a new stack for the next figure.
 type runner struct {
 	settings  settings
-	openStack func(context.Context) (*stack, error)
-	stack     *stack // nil before the first figure and after a failure
-	machine   machine
+	openStack func(context.Context) (*harness.Stack, error)
+	stack     *harness.Stack // nil before the first figure and after a failure
+	machine   harness.Machine
 	runs      []*figureRun
 	stdout    io.Writer
 	logf      func(string, ...any)
@@ -25,10 +28,10 @@ type runner struct {
 
 // figureRun holds a figure and the results of its completed rounds.
 type figureRun struct {
-	figure
-	subject *subject // on the current stack; nil until the figure is opened there
-	samples []sample // one for each round
-	details []detail
+	figure.Figure
+	subject *figure.Subject  // on the current stack; nil until the figure is opened there
+	samples []harness.Sample // one for each round
+	details []harness.Detail
 	err     error
 }
 
@@ -36,7 +39,7 @@ func newRunner(
 	s settings,
 	stdout io.Writer,
 	logf func(string, ...any),
-	openStack func(context.Context) (*stack, error),
+	openStack func(context.Context) (*harness.Stack, error),
 ) *runner {
 	r := &runner{
 		settings:  s,
@@ -45,7 +48,7 @@ func newRunner(
 		logf:      logf,
 	}
 	for _, f := range s.figures {
-		r.runs = append(r.runs, &figureRun{figure: f})
+		r.runs = append(r.runs, &figureRun{Figure: f})
 	}
 	return r
 }
@@ -57,7 +60,7 @@ func (r *runner) run(ctx context.Context) error {
 	for round := range r.settings.rounds {
 		last := round == r.settings.rounds-1
 		for _, f := range r.runs {
-			if f.err != nil || f.lastRoundOnly && !last {
+			if f.err != nil || f.LastRoundOnly && !last {
 				continue
 			}
 			if err := r.ensureStack(ctx); err != nil {
@@ -68,7 +71,7 @@ func (r *runner) run(ctx context.Context) error {
 				return context.Cause(ctx)
 			}
 			if f.err != nil {
-				r.logf("%s failed: %v", f.name, f.err)
+				r.logf("%s failed: %v", f.Name, f.err)
 				r.closeStack()
 			}
 			if err := r.publish(f, last); err != nil {
@@ -84,27 +87,27 @@ func (r *runner) run(ctx context.Context) error {
 func (r *runner) measure(ctx context.Context, f *figureRun, round int) (err error) {
 	st := r.stack
 	defer func() {
-		if err = firstCause(st.ctx, err); err != nil {
-			err = fmt.Errorf("%w%s", err, st.errorLogTail())
+		if err = harness.FirstCause(st.Context, err); err != nil {
+			err = fmt.Errorf("%w%s", err, st.ErrorLogTail())
 		}
 	}()
 	if f.subject == nil {
-		if f.subject, err = f.open(st.ctx, st); err != nil {
+		if f.subject, err = f.Open(st.Context, st); err != nil {
 			return err
 		}
 	}
-	if err := r.awaitQuiet(st.ctx, f.name); err != nil {
+	if err := r.awaitQuiet(st.Context, f.Name); err != nil {
 		return err
 	}
-	return f.subject.withAgents(st.ctx, func(ctx context.Context) error {
-		one, err := f.subject.measureOnce(ctx, f.pace(r.settings.pace))
+	return f.subject.WithAgents(st.Context, func(ctx context.Context) error {
+		one, err := f.subject.MeasureOnce(ctx, f.Pace(r.settings.pace))
 		if err != nil {
 			return err
 		}
-		r.logf("round %d: %s %.1f/s", round+1, f.name, one.rate())
+		r.logf("round %d: %s %.1f/s", round+1, f.Name, one.Rate())
 		f.samples = append(f.samples, one)
-		if round == r.settings.rounds-1 && f.subject.details != nil {
-			f.details, err = f.subject.details(ctx)
+		if round == r.settings.rounds-1 && f.subject.Details != nil {
+			f.details, err = f.subject.Details(ctx)
 		}
 		return err
 	})
@@ -116,7 +119,7 @@ func (r *runner) awaitQuiet(ctx context.Context, figure string) error {
 		return nil
 	}
 	share, err := r.quiet(ctx)
-	if err == nil && share >= quietCPU {
+	if err == nil && share >= harness.QuietCPU {
 		r.logf("%s: the servers are still busy with earlier work: %.0f%% of one core", figure, share*100)
 	}
 	return err
@@ -129,10 +132,10 @@ func (r *runner) ensureStack(ctx context.Context) (err error) {
 		return nil
 	}
 	if r.stack, err = r.openStack(ctx); err != nil {
-		return firstCause(ctx, err)
+		return harness.FirstCause(ctx, err)
 	}
-	if r.machine == (machine{}) {
-		r.machine = r.stack.machine
+	if r.machine == (harness.Machine{}) {
+		r.machine = r.stack.Machine
 		r.report().printHead(r.stdout)
 	}
 	return nil
@@ -144,7 +147,7 @@ func (r *runner) closeStack() {
 	if r.stack == nil {
 		return
 	}
-	r.stack.close()
+	r.stack.Close()
 	r.stack = nil
 	for _, f := range r.runs {
 		f.subject = nil
@@ -156,7 +159,7 @@ func (r *runner) closeStack() {
 func (r *runner) publish(f *figureRun, last bool) error {
 	all := r.report()
 	if last || f.err != nil {
-		all.printFigure(r.stdout, f.name)
+		all.printFigure(r.stdout, f.Name)
 	}
 	if r.settings.out == "" {
 		return nil
@@ -171,7 +174,7 @@ func (r *runner) report() report {
 		if len(f.samples) == 0 && f.err == nil {
 			continue
 		}
-		one := resultOf(f.figure, f.samples, all.Figures)
+		one := resultOf(f.Figure, f.samples, all.Figures)
 		one.Details = f.details
 		if f.err != nil {
 			one.Error = f.err.Error()
@@ -186,7 +189,7 @@ func (r *runner) failures() error {
 	var all []error
 	for _, f := range r.runs {
 		if f.err != nil {
-			all = append(all, fmt.Errorf("%s: %w", f.name, f.err))
+			all = append(all, fmt.Errorf("%s: %w", f.Name, f.err))
 		}
 	}
 	if len(all) == 0 {

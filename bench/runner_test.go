@@ -11,33 +11,38 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"berth/bench/figure"
+	"berth/bench/harness"
 )
 
 // fakeStacks opens stacks that have no processes, and counts how many stacks are opened and closed.
 type fakeStacks struct{ opened, closed int }
 
-func (f *fakeStacks) open(ctx context.Context) (*stack, error) {
+func (f *fakeStacks) open(ctx context.Context) (*harness.Stack, error) {
 	f.opened++
-	s := &stack{machine: machine{Cores: 2}}
-	s.ctx, s.fail = context.WithCancelCause(ctx)
-	s.onClose(func() { f.closed++ })
+	s := &harness.Stack{Machine: harness.Machine{Cores: 2}}
+	s.Context, s.Fail = context.WithCancelCause(ctx)
+	s.OnClose(func() { f.closed++ })
 	return s, nil
 }
 
 // fakeFigure returns a figure whose n-th round returns the n-th element of `results`.
-func fakeFigure(name, baseline string, results ...error) figure {
+func fakeFigure(name, baseline string, results ...error) figure.Figure {
 	round := 0
-	return figure{
-		name:        name,
-		baseline:    baseline,
-		windowShare: 1,
-		open: func(context.Context, *stack) (*subject, error) {
-			return &subject{
-				measureRound: func(context.Context, pace) (sample, error) {
+	return figure.Figure{
+		Name:        name,
+		Baseline:    baseline,
+		WindowShare: 1,
+		Open: func(context.Context, *harness.Stack) (*figure.Subject, error) {
+			return &figure.Subject{
+				MeasureRound: func(context.Context, harness.Pace) (harness.Sample, error) {
 					round++
-					return sample{Count: 10, Seconds: 1}, results[round-1]
+					return harness.Sample{Count: 10, Seconds: 1}, results[round-1]
 				},
-				details: func(context.Context) ([]detail, error) { return []detail{{"rounds", float64(round)}}, nil },
+				Details: func(context.Context) ([]harness.Detail, error) {
+					return []harness.Detail{{Name: "rounds", Value: float64(round)}}, nil
+				},
 			}, nil
 		},
 	}
@@ -47,7 +52,7 @@ func TestRunner_FailedFigureLosesNoOther(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	stacks, stdout := &fakeStacks{}, &bytes.Buffer{}
-	set := settings{rounds: 2, out: filepath.Join(t.TempDir(), "bench.json"), figures: []figure{
+	set := settings{rounds: 2, out: filepath.Join(t.TempDir(), "bench.json"), figures: []figure.Figure{
 		fakeFigure("first", "", nil, nil),
 		fakeFigure("failing", "first", nil, broken),
 		fakeFigure("last", "failing", nil, nil),
@@ -76,7 +81,7 @@ func TestRunner_FailedFigureLosesNoOther(t *testing.T) {
 			Seconds: 2,
 			Rate:    10,
 			Rounds:  []float64{10, 10},
-			Details: []detail{{"rounds", 2}},
+			Details: []harness.Detail{{Name: "rounds", Value: 2}},
 		},
 		{
 			Name:     "failing",
@@ -94,7 +99,7 @@ func TestRunner_FailedFigureLosesNoOther(t *testing.T) {
 			Seconds: 2,
 			Rate:    10,
 			Rounds:  []float64{10, 10},
-			Details: []detail{{"rounds", 2}},
+			Details: []harness.Detail{{Name: "rounds", Value: 2}},
 		},
 	}
 	if diff := cmp.Diff(want, readReport(t, set.out).Figures); diff != "" {
@@ -111,14 +116,14 @@ func TestRunner_WritesTheReportAfterEachFigure(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "bench.json")
 	second := fakeFigure("second", "", nil)
-	open := second.open
-	second.open = func(ctx context.Context, s *stack) (*subject, error) {
+	open := second.Open
+	second.Open = func(ctx context.Context, s *harness.Stack) (*figure.Subject, error) {
 		if figures := readReport(t, out).Figures; len(figures) != 1 || figures[0].Name != "first" {
 			t.Errorf("report after the first of two figures: got %+v, want the first figure alone", figures)
 		}
 		return open(ctx, s)
 	}
-	set := settings{rounds: 1, out: out, figures: []figure{fakeFigure("first", "", nil), second}}
+	set := settings{rounds: 1, out: out, figures: []figure.Figure{fakeFigure("first", "", nil), second}}
 
 	if err := newRunner(set, &bytes.Buffer{}, t.Logf, (&fakeStacks{}).open).run(t.Context()); err != nil {
 		t.Error(err)
@@ -128,20 +133,20 @@ func TestRunner_WritesTheReportAfterEachFigure(t *testing.T) {
 func TestRunner_ProcessThatEndsFailsTheFigure(t *testing.T) {
 	t.Parallel()
 	crashed := errors.New("worker ended unexpectedly")
-	waiting := figure{
-		name:        "waiting",
-		windowShare: 1,
-		open: func(_ context.Context, s *stack) (*subject, error) {
-			return &subject{measureRound: func(ctx context.Context, _ pace) (sample, error) {
-				s.fail(crashed)
+	waiting := figure.Figure{
+		Name:        "waiting",
+		WindowShare: 1,
+		Open: func(_ context.Context, s *harness.Stack) (*figure.Subject, error) {
+			return &figure.Subject{MeasureRound: func(ctx context.Context, _ harness.Pace) (harness.Sample, error) {
+				s.Fail(crashed)
 				<-ctx.Done()
-				return sample{}, ctx.Err()
+				return harness.Sample{}, ctx.Err()
 			}}, nil
 		},
 	}
 
 	err := newRunner(
-		settings{rounds: 1, figures: []figure{waiting}}, &bytes.Buffer{}, t.Logf, (&fakeStacks{}).open,
+		settings{rounds: 1, figures: []figure.Figure{waiting}}, &bytes.Buffer{}, t.Logf, (&fakeStacks{}).open,
 	).run(t.Context())
 
 	if !errors.Is(err, crashed) {
@@ -157,14 +162,14 @@ func TestRunner_StopsWhenInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	interrupted := errors.New("the user interrupted the run")
 	first := fakeFigure("first", "", nil)
-	first.open = func(context.Context, *stack) (*subject, error) {
+	first.Open = func(context.Context, *harness.Stack) (*figure.Subject, error) {
 		interrupt(interrupted)
 		return nil, ctx.Err()
 	}
 	stacks := &fakeStacks{}
 
 	err := newRunner(
-		settings{rounds: 1, figures: []figure{first, fakeFigure("second", "", nil)}},
+		settings{rounds: 1, figures: []figure.Figure{first, fakeFigure("second", "", nil)}},
 		&bytes.Buffer{}, t.Logf, stacks.open,
 	).run(ctx)
 

@@ -178,14 +178,17 @@ var packageRules = map[string]packageRule{
 		why: "shows in a terminal what the other packages read; it changes nothing",
 	},
 	"bench": {
+		may: []string{"bench/figure", "bench/harness"},
+		why: "contains the command line, the rounds and the report; it opens figures and knows none of them",
+	},
+	"bench/figure": {
 		may: []string{
+			"bench/harness",
 			"internal/contract",
 			"internal/devstack",
 			"internal/store",
-			"internal/store/db",
 			"internal/store/journalstore",
 			"internal/odl/odltest",
-			"internal/notify/notifytest",
 			"internal/api/placement",
 			"internal/api/neutron",
 			"internal/identity",
@@ -195,8 +198,19 @@ var packageRules = map[string]packageRule{
 			"internal/payloadcodec",
 		},
 		always: []string{temporal, pgx, amqp},
-		why: "measures the worker binary as a client and as an agent, and reads the rows; the stores to migrate and to measure a store " +
-			"without the APIs; the APIs to measure the baseline, an API in the same process as its client; the codec of payloads to measure it alone",
+		why: "measures the worker binary as a client and as an agent, and reads the rows; the stores to measure a store without the APIs; the APIs " +
+			"to measure the baseline, an API in the same process as its client; the codec of payloads to measure it alone",
+	},
+	"bench/harness": {
+		may: []string{
+			"internal/contract",
+			"internal/devstack",
+			"internal/store/db",
+			"internal/odl/odltest",
+			"internal/notify/notifytest",
+		},
+		always: []string{temporal, pgx},
+		why:    "starts the servers and the stubs for the figures, so it imports no figure; internal/store/db only to migrate the database",
 	},
 	"agent": {
 		may:    []string{"internal/contract"},

@@ -1,0 +1,264 @@
+// Package harness starts the servers that bench measures, and has what several measurements need: clients of
+// the servers, samples, waits, and the CPU times of the processes. It knows no measurement.
+package harness
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"golang.org/x/sync/errgroup"
+
+	"berth/internal/contract"
+	"berth/internal/devstack"
+	"berth/internal/store/db"
+)
+
+// Stack is a running berth with PostgreSQL, Temporal and stubs of OpenDaylight and Nova. Stack also holds the
+// clients of PostgreSQL, Temporal and berth that the measurements use.
+type Stack struct {
+	Context   context.Context // ends when the stack closes or when one of its processes ends unexpectedly
+	Fail      context.CancelCauseFunc
+	dir       string
+	Clients   int // number of concurrent clients
+	Signals   int // number of signals that the figure storm sends
+	IdlePorts int // number of ports that the figure idle creates
+	devServer bool
+	worker    string // path of berth's worker program
+	Machine   Machine
+	Postgres  *devstack.Postgres
+	server    *devstack.Temporal
+	Stubs     stubs
+	Rabbit    *devstack.RabbitMQ // nil until a figure needs it
+	API       *API
+	Rows      *pgxpool.Pool   // berth's database
+	Temporal  client.Client   // client of the simulated agents and of the baseline workflows
+	Datasets  map[string]*API // API processes whose database has a dataset, by the name of the dataset
+	PortAPIs  int             // number of databases made by openPortAPI
+	children  sync.WaitGroup
+	releases  []func() // functions that were registered by OnClose
+}
+
+// Options are the options of a stack.
+type Options struct {
+	Clients   int    // number of concurrent clients
+	Signals   int    // number of signals that the figure storm sends to one port
+	IdlePorts int    // number of ports that the figure idle creates
+	Worker    string // path of berth's worker program
+	Dir       string // parent folder of all temporary files
+	DevServer bool   // use Temporal's dev server in memory and small data sets
+}
+
+// StartStack starts PostgreSQL, Temporal, the stubs and berth, and waits until all are ready.
+func StartStack(ctx context.Context, o Options, logf func(string, ...any)) (*Stack, error) {
+	dir, err := os.MkdirTemp(o.Dir, "berth-bench-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Stack{
+		dir:       dir,
+		Clients:   o.Clients,
+		Signals:   o.Signals,
+		IdlePorts: o.IdlePorts,
+		devServer: o.DevServer,
+		worker:    o.Worker,
+		Datasets:  map[string]*API{},
+	}
+	s.Context, s.Fail = context.WithCancelCause(ctx)
+	err = s.start(s.Context, logf)
+	if err == nil {
+		s.Machine, err = describeMachine(s.Context, s)
+	}
+	if err = FirstCause(s.Context, err); err != nil {
+		err = fmt.Errorf("%w%s", err, s.ErrorLogTail())
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// DefaultRoles are the roles of berth's process in most measurements.
+const DefaultRoles = "api,relay,temporal"
+
+func (s *Stack) start(ctx context.Context, logf func(string, ...any)) error {
+	if err := os.Chmod(s.dir, 0o755); err != nil { // PostgreSQL may run under another account
+		return err
+	}
+	var err error
+	if s.Postgres, err = devstack.StartPostgres(ctx, devstack.PostgresOptions{Dir: filepath.Join(s.dir, "postgres")}); err != nil {
+		return err
+	}
+	if _, err := db.Migrate(ctx, s.Postgres.URL); err != nil {
+		return err
+	}
+	logf("PostgreSQL is ready")
+	if err := s.startTemporal(ctx, func(step string) { logf("%s", step) }); err != nil {
+		return err
+	}
+	logf("Temporal is ready")
+	if err := s.startStubs(ctx); err != nil {
+		return err
+	}
+	if s.API, err = s.StartBerth(ctx, "worker", s.Postgres.URL, DefaultRoles); err != nil {
+		return err
+	}
+	logf("berth is ready")
+	pool, err := pgxpool.ParseConfig(s.Postgres.URL)
+	if err != nil {
+		return err
+	}
+	pool.MaxConns = int32(s.Clients) + 2 // no client waits for a connection
+	if s.Rows, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
+		return err
+	}
+	s.Temporal, err = client.DialContext(ctx, client.Options{
+		HostPort: s.server.Address,
+		Logger: log.NewStructuredLogger(
+			slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+		),
+		// as berth does on loopback
+		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}},
+	})
+	if err != nil {
+		return err
+	}
+	return s.awaitFirstFullSync(ctx)
+}
+
+// awaitFirstFullSync requests the full sync that a new controller needs, and waits until this full sync is
+// complete. If awaitFirstFullSync did not request the full sync, berth itself would start a full sync during
+// a measurement.
+func (s *Stack) awaitFirstFullSync(ctx context.Context) error {
+	if err := s.API.Post(ctx, "/journal/v1/runs", map[string]any{"kind": contract.KeyFullSync, "reason": "bench"}, nil); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, WaitTimeout, ErrTimeout)
+	defer cancel()
+	for open := true; open; Pause(ctx, PollInterval) {
+		if err := s.Rows.QueryRow(ctx, `select exists (select from mirror_run where finished_at is null)`).Scan(&open); err != nil {
+			return fmt.Errorf("wait for the first full sync: %w", FirstCause(ctx, err))
+		}
+	}
+	return s.AwaitMirrored(ctx)
+}
+
+func (s *Stack) startTemporal(ctx context.Context, progress func(string)) error {
+	dir := filepath.Join(s.dir, "temporal")
+	if s.devServer {
+		cli, err := devstack.TemporalCLI(ctx, progress)
+		if err != nil {
+			return err
+		}
+		s.server, err = devstack.StartTemporal(ctx,
+			devstack.TemporalOptions{CLI: cli, Dir: dir, Memory: true})
+		return err
+	}
+	programs, err := devstack.TemporalServer(ctx, progress)
+	if err != nil {
+		return err
+	}
+	s.server, err = devstack.StartTemporalOnPostgres(ctx, programs, dir, s.Postgres)
+	return err
+}
+
+// runProcess runs a program until ctx ends. The returned channel receives the error with which the program
+// ended. If the program ends before ctx ends, runProcess ends the stack's context with an error.
+func (s *Stack) runProcess(ctx context.Context, cmd *exec.Cmd) <-chan error {
+	ended := make(chan error, 1)
+	s.children.Go(func() {
+		err := devstack.Run(ctx, cmd)
+		ended <- err
+		if ctx.Err() == nil {
+			s.Fail(fmt.Errorf("%s ended unexpectedly: %w", filepath.Base(cmd.Path), err))
+		}
+	})
+	return ended
+}
+
+// OnClose registers a function that stack.close calls before stack.close ends the processes.
+func (s *Stack) OnClose(release func()) { s.releases = append(s.releases, release) }
+
+// Close calls the functions registered by OnClose, ends all processes and removes the stack's folder.
+func (s *Stack) Close() {
+	for _, release := range slices.Backward(s.releases) {
+		release()
+	}
+	s.Fail(nil)
+	if s.Temporal != nil {
+		s.Temporal.Close()
+	}
+	if s.Rows != nil {
+		s.Rows.Close()
+	}
+	s.children.Wait()
+	if s.Rabbit != nil {
+		s.Rabbit.Kill()
+	}
+	if s.server != nil {
+		s.server.Stop()
+	}
+	if s.Postgres != nil {
+		s.Postgres.Stop()
+	}
+	_ = os.RemoveAll(s.dir)
+}
+
+// errorLogLines is the number of log lines of each process that ErrorLogTail returns.
+const errorLogLines = 5
+
+// ErrorLogTail returns the last error lines from the logs of berth's processes.
+func (s *Stack) ErrorLogTail() string {
+	logs, _ := filepath.Glob(filepath.Join(s.dir, "*.log"))
+	var tail strings.Builder
+	for _, name := range logs {
+		raw, _ := os.ReadFile(name)
+		lines := slices.DeleteFunc(strings.Split(string(raw), "\n"),
+			func(l string) bool { return !strings.Contains(l, "ERROR") })
+		for _, l := range lines[max(0, len(lines)-errorLogLines):] {
+			fmt.Fprintf(&tail, "\n%s: %s", filepath.Base(name), l)
+		}
+	}
+	return tail.String()
+}
+
+// RunEachClient runs an operation once for each client, concurrently, and returns the sum of the counts.
+func (s *Stack) RunEachClient(ctx context.Context, op Operation) (int, error) {
+	var group errgroup.Group
+	var total atomic.Int64
+	for client := range s.Clients {
+		group.Go(func() error {
+			n, err := op(ctx, client)
+			total.Add(int64(n))
+			return err
+		})
+	}
+	err := group.Wait()
+	return int(total.Load()), err
+}
+
+// FirstCause returns the cause of the end of ctx if err is not nil and ctx has ended, otherwise err. After
+// ctx has ended, err is usually only a consequence of the end of ctx.
+func FirstCause(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+// EnsureRabbitMQ starts RabbitMQ if RabbitMQ is not running yet.
+func (s *Stack) EnsureRabbitMQ(ctx context.Context) (err error) {
+	if s.Rabbit == nil {
+		s.Rabbit, err = devstack.StartRabbitMQ(ctx, filepath.Join(s.dir, "rabbitmq"), 1)
+	}
+	return err
+}
