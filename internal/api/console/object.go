@@ -90,7 +90,7 @@ func (c *handler) temporalURL(workflow string) string {
 // find redirects to the page of the object with the ID in the query: a port, a lease, a resource provider, a
 // consumer or a journal entry.
 func (c *handler) find(r *http.Request) (int, any, error) {
-	text, err := searched(r)
+	text, err := searched(r, "an ID or a host name")
 	if err != nil {
 		return 0, nil, err
 	}
@@ -106,11 +106,11 @@ func (c *handler) find(r *http.Request) (int, any, error) {
 	return redirect(r, path)
 }
 
-// searched returns the text of a search.
-func searched(r *http.Request) (string, error) {
+// searched returns the text of a search. The parameter `what` says what the caller can search for.
+func searched(r *http.Request, what string) (string, error) {
 	text := strings.TrimSpace(r.URL.Query().Get("id"))
 	if text == "" {
-		return "", osapi.Fault(http.StatusBadRequest, "", "Enter an ID or a host name.")
+		return "", osapi.Fault(http.StatusBadRequest, "", "Enter %s.", what)
 	}
 	return text, nil
 }

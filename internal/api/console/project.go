@@ -343,7 +343,7 @@ func (c *handler) projectLease(ctx context.Context, q query) (any, error) {
 // findInProject redirects to the page of the port or the lease with the ID in the query, if it belongs to the
 // caller's project.
 func (c *handler) findInProject(r *http.Request) (int, any, error) {
-	text, err := searched(r)
+	text, err := searched(r, "an ID")
 	if err != nil {
 		return 0, nil, err
 	}

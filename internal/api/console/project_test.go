@@ -356,3 +356,16 @@ func TestProject_PagesFollowThePolicyFiles(t *testing.T) {
 		t.Errorf("the leases of the user: got %q, want 4", got)
 	}
 }
+
+// A member finds objects by ID only, so the answer to an empty search does not mention host names.
+func TestFind_EmptySearchSaysWhatTheCallerCanFind(t *testing.T) {
+	t.Parallel()
+	e := newEstate(t)
+	h := e.console(callersByToken)
+	for token, want := range map[string]string{"root": ">Enter an ID or a host name.<", "ann": ">Enter an ID.<"} {
+		w, body := e.send(h, request{"GET", "/console/find?id=+", "", browser(token)})
+		if w.StatusCode != http.StatusBadRequest || !strings.Contains(body, want) {
+			t.Errorf("an empty search as %s: got %d, want 400 and %q:\n%s", token, w.StatusCode, want, body)
+		}
+	}
+}
