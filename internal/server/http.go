@@ -99,6 +99,7 @@ func (a *App) newConsole(id identity.Authenticator) *osapi.API {
 		Report:     a.store.Report,
 		Identity:   id,
 		Ports:      neutron.NewPortReader(a.store.Network, a.policies.Networking),
+		Trunks:     neutron.NewTrunkReader(a.store.Network, a.policies.Networking),
 		Leases:     blazar.LeaseReader{Store: a.store.Lease, Policy: a.policies.Reservation},
 		Live:       a.live,
 		TemporalUI: a.cfg.TemporalUI,

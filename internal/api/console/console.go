@@ -1,6 +1,6 @@
 // Package console is the console in the browser, at /console. It shows operators what waits and for whom, the
 // page of each object, the calendar of leases, the journal, the conflicts of generations and the state of the
-// projections; other callers see the ports and leases of their project. Its only write pauses and resumes the
+// projections; other callers see the ports, trunks and leases of their project. Its only write pauses and resumes the
 // journal. Each page is rendered on the server and works without JavaScript. The pages of operators update
 // themselves by server-sent events if the browser runs JavaScript.
 package console
@@ -37,6 +37,7 @@ type Options struct {
 	Report    *reportstore.Store
 	Identity  identity.Authenticator
 	Ports     PortReader  // the ports that callers other than administrators see
+	Trunks    TrunkReader // the trunks that callers other than administrators see
 	Leases    LeaseReader // the leases that callers other than administrators see
 	Live      *Live
 	// TemporalUI is the URL of Temporal's UI, without a slash at the end; empty: the pages do not link to it.
@@ -175,6 +176,12 @@ func (c *handler) objectPages() []page {
 			load:     c.port,
 		},
 		{
+			path:     "/trunks/{id}",
+			title:    "Trunk",
+			template: "object",
+			load:     c.trunk,
+		},
+		{
 			path:     "/leases/{id}",
 			title:    "Lease",
 			template: "object",
@@ -197,6 +204,12 @@ func (c *handler) objectPages() []page {
 			title:    "Resource provider",
 			template: "object",
 			load:     c.provider,
+		},
+		{
+			path:     "/consumers/{id}",
+			title:    "Consumer",
+			template: "object",
+			load:     c.consumer,
 		},
 	}
 }

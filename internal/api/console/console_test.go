@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"berth/internal/identity"
+	"berth/internal/inventory"
+	"berth/internal/store/storetest"
 )
 
 func encode(token string) string { return base64.RawURLEncoding.EncodeToString([]byte(token)) }
@@ -24,8 +26,12 @@ func TestPages_ShowEachObject(t *testing.T) {
 		"conflicts":       {"node-1", "/console/providers/" + e.provider, "aggregates"},
 		"projections":     {"Workflow executions in Temporal", "Search attributes in Temporal", "Objects at the controller", "in step", "not compared yet"},
 		"waiting objects": {"db", "&lt;img src=x onerror=", "/console/ports/"},
-		"port": {"Port web", "it waits for DHCP on net-1", "entry ", "create port recorded", "begins to wait for L2", "starter why port/" + e.web.ID.String(),
+		"port": {"Port web", `href="/console/consumers/` + e.web.DeviceID, "it waits for DHCP on net-1", "entry ", "create port recorded", "begins to wait for L2", "starter why port/" + e.web.ID.String(),
 			`href="http://temporal.example:8233/namespaces/default/workflows/port%2F` + e.web.ID.String()},
+		"trunk": {"Trunk uplink", "its parent port " + e.trunk.Port.String() + " is not bound to a host", "uplink-parent", "/console/ports/" + e.trunk.Port.String(),
+			"uplink-subport", "vlan 77", "create trunk recorded", "starter why trunk/" + e.trunk.ID.String()},
+		"consumer": {"Consumer " + e.web.DeviceID, "generation 1", "2 allocations from 1 resource provider.", "/console/providers/" + e.server, ">node-2<", "<td>VCPU</td><td>4</td>",
+			"<dd>demo</dd>", "<dd>ann</dd>", "<dd>INSTANCE</dd>", "allocations by nova/service: consumer generation none → 1", "starter allocation show " + e.web.DeviceID},
 		"lease":    {"Lease gold", "start_lease is next", "node-", "start is due: UNDONE", "workflows/lease%2F"},
 		"entry":    {"Journal entry 5", "the controller refused it 3 times", "an administrator", "workflows/journal%2F5"},
 		"host":     {"Host node-1", "/console/providers/" + e.provider, "gets the host", "provider generation"},
@@ -57,7 +63,10 @@ func TestFind_RedirectsToTheObject(t *testing.T) {
 	for id, want := range map[string]string{
 		e.web.ID.String():                      "/console/ports/" + e.web.ID.String(),
 		strings.ToUpper(e.gold.ID.String()):    "/console/leases/" + e.gold.ID.String(),
+		e.trunk.ID.String():                    "/console/trunks/" + e.trunk.ID.String(),
 		e.provider:                             "/console/providers/" + e.provider,
+		e.web.DeviceID:                         "/console/consumers/" + e.web.DeviceID,
+		strings.ToUpper(e.web.DeviceID):        "/console/consumers/" + e.web.DeviceID,
 		" 5 ":                                  "/console/entries/5",
 		"node-1":                               fmt.Sprintf("/console/hosts/%d", e.host.ID),
 		"cmp-9":                                "/console/waiting/host?host=cmp-9&name=",
@@ -224,6 +233,10 @@ func TestPages_RefuseInvalidRequests(t *testing.T) {
 		"/console/hosts/-1":                                       404,
 		"/console/hosts/77":                                       404,
 		"/console/providers/00000000-0000-0000-0000-000000000000": 404,
+		"/console/trunks/00000000-0000-0000-0000-000000000000":    404,
+		"/console/trunks/x":                                       404,
+		"/console/consumers/00000000-0000-0000-0000-000000000000": 404,
+		"/console/consumers/%00":                                  404,
 		"/console/waiting/nobody":                                 404,
 		"/console/waiting/agent?after=x":                          400,
 		"/console/waiting/agent?name=%00":                         400,
@@ -235,5 +248,32 @@ func TestPages_RefuseInvalidRequests(t *testing.T) {
 		if r.StatusCode != want || strings.Contains(body, "<script>") {
 			t.Errorf("GET %s: got %d, want %d", path, r.StatusCode, want)
 		}
+	}
+}
+
+// The pages of providers and leases lead to the consumers that they name, and a consumer without allocations
+// keeps the page with its history.
+func TestConsumerPage_IsLinkedAndOutlivesItsAllocations(t *testing.T) {
+	t.Parallel()
+	e := newEstate(t)
+	h := e.console(identity.Noauth{})
+	reservation := e.gold.Reservations[0].ID.String()
+	storetest.Allocate(t, e.Store, storetest.VCPUs(reservation, e.server, 1, inventory.ExpectAbsent()))
+	page := func(path string) string {
+		_, body := e.send(h, request{"GET", path, "", browser("admin")})
+		return body
+	}
+	for path, consumer := range map[string]string{
+		"/console/providers/" + e.server:        e.web.DeviceID,
+		"/console/leases/" + e.gold.ID.String(): reservation,
+	} {
+		if body := page(path); !strings.Contains(body, `href="/console/consumers/`+consumer+`"`) {
+			t.Errorf("GET %s: want a link to the consumer %s:\n%s", path, consumer, body)
+		}
+	}
+	e.check(e.Inventory.DeleteAllocations(t.Context(), e.web.DeviceID))
+	body := page("/console/consumers/" + e.web.DeviceID)
+	if !strings.Contains(body, "no allocations") || !strings.Contains(body, "consumer generation 1 → none") {
+		t.Errorf("a consumer without allocations: want its history:\n%s", body)
 	}
 }

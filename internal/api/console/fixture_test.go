@@ -25,6 +25,7 @@ import (
 	"berth/internal/lease"
 	"berth/internal/network"
 	"berth/internal/store"
+	"berth/internal/store/db"
 	"berth/internal/store/outbox"
 	"berth/internal/store/storetest"
 )
@@ -46,8 +47,10 @@ type estate struct {
 	network  uuid.UUID
 	web      network.Port // waits for its agents
 	provider string       // of the host node-1
+	server   string       // provider of the host node-2, from which the device of `web` has allocations
 	host     lease.Host   // node-1
 	gold     lease.Lease  // active in the future
+	trunk    network.Trunk
 }
 
 // newEstate creates agents, ports that wait, hosts with leases, and journal entries of each state.
@@ -83,8 +86,11 @@ func newEstate(t testing.TB) *estate {
 		})
 		h, err := e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: name}, nil)
 		e.check(err)
-		if i == 0 {
+		switch i {
+		case 0:
 			e.provider, e.host = p, h
+		case 1:
+			e.server = p
 		}
 	}
 	for i, name := range []string{"gold", "silver", "night batch", "training"} {
@@ -106,7 +112,34 @@ func newEstate(t testing.TB) *estate {
 		`update journal_entry set state = 'failed', attempt = 3, failures = 3, taken_at = now(), last_error = 'the controller answered 400' where seq = 5`)
 	storetest.Exec(t, e.url, `delete from journal_dep where waits_for = 1 or entry = 5`)
 	e.check(e.Outbox.SaveComparison(t.Context(), outbox.Projection{Name: outbox.Executions, Compared: 19}))
+	e.trunk = e.createTrunk("demo", e.network, "uplink")
+	e.check(e.Inventory.PutAllocations(db.WithActor(t.Context(), "nova/service"), inventory.ConsumerWrite{
+		Consumer:    e.web.DeviceID,
+		Project:     "demo",
+		User:        "ann",
+		Type:        ptr("INSTANCE"),
+		Expect:      inventory.ExpectAbsent(),
+		Allocations: inventory.Allocations{e.server: {"VCPU": 4, "MEMORY_MB": 8192}},
+	}))
 	return e
+}
+
+// createTrunk creates a trunk with one subport, whose ports have no host.
+func (e *estate) createTrunk(project string, on uuid.UUID, name string) network.Trunk {
+	e.t.Helper()
+	ports, err := e.Network.CreatePorts(e.t.Context(), []network.PortChange{
+		{Project: &project, Network: &on, Name: ptr(name + "-parent")},
+		{Project: &project, Network: &on, Name: ptr(name + "-subport")},
+	})
+	e.check(err)
+	trunks, err := e.Network.CreateTrunks(e.t.Context(), []network.TrunkChange{{
+		Project:  &project,
+		Name:     &name,
+		Port:     &ports[0].ID,
+		Subports: &[]network.Subport{{Port: ports[1].ID, Type: network.VLAN, Segment: 77}},
+	}})
+	e.check(err)
+	return trunks[0]
 }
 
 func (e *estate) check(err error) {
@@ -175,6 +208,7 @@ func (e *estate) console(id identity.Authenticator) *osapi.API {
 		Report:     e.Report,
 		Identity:   id,
 		Ports:      neutron.NewPortReader(e.Network, e.policy("get_port", neutron.Policy...)),
+		Trunks:     neutron.NewTrunkReader(e.Network, e.policy("get_trunk", neutron.Policy...)),
 		Leases:     blazar.LeaseReader{Store: e.Lease, Policy: e.policy("blazar:leases:get", blazar.Policy...)},
 		Live:       e.live,
 		TemporalUI: "http://temporal.example:8233",
@@ -228,10 +262,12 @@ func (e *estate) paths() map[string]string {
 		"conflicts":       "/console/conflicts",
 		"waiting objects": "/console/waiting/agent?host=cmp-2&name=L2",
 		"port":            "/console/ports/" + e.web.ID.String(),
+		"trunk":           "/console/trunks/" + e.trunk.ID.String(),
 		"lease":           "/console/leases/" + e.gold.ID.String(),
 		"entry":           "/console/entries/5",
 		"host":            fmt.Sprintf("/console/hosts/%d", e.host.ID),
 		"provider":        "/console/providers/" + e.provider,
+		"consumer":        "/console/consumers/" + e.web.DeviceID,
 		"pause":           "/console/journal/pause",
 	}
 }

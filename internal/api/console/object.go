@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"berth/internal/api/osapi"
+	"berth/internal/network"
 	"berth/internal/store/db"
 )
 
 // objectView is the content of the page of one object.
 type objectView struct {
-	Kind     string // port, lease, journal entry, host or resource provider
+	Kind     string // port, trunk, lease, journal entry, host, resource provider or consumer
 	Name     string
 	Status   string
 	Good     bool   // nothing is left to do for the object
@@ -58,7 +59,7 @@ type table struct {
 // moment is one entry of the timeline of an object.
 type moment struct {
 	At   time.Time
-	Part string // port, journal, allocation or lease
+	Part string // port, trunk, journal, allocation or lease
 	Text string
 	Path string
 	Due  bool // the moment lies in the future
@@ -77,6 +78,30 @@ func (v *objectView) newestFirst(now time.Time) {
 	slices.SortStableFunc(v.Timeline, func(a, b moment) int { return b.At.Compare(a.At) })
 }
 
+// link lets the attribute with the given name lead to a page.
+func (v *objectView) link(name, path string) {
+	for i := range v.Facts {
+		if v.Facts[i].Name == name {
+			v.Facts[i].Path = path
+		}
+	}
+}
+
+// addWaiting adds what an object waits for, and when it began to wait. The parameter `part` is the kind of the
+// object in the timeline.
+func (v *objectView) addWaiting(part string, waiting []network.Waiting) {
+	for _, w := range waiting {
+		v.Waits = append(v.Waits,
+			wait{For: strings.TrimSuffix(w.Entity+" on "+w.Host, " on "), Since: w.Since, Deadline: w.Deadline})
+		v.Timeline = append(v.Timeline,
+			moment{At: w.Since, Part: part, Text: "begins to wait for " + w.Entity})
+		if w.Deadline != nil {
+			v.Timeline = append(v.Timeline,
+				moment{At: *w.Deadline, Part: part, Text: "deadline of " + w.Entity})
+		}
+	}
+}
+
 // temporalURL returns the URL of a workflow in Temporal's UI, or "" if the URL of the UI is not known.
 func (c *handler) temporalURL(workflow string) string {
 	if c.TemporalUI == "" {
@@ -87,8 +112,7 @@ func (c *handler) temporalURL(workflow string) string {
 		"/workflows/" + url.PathEscape(workflow)
 }
 
-// find redirects to the page of the object with the ID in the query: a port, a lease, a resource provider, a
-// consumer or a journal entry.
+// find redirects to the page of the object with the ID or the host name in the query.
 func (c *handler) find(r *http.Request) (int, any, error) {
 	text, err := searched(r, "an ID or a host name")
 	if err != nil {
@@ -100,7 +124,7 @@ func (c *handler) find(r *http.Request) (int, any, error) {
 	}
 	if path == "" {
 		return 0, nil, osapi.Fault(http.StatusNotFound, "",
-			"No port, lease, resource provider, host or journal entry has the ID or host name %q.",
+			"No port, trunk, lease, resource provider, consumer, host or journal entry has the ID or host name %q.",
 			text)
 	}
 	return redirect(r, path)
@@ -128,23 +152,36 @@ func (c *handler) pathOf(ctx context.Context, text string) (string, error) {
 		_, _, _, err := c.Journal.JournalEntry(ctx, seq)
 		return existing("/entries/"+text, err)
 	}
-	id, ok := osapi.UUID(strings.ToLower(text))
-	if !ok {
-		host, err := c.Lease.HostByName(ctx, text)
-		if host == 0 && err == nil {
-			return c.waitingPathOf(ctx, text)
-		}
-		return fmt.Sprintf("/hosts/%d", host), err
+	if consumerPattern.MatchString(text) {
+		return c.pathOfID(ctx, text)
 	}
-	for _, try := range []func() (string, error){
-		func() (string, error) { _, err := c.Network.Port(ctx, id); return existing("/ports/"+id.String(), err) },
-		func() (string, error) { _, err := c.Lease.Lease(ctx, id); return existing("/leases/"+id.String(), err) },
-		func() (string, error) {
-			_, err := c.Inventory.Provider(ctx, id.String())
-			return existing("/providers/"+id.String(), err)
-		},
-	} {
-		if path, err := try(); path != "" || err != nil {
+	host, err := c.Lease.HostByName(ctx, text)
+	if host == 0 && err == nil {
+		return c.waitingPathOf(ctx, text)
+	}
+	return fmt.Sprintf("/hosts/%d", host), err
+}
+
+// pathOfID returns the path of the page of the object with the given ID, or "" if no object has it.
+func (c *handler) pathOfID(ctx context.Context, text string) (string, error) {
+	lower := strings.ToLower(text)
+	if id, ok := osapi.UUID(lower); ok {
+		for _, kind := range []struct {
+			path string
+			read func() error
+		}{
+			{"/ports/", func() error { _, err := c.Network.Port(ctx, id); return err }},
+			{"/trunks/", func() error { _, err := c.Network.Trunk(ctx, id); return err }},
+			{"/leases/", func() error { _, err := c.Lease.Lease(ctx, id); return err }},
+			{"/providers/", func() error { _, err := c.Inventory.Provider(ctx, lower); return err }},
+		} {
+			if path, err := existing(kind.path+lower, kind.read()); path != "" || err != nil {
+				return path, err
+			}
+		}
+	}
+	for _, id := range []string{text, lower} {
+		if path, err := existing("/consumers/"+id, c.findConsumer(ctx, id)); path != "" || err != nil {
 			return path, err
 		}
 	}

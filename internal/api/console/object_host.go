@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"berth/internal/api/osapi"
@@ -126,18 +127,19 @@ func (c *handler) addPorts(ctx context.Context, v *objectView, host string) erro
 		t.Rows = append(t.Rows, []fact{
 			{Value: named(p.Name, p.ID.String()), Path: "/ports/" + p.ID.String()},
 			{Value: p.Status},
-			{Value: portWhy(p)},
+			{Value: portWhy(p.WithAgentHosts(), time.Now())},
 		})
 	}
 	v.Tables = append(v.Tables, t)
 	return nil
 }
 
-func portWhy(p network.Port) string {
+// portWhy says why a port is not ACTIVE.
+func portWhy(p network.Port, now time.Time) string {
 	if p.Status == network.Active {
 		return ""
 	}
-	return p.WithAgentHosts().StatusViewAt(time.Now()).Sentence()
+	return strings.TrimPrefix(p.StatusViewAt(now).Sentence(), p.Status+": ")
 }
 
 // provider reads the page of a resource provider: its inventories with their use, and the history of its
@@ -215,11 +217,16 @@ func (c *handler) addProvider(ctx context.Context, v *objectView, provider strin
 		changes, v.Omitted = changes[:maxMoments], true
 	}
 	for _, g := range changes {
-		text := fmt.Sprintf("%s by %s: provider generation %s", g.Cause, g.Actor, shift(g.Provider))
-		if g.Consumer != nil {
-			text += ", consumer " + g.Consumer.UUID
+		m := moment{
+			At:   g.At,
+			Part: "allocation",
+			Text: fmt.Sprintf("%s by %s: provider generation %s", g.Cause, g.Actor, shift(g.Provider)),
 		}
-		v.Timeline = append(v.Timeline, moment{At: g.At, Part: "allocation", Text: text})
+		if g.Consumer != nil {
+			m.Text += ", consumer " + g.Consumer.UUID
+			m.Path = "/consumers/" + g.Consumer.UUID
+		}
+		v.Timeline = append(v.Timeline, m)
 	}
 	return nil
 }

@@ -80,12 +80,20 @@ func (c *handler) reservationTable(ctx context.Context, l lease.Lease) (table, e
 	if err != nil {
 		return t, err
 	}
+	consumers, err := c.consumingReservations(ctx, l)
+	if err != nil {
+		return t, err
+	}
 	for _, r := range l.Reservations[:min(len(l.Reservations), maxParts)] {
 		problem := r.LastError
 		if r.Failure != nil {
 			problem = r.Failure.Sentence(time.Now().Truncate(time.Minute))
 		}
-		t.Rows = append(t.Rows, reservationRow(r, names, problem))
+		row := reservationRow(r, names, problem)
+		if consumers[r.ID.String()] {
+			row[0].Path = "/consumers/" + r.ID.String()
+		}
+		t.Rows = append(t.Rows, row)
 		for _, h := range r.Hosts[:min(len(r.Hosts), maxParts)] {
 			t.Rows = append(t.Rows, []fact{
 				{Value: "host"},
@@ -97,6 +105,15 @@ func (c *handler) reservationTable(ctx context.Context, l lease.Lease) (table, e
 		}
 	}
 	return t, nil
+}
+
+// consumingReservations returns the IDs of the reservations of a lease that have allocations in Placement.
+func (c *handler) consumingReservations(ctx context.Context, l lease.Lease) (map[string]bool, error) {
+	var ids []string
+	for _, r := range l.Reservations[:min(len(l.Reservations), maxParts)] {
+		ids = append(ids, r.ID.String())
+	}
+	return c.Inventory.ConsumersAmong(ctx, ids)
 }
 
 func newReservationTable() table {
@@ -121,12 +138,8 @@ func holdings(r lease.Reservation, names map[int64]string) string {
 		n    int
 		what string
 	}{{len(r.Hosts), "host"}, {len(r.Addresses), "floating IP"}, {len(r.ResourceIDs), "resource"}} {
-		switch of.n {
-		case 0:
-		case 1:
-			parts = append(parts, "1 "+of.what)
-		default:
-			parts = append(parts, fmt.Sprintf("%d %ss", of.n, of.what))
+		if of.n > 0 {
+			parts = append(parts, counted(of.n, of.what))
 		}
 	}
 	if len(r.Hosts) == 1 && names[r.Hosts[0]] != "" {
@@ -136,6 +149,14 @@ func holdings(r lease.Reservation, names map[int64]string) string {
 		return "nothing"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// counted returns the number of things in words.
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // eventTexts says in words what the events of a lease are.

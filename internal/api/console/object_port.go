@@ -35,7 +35,12 @@ func (c *handler) port(ctx context.Context, q query) (any, error) {
 	if err := c.addJournal(ctx, &v, p.ID.String()); err != nil {
 		return nil, err
 	}
-	if err := c.addConsumer(ctx, &v, p.DeviceID); err != nil {
+	trunk, err := c.Network.TrunkOfPort(ctx, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	v.addTrunk(trunk)
+	if err := c.addDevice(ctx, &v, p.DeviceID); err != nil {
 		return nil, err
 	}
 	if err := c.addHostLeases(ctx, &v, p.Host, now); err != nil {
@@ -57,16 +62,7 @@ func portView(p network.Port, now time.Time) objectView {
 		Command: "starter why port/" + p.ID.String(),
 		Facts:   portFacts(p),
 	}
-	for _, w := range s.Waiting {
-		v.Waits = append(v.Waits,
-			wait{For: strings.TrimSuffix(w.Entity+" on "+w.Host, " on "), Since: w.Since, Deadline: w.Deadline})
-		v.Timeline = append(v.Timeline,
-			moment{At: w.Since, Part: "port", Text: "begins to wait for " + w.Entity})
-		if w.Deadline != nil {
-			v.Timeline = append(v.Timeline,
-				moment{At: *w.Deadline, Part: "port", Text: "deadline of " + w.Entity})
-		}
-	}
+	v.addWaiting("port", s.Waiting)
 	v.Timeline = append(v.Timeline, moment{At: p.CreatedAt, Part: "port", Text: "created"},
 		moment{At: p.UpdatedAt, Part: "port", Text: fmt.Sprintf("last changed, revision %d", p.Revision)})
 	return v
@@ -128,32 +124,6 @@ func (c *handler) addJournal(ctx context.Context, v *objectView, object string) 
 	return nil
 }
 
-// addConsumer adds the history of the allocations of a consumer, such as an instance, to the timeline.
-func (c *handler) addConsumer(ctx context.Context, v *objectView, consumer string) error {
-	if _, ok := osapi.UUID(consumer); !ok {
-		return nil
-	}
-	changes, err := c.Inventory.ConsumerHistory(ctx, consumer, 0, maxMoments+1)
-	if err != nil {
-		return err
-	}
-	if len(changes) > maxMoments {
-		changes, v.Omitted = changes[:maxMoments], true
-	}
-	for _, g := range changes {
-		m := moment{
-			At:   g.At,
-			Part: "allocation",
-			Text: fmt.Sprintf("%s by %s: consumer generation %s", g.Cause, g.Actor, shift(g.Consumer)),
-		}
-		if g.Provider != nil {
-			m.Path = "/providers/" + g.Provider.UUID
-		}
-		v.Timeline = append(v.Timeline, m)
-	}
-	return nil
-}
-
 // leaseWindow is the time before and after now in which the page of a host or a port shows leases.
 const leaseWindow = 14 * 24 * time.Hour
 
@@ -175,11 +145,7 @@ func (c *handler) addHostLeases(ctx context.Context, v *objectView, hostname str
 	if err != nil {
 		return err
 	}
-	for i := range v.Facts {
-		if v.Facts[i].Name == "Host" {
-			v.Facts[i].Path = fmt.Sprintf("/hosts/%d", id)
-		}
-	}
+	v.link("Host", fmt.Sprintf("/hosts/%d", id))
 	for _, h := range hosts {
 		v.Omitted = v.Omitted || h.More
 		v.Timeline = append(v.Timeline, bookingMoments(h.Bookings)...)

@@ -24,6 +24,14 @@ type PortReader interface {
 	List(ctx context.Context, c identity.Caller, l db.Listing) ([]network.Port, error)
 }
 
+// TrunkReader reads the trunks that the policy rules of the Networking API let a caller see.
+type TrunkReader interface {
+	// MayRead reports whether the caller may see any trunk.
+	MayRead(c identity.Caller) bool
+	// List lists trunks. The names of hosts are hidden from a caller who may not see them.
+	List(ctx context.Context, c identity.Caller, l db.Listing) ([]network.Trunk, error)
+}
+
 // LeaseReader reads the leases that the policy rules of the reservation API let a caller see.
 type LeaseReader interface {
 	// MayRead reports whether the caller may see any lease.
@@ -86,6 +94,15 @@ func (c *handler) projectPages() []projectPage {
 		},
 		{
 			page{
+				path:     "/trunks/{id}",
+				title:    "Trunk",
+				template: "object",
+				load:     c.projectTrunk,
+			},
+			c.mayReadTrunks,
+		},
+		{
+			page{
 				path:     "/leases/{id}",
 				title:    "Lease",
 				template: "object",
@@ -114,18 +131,23 @@ func (c *handler) mayReadPorts(caller identity.Caller) bool {
 	return caller.Project != "" && c.Ports.MayRead(caller)
 }
 
+// mayReadTrunks reports whether the caller may see trunks of the project of the caller's token.
+func (c *handler) mayReadTrunks(caller identity.Caller) bool {
+	return caller.Project != "" && c.Trunks.MayRead(caller)
+}
+
 // mayReadLeases reports whether the caller may see leases of the project of the caller's token.
 func (c *handler) mayReadLeases(caller identity.Caller) bool {
 	return caller.Project != "" && c.Leases.MayRead(caller)
 }
 
-// mayReadProject reports whether the caller may see ports or leases of the project of the caller's token.
+// mayReadProject reports whether the caller may see any object of the project of the caller's token.
 func (c *handler) mayReadProject(caller identity.Caller) bool {
-	return c.mayReadPorts(caller) || c.mayReadLeases(caller)
+	return c.mayReadPorts(caller) || c.mayReadTrunks(caller) || c.mayReadLeases(caller)
 }
 
 // needsRole says who may use the console.
-const needsRole = "The console needs a token with the role admin, or with a role that may see the ports or the leases of the token's project."
+const needsRole = "The console needs a token with the role admin, or with a role that may see the ports, the trunks or the leases of the token's project."
 
 // forProject refuses callers for whom mayRead returns false.
 func forProject(mayRead func(identity.Caller) bool, next osapi.Handler) osapi.Handler {
@@ -209,8 +231,8 @@ func (c *handler) listPorts(ctx context.Context, q query, path string, statuses 
 	}
 	now := time.Now()
 	for _, p := range ports {
-		why := strings.TrimPrefix(p.StatusViewAt(now).Sentence(), p.Status+": ")
-		v.Ports = append(v.Ports, projectPort{p.ID.String(), named(p.Name, p.ID.String()), p.Status, why})
+		v.Ports = append(v.Ports,
+			projectPort{p.ID.String(), named(p.Name, p.ID.String()), p.Status, portWhy(p, now)})
 	}
 	return v, nil
 }
@@ -260,6 +282,9 @@ func (c *handler) projectPort(ctx context.Context, q query) (any, error) {
 	}
 	now := time.Now()
 	v := portView(p, now)
+	if err := c.addOwnTrunk(ctx, &v, q.caller, id); err != nil {
+		return nil, err
+	}
 	v.newestFirst(now)
 	return v, nil
 }
@@ -340,8 +365,8 @@ func (c *handler) projectLease(ctx context.Context, q query) (any, error) {
 	return v, nil
 }
 
-// findInProject redirects to the page of the port or the lease with the ID in the query, if it belongs to the
-// caller's project.
+// findInProject redirects to the page of the port, the trunk or the lease with the ID in the query, if it
+// belongs to the caller's project.
 func (c *handler) findInProject(r *http.Request) (int, any, error) {
 	text, err := searched(r, "an ID")
 	if err != nil {
@@ -350,19 +375,23 @@ func (c *handler) findInProject(r *http.Request) (int, any, error) {
 	if id, ok := osapi.UUID(strings.ToLower(text)); ok {
 		caller := identity.From(r.Context())
 		_, noPort := c.ownPort(r.Context(), caller, id)
-		if noPort == nil {
-			return redirect(r, "/ports/"+id.String())
-		}
+		_, noTrunk := c.ownTrunk(r.Context(), caller, id)
 		_, noLease := c.ownLease(r.Context(), caller, id)
-		if noLease == nil {
+		switch {
+		case noPort == nil:
+			return redirect(r, "/ports/"+id.String())
+		case noTrunk == nil:
+			return redirect(r, "/trunks/"+id.String())
+		case noLease == nil:
 			return redirect(r, "/leases/"+id.String())
 		}
-		if err := errors.Join(unlessNotFound(noPort), unlessNotFound(noLease)); err != nil {
+		err := errors.Join(unlessNotFound(noPort), unlessNotFound(noTrunk), unlessNotFound(noLease))
+		if err != nil {
 			return 0, nil, err
 		}
 	}
 	return 0, nil, osapi.Fault(http.StatusNotFound, "",
-		"No port or lease of the project has the ID %q.", text)
+		"No port, trunk or lease of the project has the ID %q.", text)
 }
 
 // unlessNotFound returns the error, or nil if it says that an object does not exist.

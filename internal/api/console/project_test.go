@@ -51,8 +51,9 @@ var callersByToken = tokens{
 type rivals struct {
 	port    network.Port // on a network of the project
 	guest   network.Port // on a network of the project demo
-	lease   lease.Lease  // holds a host that the lease `blocked` needs
-	blocked lease.Lease  // of the project demo; waits for the other lease
+	trunk   network.Trunk
+	lease   lease.Lease // holds a host that the lease `blocked` needs
+	blocked lease.Lease // of the project demo; waits for the other lease
 }
 
 func (e *estate) createRivals() (r rivals) {
@@ -65,6 +66,7 @@ func (e *estate) createRivals() (r rivals) {
 	})
 	e.check(err)
 	r.port = e.createPortOf("rival", networks[0].ID, "rival-port", "cmp-1")
+	r.trunk = e.createTrunk("rival", networks[0].ID, "rival-uplink")
 	r.guest = e.createPortOf("rival", e.network, "rival-guest", "cmp-1")
 	r.lease = e.createLeaseOn("node-4", "rival", "rival-lease", 100)
 	r.blocked = e.createLeaseOn("node-4", "demo", "rollout", 102)
@@ -102,6 +104,7 @@ func (e *estate) projectPaths() map[string]string {
 		"ports":   "/console/ports",
 		"leases":  "/console/leases",
 		"port":    "/console/ports/" + e.web.ID.String(),
+		"trunk":   "/console/trunks/" + e.trunk.ID.String(),
 		"lease":   "/console/leases/" + e.gold.ID.String(),
 	}
 }
@@ -134,7 +137,8 @@ type call struct {
 // the project rival.
 func (e *estate) calls(r rivals) []call {
 	port, leaseID, guest := r.port.ID.String(), r.lease.ID.String(), r.guest.ID.String()
-	blocked := r.blocked.ID.String()
+	blocked, trunk := r.blocked.ID.String(), r.trunk.ID.String()
+	consumer := "/consumers/" + e.web.DeviceID
 	invalid := func(a access, status int) access { a[6] = status; return a }
 	return []call{
 		{"GET /static/{file}", "/static/console.css", forAll},
@@ -149,6 +153,9 @@ func (e *estate) calls(r rivals) []call {
 		{"GET /find", "/find?id=cmp-9", access{401, 401, 404, 404, 404, 404, 303}},
 		{"GET /find", "/find?id=node-4", access{401, 401, 404, 404, 404, 404, 303}},
 		{"GET /find", "/find?id=5", access{401, 401, 404, 404, 404, 404, 303}},
+		{"GET /find", "/find?id=" + e.trunk.ID.String(), foundInDemo},
+		{"GET /find", "/find?id=" + trunk, foundInRival},
+		{"GET /find", "/find?id=" + e.web.DeviceID, access{401, 401, 404, 404, 404, 404, 303}},
 		{"GET /find", "/find?id=" + e.provider, access{401, 401, 404, 404, 404, 404, 303}},
 		{"GET /", "/", forCallers},
 		{"GET /", "/?after=" + port, forCallers},
@@ -160,6 +167,9 @@ func (e *estate) calls(r rivals) []call {
 		{"GET /ports/{id}", "/ports/" + port, rivalPort},
 		{"GET /ports/{id}", "/ports/" + guest, rivalPort},
 		{"GET /ports/{id}", "/ports/x", access{401, 401, 404, 404, 404, 404, 404}},
+		{"GET /trunks/{id}", "/trunks/" + e.trunk.ID.String(), demoPort},
+		{"GET /trunks/{id}", "/trunks/" + trunk, rivalPort},
+		{"GET /trunks/{id}", "/trunks/x", access{401, 401, 404, 404, 404, 404, 404}},
 		{"GET /leases/{id}", "/leases/" + e.gold.ID.String(), demoLease},
 		{"GET /leases/{id}", "/leases/" + blocked, demoLease},
 		{"GET /leases/{id}", "/leases/" + leaseID, rivalLease},
@@ -171,6 +181,7 @@ func (e *estate) calls(r rivals) []call {
 		{"GET /entries/{seq}", "/entries/5", forAdmins},
 		{"GET /hosts/{id}", fmt.Sprintf("/hosts/%d", e.host.ID), forAdmins},
 		{"GET /providers/{id}", "/providers/" + e.provider, forAdmins},
+		{"GET /consumers/{id}", consumer, forAdmins},
 		{"GET /journal/pause", "/journal/pause", forAdmins},
 		{"POST /journal/pause", "/journal/pause", invalid(forAdmins, 400)},
 		{"POST /journal/resume", "/journal/resume", invalid(forAdmins, 400)},
@@ -181,11 +192,11 @@ func (e *estate) calls(r rivals) []call {
 func (e *estate) hidden(r rivals, project string) (all []string) {
 	if project != "demo" {
 		all = append(all, "demo", "lonely", "night batch", "rollout", e.web.ID.String(),
-			e.gold.ID.String(), r.blocked.ID.String())
+			e.gold.ID.String(), r.blocked.ID.String(), e.trunk.ID.String(), e.web.DeviceID)
 	}
 	if project != "rival" {
 		all = append(all, "rival", r.port.ID.String(), r.guest.ID.String(), r.port.Network.String(),
-			r.lease.ID.String())
+			r.lease.ID.String(), r.trunk.ID.String(), r.trunk.Port.String())
 	}
 	return append(all, "cmp-", "node-", "net-1", e.provider)
 }
@@ -253,6 +264,7 @@ func TestProject_PagesShowItsObjects(t *testing.T) {
 		"ports":   {"/console/ports/" + e.web.ID.String(), "lonely"},
 		"leases":  {"gold", "night batch", "start_lease is next", "/console/leases/" + e.gold.ID.String()},
 		"port":    {"Port web", "10.1.0.", "L2 on its host since", "begins to wait for L2", "starter why port/" + e.web.ID.String()},
+		"trunk":   {"Trunk uplink", "is not bound to a host", "/console/ports/" + e.trunk.Port.String(), "uplink-subport", "vlan 77", "starter why trunk/"},
 		"lease":   {"Lease gold", "start_lease is next", "1 host<", "physical:host", "start is due: UNDONE"},
 		"blocked": {") to leave a host since", "and for another lease to leave a host since", "<li>another lease since"},
 	} {
@@ -303,7 +315,7 @@ func TestProject_PagesListEachObjectOnce(t *testing.T) {
 	e := newEstate(t)
 	h := e.console(callersByToken)
 	var ports []network.PortChange
-	for i := range 2*console.PageSize - 2 { // two pages with the four ports of the estate, and two ports on the third
+	for i := range 2*console.PageSize - 4 { // two pages with the six ports of the estate, and two ports on the third
 		ports = append(ports, network.PortChange{
 			Project: ptr("demo"),
 			Network: &e.network,
@@ -334,16 +346,18 @@ func TestProject_PagesFollowThePolicyFiles(t *testing.T) {
 	e.createLeaseOn("node-4", "demo", "of another user", 100)
 	e.rules = map[string]string{
 		"get_port":          `{"get_port": "role:admin"}`,
+		"get_trunk":         `{"get_trunk": "role:admin"}`,
 		"blazar:leases:get": `{"blazar:leases:get": "user_id:%(user_id)s"}`,
 	}
 	h := e.console(callersByToken)
 	for path, want := range map[string]int{
-		"/console/":                             200,
-		"/console/ports":                        403,
-		"/console/ports/" + e.web.ID.String():   403,
-		"/console/leases":                       200,
-		"/console/leases/" + e.gold.ID.String(): 200,
-		"/console/find?id=" + e.web.ID.String(): 404,
+		"/console/":                              200,
+		"/console/ports":                         403,
+		"/console/ports/" + e.web.ID.String():    403,
+		"/console/trunks/" + e.trunk.ID.String(): 403,
+		"/console/leases":                        200,
+		"/console/leases/" + e.gold.ID.String():  200,
+		"/console/find?id=" + e.web.ID.String():  404,
 	} {
 		w, body := e.send(h, request{"GET", path, "", browser("ann")})
 		if w.StatusCode != want || strings.Contains(body, "lonely") || strings.Contains(body, "of another user") ||
@@ -366,6 +380,50 @@ func TestFind_EmptySearchSaysWhatTheCallerCanFind(t *testing.T) {
 		w, body := e.send(h, request{"GET", "/console/find?id=+", "", browser(token)})
 		if w.StatusCode != http.StatusBadRequest || !strings.Contains(body, want) {
 			t.Errorf("an empty search as %s: got %d, want 400 and %q:\n%s", token, w.StatusCode, want, body)
+		}
+	}
+}
+
+// A port leads to its trunk and its device's allocations, as far as the caller may see them.
+func TestPortPage_LeadsToTrunkAndAllocations(t *testing.T) {
+	t.Parallel()
+	e := newEstate(t)
+	trunk, consumer := `href="/console/trunks/`+e.trunk.ID.String()+`"`, `href="/console/consumers/`
+	for _, c := range []struct {
+		rules, token, port string
+		trunk, consumer    bool
+	}{
+		{"", "root", e.trunk.Port.String(), true, false},
+		{"", "ann", e.trunk.Port.String(), true, false},
+		{"", "ann", e.trunk.Subports[0].Port.String(), true, false},
+		{`{"get_trunk": "role:admin"}`, "ann", e.trunk.Port.String(), false, false},
+		{"", "root", e.web.ID.String(), false, true},
+		{"", "ann", e.web.ID.String(), false, false},
+	} {
+		e.rules = map[string]string{"get_trunk": c.rules}
+		w, body := e.send(e.console(callersByToken), request{"GET", "/console/ports/" + c.port, "", browser(c.token)})
+		if w.StatusCode != http.StatusOK || strings.Contains(body, trunk) != c.trunk || strings.Contains(body, consumer) != c.consumer {
+			t.Errorf("port %s as %s with the rules %q: got %d, want a link to the trunk: %t, to the allocations: %t:\n%s",
+				c.port, c.token, c.rules, w.StatusCode, c.trunk, c.consumer, body)
+		}
+	}
+}
+
+// An administrator can put a port of another project on a trunk.
+func TestProject_TrunkPageHidesPortsOfOtherProjects(t *testing.T) {
+	t.Parallel()
+	e := newEstate(t)
+	r := e.createRivals()
+	e.check(e.Network.DeleteTrunk(t.Context(), r.trunk.ID, nil))
+	_, err := e.Network.AddSubports(t.Context(), e.trunk.ID,
+		[]network.Subport{{Port: r.trunk.Port, Type: network.VLAN, Segment: 78}})
+	e.check(err)
+	for token, names := range map[string]bool{"root": true, "ann": false} {
+		_, body := e.send(e.console(callersByToken),
+			request{"GET", "/console/trunks/" + e.trunk.ID.String(), "", browser(token)})
+		if strings.Contains(body, "rival-uplink-parent") != names || !strings.Contains(body, "vlan 78") {
+			t.Errorf("the trunk as %s: want the subport, with the name of the other project's port: %t:\n%s",
+				token, names, body)
 		}
 	}
 }

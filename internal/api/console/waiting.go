@@ -138,11 +138,11 @@ func (c *handler) waitingObjects(ctx context.Context, q query) (any, error) {
 	v := waitingObjectsView{Label: w.Party.Label(w.Name, w.Host)}
 	now := time.Now()
 	for _, o := range found {
-		out := waitingObject{WaitingObject: o, Age: age(now.Sub(o.Since))}
-		if o.Type != "trunk" {
-			out.Path = "/" + o.Type + "s/" + o.ID.String()
-		}
-		v.Objects = append(v.Objects, out)
+		v.Objects = append(v.Objects, waitingObject{
+			WaitingObject: o,
+			Path:          "/" + o.Type + "s/" + o.ID.String(),
+			Age:           age(now.Sub(o.Since)),
+		})
 	}
 	if next != [16]byte{} {
 		v.Next = "/waiting/" + url.PathEscape(q.path("party")) + "?" + url.Values{

@@ -237,10 +237,16 @@ func viewTrunk(t network.Trunk, _ *access) object {
 // addTrunkWhy adds berth:why, which says which ports and entities keep the trunk from becoming ACTIVE. For a
 // caller who does not see the hosts of ports, addTrunkWhy leaves out the names of hosts.
 func addTrunkWhy(t network.Trunk, requester *access, o object) {
+	o[attribute.Why] = viewWhy(withVisibleTrunkHosts(t, requester).StatusViewAt(time.Now()))
+}
+
+// withVisibleTrunkHosts returns the trunk without the names of hosts, unless the requester sees the hosts of
+// ports.
+func withVisibleTrunkHosts(t network.Trunk, requester *access) network.Trunk {
 	if !requester.visible(getPortHost, func() policy.Target { return owned(t.Project) }) {
-		t = t.Redacted()
+		return t.Redacted()
 	}
-	o[attribute.Why] = viewWhy(t.StatusViewAt(time.Now()))
+	return t
 }
 
 // trunkSubports handles the subports of a trunk.

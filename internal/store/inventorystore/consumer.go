@@ -63,6 +63,20 @@ func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
 	return nil
 }
 
+// ConsumersAmong returns those of the UUIDs that are the UUIDs of consumers.
+func (s *Store) ConsumersAmong(ctx context.Context, uuids []string) (map[string]bool, error) {
+	found, err := db.QueryAll(ctx, s.db, pgx.RowTo[string],
+		`select uuid from consumer where uuid = any($1)`, uuids)
+	if err != nil {
+		return nil, fmt.Errorf("find consumers: %w", err)
+	}
+	consumers := map[string]bool{}
+	for _, id := range found {
+		consumers[id] = true
+	}
+	return consumers, nil
+}
+
 // allocationRow is a result row with one allocation of a consumer.
 type allocationRow struct {
 	Project            string

@@ -36,6 +36,23 @@ func provider(ctx context.Context, q db.Querier, uuid string) (inventory.Provide
 	return p, db.NotFoundOr(err, "no provider %s", uuid)
 }
 
+// ProviderNames returns the names of the providers with the given UUIDs, by UUID.
+func (s *Store) ProviderNames(ctx context.Context, uuids []string) (map[string]string, error) {
+	names := map[string]string{}
+	var id, name string
+	rows, err := s.db.Query(ctx, `select uuid, name from provider where uuid = any($1)`, uuids)
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&id, &name}, func() error {
+			names[id] = name
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the names of providers: %w", err)
+	}
+	return names, nil
+}
+
 func scanProvider(row pgx.CollectableRow) (inventory.Provider, error) {
 	var p inventory.Provider
 	err := row.Scan(&p.UUID, &p.Name, &p.Generation, &p.Parent, &p.Root, &p.ChangedAt)

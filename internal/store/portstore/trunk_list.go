@@ -127,6 +127,25 @@ func (s *Store) trunks(ctx context.Context, q db.Listing) ([]network.Trunk, erro
 	return pgx.CollectRows(rows, scanTrunk)
 }
 
+// Trunk reads the trunk with the given ID.
+func (s *Store) Trunk(ctx context.Context, id uuid.UUID) (network.Trunk, error) {
+	return trunkByID(ctx, s.db, id)
+}
+
+// TrunkOfPort returns the ID of the trunk whose parent port or subport the port is, or uuid.Nil if the port
+// belongs to no trunk.
+func (s *Store) TrunkOfPort(ctx context.Context, port uuid.UUID) (uuid.UUID, error) {
+	id, err := db.QueryOne(ctx, s.db, pgx.RowTo[uuid.UUID], nil, `
+		select id from trunk where port_id = $1
+		union all
+		select trunk_id from subport where port_id = $1
+		limit 1`, port)
+	if err != nil {
+		return id, fmt.Errorf("find the trunk of port %s: %w", port, err)
+	}
+	return id, nil
+}
+
 // TrunksOfPorts returns the trunks whose parent is one of the ports, by parent port.
 func (s *Store) TrunksOfPorts(
 	ctx context.Context,
