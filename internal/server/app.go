@@ -62,7 +62,8 @@ type App struct {
 	main            *endpoint              // on BERTH_LISTEN
 	refusedConns    *prometheus.CounterVec // connections over a limit
 	operators       *endpoint              // on BERTH_OPERATOR_LISTEN; nil without this setting
-	live            *console.Live          // the live pages of the console
+	live            *console.Live          // the live pages of the console for administrators
+	projectLive     *console.Live          // the live pages of projects
 	ready           *readinessProbe        // answers /readyz
 	workersStarted  atomic.Bool            // also true without the role temporal
 	stopping        atomic.Bool
@@ -86,10 +87,11 @@ func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error
 		return nil, err
 	}
 	a := &App{
-		cfg:      cfg,
-		policies: rules,
-		registry: registry,
-		live:     console.NewLive(),
+		cfg:         cfg,
+		policies:    rules,
+		registry:    registry,
+		live:        console.NewLive(),
+		projectLive: console.NewProjectLive(),
 	}
 	a.ready = newReadinessProbe(a.checkReadiness, a.stopping.Load)
 	a.keystone, _ = id.(*identity.Keystone)
@@ -200,7 +202,7 @@ func (a *App) listen(certificates *certificateFiles, id identity.Authenticator) 
 	if a.main, err = a.listenOn("BERTH_LISTEN", a.cfg.Listen, certificates, everyone); err != nil {
 		return err
 	}
-	a.main.server.RegisterOnShutdown(a.live.Stop)
+	a.main.server.RegisterOnShutdown(a.stopStreams)
 	if a.cfg.OperatorListen == "" {
 		return nil
 	}
@@ -208,8 +210,14 @@ func (a *App) listen(certificates *certificateFiles, id identity.Authenticator) 
 		_ = a.main.listener.Close()
 		return err
 	}
-	a.operators.server.RegisterOnShutdown(a.live.Stop)
+	a.operators.server.RegisterOnShutdown(a.stopStreams)
 	return nil
+}
+
+// stopStreams ends the streams of the console.
+func (a *App) stopStreams() {
+	a.live.Stop()
+	a.projectLive.Stop()
 }
 
 // endpoints returns the addresses on which the process answers.

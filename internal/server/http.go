@@ -90,20 +90,21 @@ func (a *App) newOperatorAPI(id identity.Authenticator, incomplete inventory.Own
 // newConsole returns the console in the browser.
 func (a *App) newConsole(id identity.Authenticator) *osapi.API {
 	return console.New(console.Options{
-		Network:    a.store.Network,
-		Journal:    a.store.Journal,
-		Lease:      a.store.Lease,
-		Inventory:  a.store.Inventory,
-		Outbox:     a.store.Outbox,
-		Mirror:     a.store.Mirror,
-		Report:     a.store.Report,
-		Identity:   id,
-		Ports:      neutron.NewPortReader(a.store.Network, a.policies.Networking),
-		Trunks:     neutron.NewTrunkReader(a.store.Network, a.policies.Networking),
-		Leases:     blazar.LeaseReader{Store: a.store.Lease, Policy: a.policies.Reservation},
-		Live:       a.live,
-		TemporalUI: a.cfg.TemporalUI,
-		Namespace:  a.namespace,
+		Network:     a.store.Network,
+		Journal:     a.store.Journal,
+		Lease:       a.store.Lease,
+		Inventory:   a.store.Inventory,
+		Outbox:      a.store.Outbox,
+		Mirror:      a.store.Mirror,
+		Report:      a.store.Report,
+		Identity:    id,
+		Ports:       neutron.NewPortReader(a.store.Network, a.policies.Networking),
+		Trunks:      neutron.NewTrunkReader(a.store.Network, a.policies.Networking),
+		Leases:      blazar.LeaseReader{Store: a.store.Lease, Policy: a.policies.Reservation},
+		Live:        a.live,
+		ProjectLive: a.projectLive,
+		TemporalUI:  a.cfg.TemporalUI,
+		Namespace:   a.namespace,
 	})
 }
 

@@ -50,10 +50,11 @@ func openTab(t *testing.T, e *estate) *tab {
 // openTabWith is openTab with another authenticator.
 func openTabWith(t *testing.T, e *estate, id identity.Authenticator) *tab {
 	t.Helper()
-	e.live.Interval = 100 * time.Millisecond
+	e.live.Interval, e.projects.Interval = 100*time.Millisecond, 100*time.Millisecond
 	server := httptest.NewServer(e.console(id))
 	t.Cleanup(server.Close)
 	t.Cleanup(e.live.Stop)
+	t.Cleanup(e.projects.Stop)
 	path, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Fatalf(
@@ -237,6 +238,7 @@ func TestBrowser_EveryPageIsAccessibleAndObeysThePolicy(t *testing.T) {
 	b.logIn("ann:demo")
 	for name, path := range e.projectPaths() {
 		b.open(path)
+		b.await("live", `document.querySelector("#live-state").textContent === "Live"`)
 		b.checkProblems("project: " + name)
 		b.checkAccessibility("project: " + name)
 	}
@@ -307,6 +309,12 @@ func TestBrowser_ChangesArriveWithoutReload(t *testing.T) {
 	b.await("the failure is shown",
 		`document.querySelector("#live-state").textContent.startsWith("berth cannot read this page")`)
 	b.checkProblems("live pages")
+	b.logOut()
+	b.logIn("ann:demo")
+	b.run(chromedp.Evaluate(`window.notReloaded = true`, nil))
+	e.createPort("of the project", "cmp-1")
+	b.await("the project's new port", `window.notReloaded === true && document.querySelector("main").textContent.includes("of the project")`)
+	b.checkProblems("live pages of a project")
 }
 
 func TestBrowser_KeyboardAlone(t *testing.T) {

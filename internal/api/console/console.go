@@ -1,8 +1,8 @@
 // Package console is the console in the browser, at /console. It shows operators what waits and for whom, the
 // page of each object, the calendar of leases, the journal, the conflicts of generations and the state of the
 // projections; other callers see the ports, trunks and leases of their project. Its only write pauses and resumes the
-// journal. Each page is rendered on the server and works without JavaScript. The pages of operators update
-// themselves by server-sent events if the browser runs JavaScript.
+// journal. Each page is rendered on the server and works without JavaScript. The pages update themselves by
+// server-sent events if the browser runs JavaScript.
 package console
 
 import (
@@ -39,7 +39,9 @@ type Options struct {
 	Ports     PortReader  // the ports that callers other than administrators see
 	Trunks    TrunkReader // the trunks that callers other than administrators see
 	Leases    LeaseReader // the leases that callers other than administrators see
-	Live      *Live
+	Live      *Live       // the live pages for administrators
+
+	ProjectLive *Live // the live pages of projects
 	// TemporalUI is the URL of Temporal's UI, without a slash at the end; empty: the pages do not link to it.
 	TemporalUI string
 	Namespace  string // Temporal namespace of the workflows

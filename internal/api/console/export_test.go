@@ -10,7 +10,7 @@ func (l *Live) Watch(
 	key string,
 	r func(context.Context) ([]byte, error),
 ) (changed <-chan struct{}, current func() []byte, leave func(), ok bool) {
-	changed, now, leave, ok := l.watch(key, r)
+	changed, now, leave, ok := l.watch(key, viewer{}, r)
 	return changed, func() []byte { return now().content }, leave, ok
 }
 

@@ -43,6 +43,7 @@ type estate struct {
 	t        testing.TB
 	url      string // of the database
 	live     *console.Live
+	projects *console.Live     // the live pages of projects
 	rules    map[string]string // the text of an operator's policy file, by a rule that it changes
 	network  uuid.UUID
 	web      network.Port // waits for its agents
@@ -56,10 +57,12 @@ type estate struct {
 // newEstate creates agents, ports that wait, hosts with leases, and journal entries of each state.
 func newEstate(t testing.TB) *estate {
 	t.Helper()
-	e := &estate{t: t, url: storetest.URL(t), live: console.NewLive()}
-	e.live.Timeout = time.Hour // the machine that runs the tests may be slow
+	e := &estate{t: t, url: storetest.URL(t), live: console.NewLive(), projects: console.NewProjectLive()}
+	for _, l := range []*console.Live{e.live, e.projects} {
+		l.Timeout = time.Hour // the machine that runs the tests may be slow
+		t.Cleanup(l.Stop)
+	}
 	e.Store = storetest.Open(t, e.url)
-	t.Cleanup(e.live.Stop)
 	for host, agent := range map[string]string{"cmp-1": network.OVSAgent, "cmp-2": network.OVSAgent, "net-1": network.DHCPAgent} {
 		_, err := e.Network.ReportState(t.Context(),
 			network.AgentState{Type: agent, Host: host, Configurations: json.RawMessage(`{}`)})
@@ -199,20 +202,21 @@ func (e *estate) policy(rule string, defaults ...policy.Default) *policy.Policy 
 // console returns the console of the estate.
 func (e *estate) console(id identity.Authenticator) *osapi.API {
 	return console.New(console.Options{
-		Network:    e.Network,
-		Journal:    e.Journal,
-		Lease:      e.Lease,
-		Inventory:  e.Inventory,
-		Outbox:     e.Outbox,
-		Mirror:     e.Mirror,
-		Report:     e.Report,
-		Identity:   id,
-		Ports:      neutron.NewPortReader(e.Network, e.policy("get_port", neutron.Policy...)),
-		Trunks:     neutron.NewTrunkReader(e.Network, e.policy("get_trunk", neutron.Policy...)),
-		Leases:     blazar.LeaseReader{Store: e.Lease, Policy: e.policy("blazar:leases:get", blazar.Policy...)},
-		Live:       e.live,
-		TemporalUI: "http://temporal.example:8233",
-		Namespace:  "default",
+		Network:     e.Network,
+		Journal:     e.Journal,
+		Lease:       e.Lease,
+		Inventory:   e.Inventory,
+		Outbox:      e.Outbox,
+		Mirror:      e.Mirror,
+		Report:      e.Report,
+		Identity:    id,
+		Ports:       neutron.NewPortReader(e.Network, e.policy("get_port", neutron.Policy...)),
+		Trunks:      neutron.NewTrunkReader(e.Network, e.policy("get_trunk", neutron.Policy...)),
+		Leases:      blazar.LeaseReader{Store: e.Lease, Policy: e.policy("blazar:leases:get", blazar.Policy...)},
+		Live:        e.live,
+		ProjectLive: e.projects,
+		TemporalUI:  "http://temporal.example:8233",
+		Namespace:   "default",
 	})
 }
 

@@ -15,8 +15,10 @@ type Live struct {
 	Interval time.Duration // time between two renderings of a page
 	Timeout  time.Duration // maximum duration of one rendering
 	Max      int           // maximum number of streams
+	// MaxEach is the maximum number of streams of one user of a project; 0: only Max counts
+	MaxEach int
 	// Heartbeat is the time after which a stream without a change sends a comment, so that proxies keep the
-	// connection, and validates the token of the operator again.
+	// connection, and validates the token of the viewer again.
 	Heartbeat time.Duration
 
 	gate    chan struct{} // limits the number of renderings at the same time
@@ -25,22 +27,38 @@ type Live struct {
 
 	mutex   sync.Mutex
 	streams int
+	each    map[viewer]int // number of streams of each user
 	topics  map[string]*topic
 }
 
-// maxRenderings is the maximum number of pages that Live renders at the same time. Each rendering uses one of
-// the reserved connections to the database.
+// viewer is a user of a project.
+type viewer struct{ user, project string }
+
+// maxRenderings is the maximum number of pages for administrators that Live renders at the same time. Each
+// rendering uses one of the reserved connections to the database.
 const maxRenderings = 2
 
-// NewLive returns a Live for at most 100 streams.
-func NewLive() *Live {
+// NewLive returns a Live for at most 100 streams of pages for administrators.
+func NewLive() *Live { return newLive(maxRenderings) }
+
+// NewProjectLive returns a Live for at most 100 streams of pages of projects, at most 10 of one user of a
+// project. It renders one page at a time, so the pages of projects together use at most one connection to the
+// database.
+func NewProjectLive() *Live {
+	l := newLive(1)
+	l.MaxEach = 10
+	return l
+}
+
+func newLive(renderings int) *Live {
 	return &Live{
 		Interval:  2 * time.Second,
 		Timeout:   10 * time.Second,
 		Max:       100,
 		Heartbeat: 15 * time.Second,
-		gate:      make(chan struct{}, maxRenderings),
+		gate:      make(chan struct{}, renderings),
 		stopped:   make(chan struct{}),
+		each:      map[viewer]int{},
 		topics:    map[string]*topic{},
 	}
 }
@@ -67,18 +85,20 @@ type render func(ctx context.Context) ([]byte, error)
 
 // watch begins to render the page with the given key, unless another stream has begun it. The function
 // `changed` returns a channel that gets a value after each change; the function `current` returns the last
-// rendering. If there are too many streams, `ok` is false. Otherwise the caller must call leave when its
-// stream ends.
+// rendering. If there are too many streams, in total or of the user `who`, `ok` is false. Otherwise the caller
+// must call leave when its stream ends.
 func (l *Live) watch(
 	key string,
+	who viewer,
 	r render,
 ) (changed <-chan struct{}, current func() rendering, leave func(), ok bool) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	if l.streams >= l.Max {
+	if l.streams >= l.Max || l.MaxEach > 0 && l.each[who] >= l.MaxEach {
 		return nil, nil, nil, false
 	}
 	l.streams++
+	l.each[who]++
 	t := l.topics[key]
 	if t == nil {
 		ctx, end := context.WithCancel(context.Background())
@@ -86,10 +106,10 @@ func (l *Live) watch(
 		l.topics[key] = t
 		go l.run(ctx, t, r)
 	}
-	viewer := make(chan struct{}, 1)
-	t.viewers[viewer] = true
+	changes := make(chan struct{}, 1)
+	t.viewers[changes] = true
 	if t.now.content != nil {
-		viewer <- struct{}{}
+		changes <- struct{}{}
 	}
 	current = func() rendering {
 		l.mutex.Lock()
@@ -100,13 +120,16 @@ func (l *Live) watch(
 		l.mutex.Lock()
 		defer l.mutex.Unlock()
 		l.streams--
-		delete(t.viewers, viewer)
+		if l.each[who]--; l.each[who] == 0 {
+			delete(l.each, who)
+		}
+		delete(t.viewers, changes)
 		if len(t.viewers) == 0 {
 			t.end()
 			delete(l.topics, key)
 		}
 	}
-	return viewer, current, leave, true
+	return changes, current, leave, true
 }
 
 // run renders the page of a topic until ctx ends.
@@ -157,9 +180,9 @@ func (l *Live) publish(t *topic, content []byte, err error) {
 		return
 	}
 	t.now = next
-	for viewer := range t.viewers {
+	for changes := range t.viewers {
 		select {
-		case viewer <- struct{}{}:
+		case changes <- struct{}{}:
 		default: // the viewer has not read the previous value yet, and will read this rendering
 		}
 	}

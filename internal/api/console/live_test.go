@@ -22,22 +22,28 @@ type event struct{ id, name, data string }
 // the event is empty. The returned channel is closed when the server has ended the stream.
 func stream(t *testing.T, ctx context.Context, server, path string) (*http.Response, func() event) {
 	t.Helper()
-	w, next, err := tryStream(t, ctx, server, path)
+	return streamAs(t, ctx, server, path, "admin")
+}
+
+// streamAs is stream with another token than that of an administrator.
+func streamAs(t *testing.T, ctx context.Context, server, path, token string) (*http.Response, func() event) {
+	t.Helper()
+	w, next, err := tryStream(t, ctx, server, path, token)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w, next
 }
 
-// tryStream does the same as stream, but returns the error of a request without a response.
-func tryStream(t *testing.T, ctx context.Context, server, path string) (*http.Response, func() event, error) {
+// tryStream does the same as streamAs, but returns the error of a request without a response.
+func tryStream(t *testing.T, ctx context.Context, server, path, token string) (*http.Response, func() event, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Header.Set("Accept", "text/event-stream")
-	r.Header.Set("X-Auth-Token", "admin")
+	r.Header.Set("X-Auth-Token", token)
 	w, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return nil, nil, err
@@ -107,7 +113,7 @@ func openLimitedStream(t *testing.T, e *estate, limit time.Duration) (next func(
 	server.Start()
 	t.Cleanup(server.Close)
 	begin := time.Now()
-	w, next, err := tryStream(t, t.Context(), server.URL, "/console/?seen=x")
+	w, next, err := tryStream(t, t.Context(), server.URL, "/console/?seen=x", "admin")
 	if time.Since(begin) >= limit && limit < patience {
 		return nil, false
 	}

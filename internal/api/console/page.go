@@ -70,30 +70,49 @@ var securityHeaders = map[string]string{
 	"Vary":                         "Accept",
 }
 
-// show returns the handler of a page. A request for text/event-stream gets the stream of the page, every
-// other request the document.
+// show returns the handler of a page for administrators. A request for text/event-stream gets the stream of
+// the page, every other request the document.
 func (c *handler) show(p page) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
-		q := queryOf(r)
-		if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
-			setHeaders(r)
-			q.values.Del("seen")
-			q.path = pathValues(p.path, r)
-			key := q.base + r.URL.Path + "?" + q.values.Encode()
-			return c.stream(r, key, func(ctx context.Context) ([]byte, error) {
-				_, content, err := c.render(db.WithReserve(ctx), p, q)
-				return content, err
-			})
-		}
-		title, content, err := c.render(r.Context(), p, q)
-		if err != nil {
-			return 0, nil, err
-		}
-		f := c.frameOf(r, title).with(content)
-		q.values.Set("seen", hashOf(content))
-		f.Stream = q.base + strings.TrimPrefix(r.URL.EscapedPath(), prefix) + "?" + q.values.Encode()
-		return http.StatusOK, c.execute(r, f), nil
+		return c.showLive(r, p, streamed{
+			live:    c.Live,
+			mayRead: identity.Caller.Admin,
+		})
 	}
+}
+
+// showLive answers with the stream of a page if the request asks for it, otherwise with the document. The
+// parameter `s` has no function `render`, and its key is what the content depends on besides the URL.
+func (c *handler) showLive(r *http.Request, p page, s streamed) (int, any, error) {
+	q := queryOf(r)
+	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+		if !q.caller.Admin() { // a member may ask for the stream of an object that does not exist
+			if _, _, err := c.render(r.Context(), p, q); err != nil {
+				return 0, nil, err
+			}
+		}
+		setHeaders(r)
+		q.values.Del("seen")
+		q.path = pathValues(p.path, r)
+		s.key += " " + q.base + r.URL.Path + "?" + q.values.Encode()
+		reserved := q.caller.Admin()
+		s.render = func(ctx context.Context) ([]byte, error) {
+			if reserved {
+				ctx = db.WithReserve(ctx)
+			}
+			_, content, err := c.render(ctx, p, q)
+			return content, err
+		}
+		return c.stream(r, s)
+	}
+	title, content, err := c.render(r.Context(), p, q)
+	if err != nil {
+		return 0, nil, err
+	}
+	f := c.frameOf(r, title).with(content)
+	q.values.Set("seen", hashOf(content))
+	f.Stream = q.base + strings.TrimPrefix(r.URL.EscapedPath(), prefix) + "?" + q.values.Encode()
+	return http.StatusOK, c.execute(r, f), nil
 }
 
 // pathValues returns a function that returns the values of the path segments of a request. The function may

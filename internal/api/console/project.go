@@ -3,7 +3,9 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
@@ -177,14 +179,19 @@ func byRole(admins, others osapi.Handler) osapi.Handler {
 	}
 }
 
-// showProject returns the handler of a page of one project. The page is not live.
+// showProject returns the handler of a page of one project. Callers with the same user, project and roles
+// share one rendering, because the policy rules decide by these attributes. A stream ends when its token gets
+// other attributes, or when the rules no longer let the caller see the page.
 func (c *handler) showProject(p projectPage) osapi.Handler {
 	return forProject(p.mayRead, func(r *http.Request) (int, any, error) {
-		title, content, err := c.render(r.Context(), p.page, queryOf(r))
-		if err != nil {
-			return 0, nil, err
-		}
-		return http.StatusOK, c.execute(r, c.frameOf(r, title).with(content)), nil
+		caller := identity.From(r.Context())
+		return c.showLive(r, p.page, streamed{
+			live: c.ProjectLive,
+			key:  fmt.Sprintf("%#v", caller),
+			mayRead: func(now identity.Caller) bool {
+				return reflect.DeepEqual(now, caller) && p.mayRead(now)
+			},
+		})
 	})
 }
 

@@ -15,15 +15,24 @@ import (
 // streamWriteTimeout is the maximum time in which a browser must accept one event.
 const streamWriteTimeout = 30 * time.Second
 
-// stream returns the body of a response that sends the page whenever it changes. The parameter `seen` is the
-// hash of the content that the browser shows already.
-func (c *handler) stream(r *http.Request, key string, render render) (int, any, error) {
-	changed, current, leave, ok := c.Live.watch(key, render)
+// streamed is a page that a stream sends.
+type streamed struct {
+	live    *Live
+	key     string // of the rendering that all viewers of the page share
+	render  render
+	mayRead func(identity.Caller) bool // whether the caller with the validated token may still see the page
+}
+
+// stream returns the body of a response that sends the page whenever it changes. The parameter `seen` of the
+// request is the hash of the content that the browser shows already.
+func (c *handler) stream(r *http.Request, p streamed) (int, any, error) {
+	caller := identity.From(r.Context())
+	changed, current, leave, ok := p.live.watch(p.key, viewer{caller.User, caller.Project}, p.render)
 	if !ok {
 		return 0, nil, osapi.Fault(
 			http.StatusServiceUnavailable,
 			"",
-			"The console has as many live pages as it can have. Reload the page to see its present state.",
+			"You or all users have as many live pages as berth allows. Reload the page to see its present state.",
 		).RetryIn(30)
 	}
 	seen := r.Header.Get("Last-Event-ID")
@@ -32,7 +41,7 @@ func (c *handler) stream(r *http.Request, key string, render render) (int, any, 
 	}
 	return http.StatusOK, osapi.Stream(func(w http.ResponseWriter, r *http.Request) {
 		defer leave()
-		c.send(eventWriter{w, http.NewResponseController(w)}, r, seen, changed, current)
+		c.send(eventWriter{w, http.NewResponseController(w)}, r, p, seen, changed, current)
 	}), nil
 }
 
@@ -40,13 +49,14 @@ func (c *handler) stream(r *http.Request, key string, render render) (int, any, 
 func (c *handler) send(
 	w eventWriter,
 	r *http.Request,
+	p streamed,
 	seen string,
 	changed <-chan struct{},
 	current func() rendering,
 ) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx must not collect the events
-	beat := time.NewTicker(c.Live.Heartbeat)
+	beat := time.NewTicker(p.live.Heartbeat)
 	defer beat.Stop()
 	if w.event("state", "", "Live") != nil {
 		return
@@ -57,11 +67,11 @@ func (c *handler) send(
 		select {
 		case <-r.Context().Done():
 			return
-		case <-c.Live.stopped:
+		case <-p.live.stopped:
 			return
 		case <-beat.C:
 			caller, denied := c.cookies.Authenticate(r)
-			if errors.Is(denied, identity.ErrUnauthenticated) || denied == nil && !caller.Admin() {
+			if errors.Is(denied, identity.ErrUnauthenticated) || denied == nil && !p.mayRead(caller) {
 				_ = w.event("state", "", "The token has expired. Log in again.")
 				_ = w.event("end", "", "expired")
 				return
