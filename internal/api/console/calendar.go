@@ -3,12 +3,15 @@ package console
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
 	"berth/internal/api/osapi"
+	"berth/internal/lease"
 	"berth/internal/store/leasestore"
 	"berth/internal/text"
 )
@@ -19,9 +22,16 @@ const (
 	labelWidth    = 170
 	axisHeight    = 28
 	laneHeight    = 26
-	maxLanes      = 6 // rows of bars of one host
-	calendarHosts = 25
+	maxLanes      = 6  // rows of bars of one host
+	rowHeight     = 18 // of one host in the overview
 )
+
+// detailedHosts is the maximum number of hosts of a page whose picture has one link for each lease. A page
+// with more hosts is an overview, so that its size stays small.
+const detailedHosts = 25
+
+// calendarSizes are the numbers of hosts that a page of the calendar can show.
+var calendarSizes = []int{detailedHosts, 100, 500}
 
 // zooms are the windows of time that the calendar can show, from near to far.
 var zooms = []struct {
@@ -29,11 +39,14 @@ var zooms = []struct {
 	span time.Duration
 	step time.Duration // distance of the lines of the grid
 	form string        // format of the times at the grid
+	unit time.Duration // the shortest free time that counts as a free slot
+	slot string        // the unit in words
 }{
-	{"6 hours", 6 * time.Hour, time.Hour, "15:04"},
-	{"day", 24 * time.Hour, 3 * time.Hour, "15:04"},
-	{"week", 7 * 24 * time.Hour, 24 * time.Hour, "Mon 2 Jan"},
-	{"4 weeks", 28 * 24 * time.Hour, 7 * 24 * time.Hour, "2 Jan 2006"},
+	{"6 hours", 6 * time.Hour, time.Hour, "15:04", time.Hour, "an hour"},
+	{"day", 24 * time.Hour, 3 * time.Hour, "15:04", 3 * time.Hour, "3 hours"},
+	{"week", 7 * 24 * time.Hour, 24 * time.Hour, "Mon 2 Jan", 24 * time.Hour, "a day"},
+	{"4 weeks", 28 * 24 * time.Hour, 7 * 24 * time.Hour, "2 Jan 2006", 7 * 24 * time.Hour, "a week"},
+	{"90 days", 90 * 24 * time.Hour, 14 * 24 * time.Hour, "2 Jan 2006", 7 * 24 * time.Hour, "a week"},
 }
 
 // defaultZoom is the index of the zoom without a parameter.
@@ -42,29 +55,61 @@ const defaultZoom = 2
 // dateForm is the format of the parameter `from`.
 const dateForm = "2006-01-02T15:04"
 
+// calendarQuery selects a page of the calendar.
+type calendarQuery struct {
+	zoom  int       // index in zooms
+	from  time.Time // begin of the window
+	after int64     // ID of the last host of the previous page
+	hosts int       // maximum number of hosts of the page
+}
+
 // calendarView is the content of the calendar of leases.
 type calendarView struct {
 	From, To      time.Time
 	Width, Height int
 	Hosts         []calendarHost
+	Overview      bool   // the picture has one row of the same height for each host
+	Slot          string // the shortest free slot in words
 	Grid          []gridLine
 	Now           int // x of the present time; 0: outside the window
 	Links         []fact
+	Sizes         []fact // links to pages with other numbers of hosts; an empty path: the present number
 	Next          string
 	Late          []lateStart
+	Conflicts     []conflict
+	More          int // late starts and conflicts that the lists leave out
 }
 
 type calendarHost struct {
 	leasestore.CalendarHost
 	Y, Height int
 	Bars      []bar
-	Hidden    int // bookings that have no room in the picture
+	Shapes    []shape // of the overview
+	Hidden    int     // bookings that have no room in the picture
+	Rows      []calendarRow
+	NextFree  string // the begin of the next free slot in words
+	Leases    string // the leases in words
+	Free      string // the free intervals in words
+}
+
+// calendarRow is a row of the table of the calendar: a booking, or an interval without one.
+type calendarRow struct {
+	Booking   *leasestore.Booking // nil: the host is free
+	Conflicts []leasestore.Booking
+	From, To  time.Time
 }
 
 type bar struct {
 	leasestore.Booking
 	X, Y, Width int
 	Text        string // as much of the name as the bar has room for
+	Conflicts   []leasestore.Booking
+}
+
+// shape is the part of a host's row in the overview that the leases with one status fill.
+type shape struct {
+	Status lease.Status
+	Path   string // the attribute d of an SVG path
 }
 
 type gridLine struct {
@@ -75,100 +120,156 @@ type gridLine struct {
 // calendar reads the calendar of the leases of one page of hosts.
 func (c *handler) calendar(ctx context.Context, q query) (any, error) {
 	now := time.Now().UTC()
-	zoom, from, after, err := calendarWindow(q.values, now)
+	page, err := readCalendarQuery(q.values, now)
 	if err != nil {
 		return nil, err
 	}
-	v := calendarView{From: from, To: from.Add(zooms[zoom].span), Width: labelWidth + calendarWidth}
+	z := zooms[page.zoom]
+	v := calendarView{
+		From:     page.from,
+		To:       page.from.Add(z.span),
+		Width:    labelWidth + calendarWidth,
+		Overview: page.hosts > detailedHosts,
+		Slot:     z.slot,
+		Links:    page.links(),
+		Sizes:    page.sizes(),
+	}
 	hosts, err := c.Lease.HostCalendar(ctx, leasestore.Calendar{
-		After: after,
-		Limit: calendarHosts + 1,
+		After: page.after,
+		Limit: page.hosts + 1,
 		From:  v.From,
 		To:    v.To,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if len(hosts) > calendarHosts {
-		hosts = hosts[:calendarHosts]
-		v.Next = calendarPath(zoom, from, hosts[calendarHosts-1].ID)
+	if len(hosts) > page.hosts {
+		hosts = hosts[:page.hosts]
+		next := page
+		next.after = hosts[page.hosts-1].ID
+		v.Next = next.path()
 	}
-	v.Late = lateStarts(hosts, now)
+	v.list(hosts, now)
 	v.Height = axisHeight
 	for _, h := range hosts {
-		row := v.draw(h)
+		row := v.describe(h, z.unit, now)
+		if v.Overview {
+			v.drawOverview(&row)
+		} else {
+			v.draw(&row)
+		}
 		v.Hosts = append(v.Hosts, row)
 		v.Height += row.Height
 	}
-	for at := from.Truncate(zooms[zoom].step); at.Before(v.To); at = at.Add(zooms[zoom].step) {
-		if !at.Before(from) {
-			v.Grid = append(v.Grid, gridLine{v.x(at), at.Format(zooms[zoom].form)})
+	for at := v.From.Truncate(z.step); at.Before(v.To); at = at.Add(z.step) {
+		if !at.Before(v.From) {
+			v.Grid = append(v.Grid, gridLine{v.x(at), at.Format(z.form)})
 		}
 	}
 	if now.After(v.From) && now.Before(v.To) {
 		v.Now = v.x(now)
 	}
-	v.Links = calendarLinks(zoom, from, after)
 	return v, nil
 }
 
-// calendarWindow reads the parameters of the calendar.
-func calendarWindow(values url.Values, now time.Time) (zoom int, from time.Time, after int64, err error) {
-	zoom, from = defaultZoom, now.Truncate(24*time.Hour)
+// list lists the late starts and the conflicts of the hosts, at most maxParts of each.
+func (v *calendarView) list(hosts []leasestore.CalendarHost, now time.Time) {
+	v.Late, v.Conflicts = lateStarts(hosts, now), conflicts(hosts)
+	all := len(v.Late) + len(v.Conflicts)
+	v.Late = v.Late[:min(len(v.Late), maxParts)]
+	v.Conflicts = v.Conflicts[:min(len(v.Conflicts), maxParts)]
+	v.More = all - len(v.Late) - len(v.Conflicts)
+}
+
+// readCalendarQuery reads the parameters of the calendar.
+func readCalendarQuery(values url.Values, now time.Time) (q calendarQuery, err error) {
+	q = calendarQuery{zoom: defaultZoom, from: now.Truncate(24 * time.Hour), hosts: detailedHosts}
 	if s := values.Get("zoom"); s != "" {
-		zoom = -1
+		q.zoom = -1
 		for i, z := range zooms {
 			if z.name == s {
-				zoom = i
+				q.zoom = i
 			}
 		}
-		if zoom < 0 {
-			return 0, from, 0, osapi.Fault(http.StatusBadRequest, "",
-				"'zoom' must be '6 hours', 'day', 'week' or '4 weeks'.")
+		if q.zoom < 0 {
+			return q, osapi.Fault(http.StatusBadRequest, "",
+				"'zoom' must be '6 hours', 'day', 'week', '4 weeks' or '90 days'.")
 		}
 	}
 	if s := values.Get("from"); s != "" {
-		if from, err = time.Parse(dateForm, s); err != nil || from.Year() < 1970 || from.Year() > 9000 {
-			return 0, from, 0, osapi.Fault(http.StatusBadRequest, "",
+		if q.from, err = time.Parse(dateForm, s); err != nil || q.from.Year() < 1970 || q.from.Year() > 9000 {
+			return q, osapi.Fault(http.StatusBadRequest, "",
 				"'from' must be a time in the form 2030-01-31T10:00.")
 		}
-	} else if zoom == 0 {
-		from = now.Truncate(time.Hour).Add(-time.Hour)
+	} else if q.zoom == 0 {
+		q.from = now.Truncate(time.Hour).Add(-time.Hour)
 	}
 	if s := values.Get("after"); s != "" {
-		if after, err = strconv.ParseInt(s, 10, 64); err != nil || after < 0 {
-			return 0, from, 0, osapi.Fault(http.StatusBadRequest, "", "'after' is not the ID of a host.")
+		if q.after, err = strconv.ParseInt(s, 10, 64); err != nil || q.after < 0 {
+			return q, osapi.Fault(http.StatusBadRequest, "", "'after' is not the ID of a host.")
 		}
 	}
-	return zoom, from, after, nil
-}
-
-// calendarPath returns the path of the calendar, below the path of the console.
-func calendarPath(zoom int, from time.Time, after int64) string {
-	values := url.Values{"zoom": {zooms[zoom].name}, "from": {from.Format(dateForm)}}
-	if after > 0 {
-		values.Set("after", strconv.FormatInt(after, 10))
+	if s := values.Get("hosts"); s != "" {
+		if q.hosts, err = strconv.Atoi(s); err != nil || !slices.Contains(calendarSizes, q.hosts) {
+			return q, osapi.Fault(http.StatusBadRequest, "", "'hosts' must be 25, 100 or 500.")
+		}
 	}
-	return "/calendar?" + values.Encode()
+	return q, nil
 }
 
-// calendarLinks returns the links that move and zoom the window. The window keeps its middle when it zooms.
-func calendarLinks(zoom int, from time.Time, after int64) []fact {
-	span := zooms[zoom].span
+// path returns the path of the page, below the path of the console.
+func (q calendarQuery) path() string {
+	return "/calendar?" + q.values(url.Values{"from": {q.from.Format(dateForm)}}).Encode()
+}
+
+// values adds the parameters of the page to those that say where its window begins.
+func (q calendarQuery) values(values url.Values) url.Values {
+	values.Set("zoom", zooms[q.zoom].name)
+	if q.after > 0 {
+		values.Set("after", strconv.FormatInt(q.after, 10))
+	}
+	if q.hosts != detailedHosts {
+		values.Set("hosts", strconv.Itoa(q.hosts))
+	}
+	return values
+}
+
+// links returns the links that move and zoom the window. The window keeps its middle when it zooms.
+func (q calendarQuery) links() []fact {
+	span := zooms[q.zoom].span
+	earlier, later, today := q, q, q
+	earlier.from, later.from, today.after = q.from.Add(-span/2), q.from.Add(span/2), 0
 	links := []fact{
-		{Name: "earlier", Value: "Earlier", Path: calendarPath(zoom, from.Add(-span/2), after)},
-		{Name: "today", Value: "Today", Path: "/calendar?zoom=" + url.QueryEscape(zooms[zoom].name)},
-		{Name: "later", Value: "Later", Path: calendarPath(zoom, from.Add(span/2), after)},
+		{Name: "earlier", Value: "Earlier", Path: earlier.path()},
+		{Name: "today", Value: "Today", Path: "/calendar?" + today.values(url.Values{}).Encode()},
+		{Name: "later", Value: "Later", Path: later.path()},
 	}
-	at := func(to int) string {
-		return calendarPath(to, from.Add((span-zooms[to].span)/2).Truncate(time.Hour), after)
+	at := func(zoom int) string {
+		to := q
+		to.zoom, to.from = zoom, q.from.Add((span-zooms[zoom].span)/2).Truncate(time.Hour)
+		return to.path()
 	}
-	if zoom > 0 {
-		links = append(links, fact{Name: "in", Value: "Zoom in to " + zooms[zoom-1].name, Path: at(zoom - 1)})
-	}
-	if zoom < len(zooms)-1 {
+	if q.zoom > 0 {
 		links = append(links,
-			fact{Name: "out", Value: "Zoom out to " + zooms[zoom+1].name, Path: at(zoom + 1)})
+			fact{Name: "in", Value: "Zoom in to " + zooms[q.zoom-1].name, Path: at(q.zoom - 1)})
+	}
+	if q.zoom < len(zooms)-1 {
+		links = append(links,
+			fact{Name: "out", Value: "Zoom out to " + zooms[q.zoom+1].name, Path: at(q.zoom + 1)})
+	}
+	return links
+}
+
+// sizes returns the links to pages with other numbers of hosts, which begin with the same host.
+func (q calendarQuery) sizes() (links []fact) {
+	for _, hosts := range calendarSizes {
+		link := fact{Name: strconv.Itoa(hosts), Value: fmt.Sprintf("%d hosts a page", hosts)}
+		if hosts != q.hosts {
+			to := q
+			to.hosts = hosts
+			link.Path = to.path()
+		}
+		links = append(links, link)
 	}
 	return links
 }
@@ -181,10 +282,14 @@ func (v *calendarView) x(at time.Time) int {
 
 // draw places the bookings of a host below the hosts that are placed already. Bookings at the same time get
 // different lanes.
-func (v *calendarView) draw(h leasestore.CalendarHost) calendarHost {
-	row := calendarHost{CalendarHost: h, Y: v.Height}
+func (v *calendarView) draw(row *calendarHost) {
+	row.Y = v.Height
 	var lanes []time.Time // end of the last booking of each lane
-	for _, b := range h.Bookings {
+	for _, r := range row.Rows {
+		if r.Booking == nil {
+			continue
+		}
+		b := *r.Booking
 		lane := 0
 		for lane < len(lanes) && lanes[lane].After(b.Start) {
 			lane++
@@ -199,10 +304,30 @@ func (v *calendarView) draw(h leasestore.CalendarHost) calendarHost {
 		lanes[lane] = b.End
 		x := v.x(b.Start)
 		width := max(v.x(b.End)-x, 3)
-		row.Bars = append(row.Bars, bar{b, x, row.Y + lane*laneHeight + 3, width, barText(b.Name, width)})
+		row.Bars = append(row.Bars, bar{
+			Booking:   b,
+			X:         x,
+			Y:         row.Y + lane*laneHeight + 3,
+			Width:     width,
+			Text:      barText(b.Name, width),
+			Conflicts: r.Conflicts,
+		})
 	}
 	row.Height = max(len(lanes), 1)*laneHeight + 6
-	return row
+}
+
+// drawOverview places the bookings of a host in one row below the hosts that are placed already.
+func (v *calendarView) drawOverview(row *calendarHost) {
+	row.Y, row.Height = v.Height, rowHeight
+	paths := map[lease.Status]string{}
+	for _, b := range row.Bookings {
+		x := v.x(b.Start)
+		width := max(v.x(b.End)-x, 1)
+		paths[b.Status] += fmt.Sprintf("M%d %dh%dv%dh-%dz", x, row.Y+4, width, rowHeight-6, width)
+	}
+	for _, status := range slices.Sorted(maps.Keys(paths)) {
+		row.Shapes = append(row.Shapes, shape{status, paths[status]})
+	}
 }
 
 // barText returns as much of a name as a bar has room for.
@@ -215,9 +340,12 @@ func barText(name string, width int) string {
 
 // Label describes a bar for readers who do not see it.
 func (b bar) Label(host string) string {
-	return fmt.Sprintf(
-		"%s on %s, %s to %s, %s",
-		b.Name, host, b.Start.UTC().Format("2006-01-02 15:04"), b.End.UTC().Format("2006-01-02 15:04"),
-		b.Status,
-	)
+	label := fmt.Sprintf("%s on %s, %s to %s, %s", b.Name, host, minute(b.Start), minute(b.End), b.Status)
+	if b.Conflicts != nil {
+		label += ", conflicts with " + bookingNames(b.Conflicts)
+	}
+	return label
 }
+
+// minute returns a time without seconds and without its time zone, which is UTC.
+func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }

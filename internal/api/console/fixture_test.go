@@ -261,6 +261,7 @@ func (e *estate) paths() map[string]string {
 	return map[string]string{
 		"waiting":         "/console/",
 		"calendar":        "/console/calendar",
+		"overview":        "/console/calendar?hosts=100&zoom=90+days",
 		"journal":         "/console/journal",
 		"projections":     "/console/projections",
 		"conflicts":       "/console/conflicts",

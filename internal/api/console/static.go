@@ -24,6 +24,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"iso":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"add":   func(a, b int) int { return a + b },
 	"short": text.Excerpt[string],
+	"args":  func(all ...any) []any { return all },
 }).ParseFS(templateFiles, "templates/*.html"))
 
 // staticFile is a static file with the hash of its content. All answers share the content, because clients

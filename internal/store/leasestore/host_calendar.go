@@ -52,14 +52,17 @@ const calendarSQL = `
 	from (select * from host where id > $1 and ($2::bigint = 0 or id = $2) order by id limit $3) h
 	left join lateral (
 		select l.id, l.name, l.status, r.resource_type, lower(a.during) as starts, upper(a.during) as ends
-		from host_allocation a
+		from (
+			select reservation_id, during
+			from host_allocation
+			where host_id = h.id and during && tstzrange($4, $5)
+			order by during
+			limit $6) a
 		join reservation r on r.id = a.reservation_id
-		join lease l on l.id = r.lease_id
-		where a.host_id = h.id and a.during && tstzrange($4, $5)
-		limit $6) b on true
+		join lease l on l.id = r.lease_id) b on true
 	order by h.id, b.starts, b.id`
 
-// HostCalendar returns a page of hosts, sorted by ID, with their bookings in a window of time, sorted by
+// HostCalendar returns a page of hosts, sorted by ID, with their first bookings in a window of time, sorted by
 // start.
 func (s *Store) HostCalendar(ctx context.Context, c Calendar) ([]CalendarHost, error) {
 	var all []CalendarHost
