@@ -207,41 +207,52 @@ type projectPort struct {
 	ID, Name, Status, Why string
 }
 
-// projectWaiting reads the ports of the project that are not ACTIVE.
+// projectWaiting reads a page of the ports of the project that are not ACTIVE.
 func (c *handler) projectWaiting(ctx context.Context, q query) (any, error) {
-	return c.listPorts(ctx, q, "/", network.Down, network.Build, network.Errored)
+	after, err := q.after()
+	if err != nil {
+		return nil, err
+	}
+	ids, next, err := c.Network.InactivePorts(ctx, q.caller.Project, after, pageSize)
+	if err != nil {
+		return nil, err
+	}
+	l := inProject(q.caller)
+	l.Where = append(l.Where, db.OneOfIDs("id", ids))
+	v, err := c.listPorts(ctx, q, l)
+	v.Waiting = true
+	if next != uuid.Nil {
+		v.Next = "/?after=" + next.String()
+	}
+	return v, err
 }
 
+// projectPorts reads a page of all ports of the project.
 func (c *handler) projectPorts(ctx context.Context, q query) (any, error) {
-	return c.listPorts(ctx, q, "/ports")
-}
-
-// listPorts reads a page of the ports of the project that have one of the statuses; no status: all ports.
-func (c *handler) listPorts(ctx context.Context, q query, path string, statuses ...string) (any, error) {
 	l := inProject(q.caller)
 	l.Limit = pageSize + 1
-	if statuses != nil {
-		l.Where = append(l.Where, db.Condition{Field: "status", In: statuses})
-	}
 	var err error
 	if l.Marker, err = q.after(); err != nil {
 		return nil, err
 	}
+	v, err := c.listPorts(ctx, q, l)
+	if len(v.Ports) > pageSize {
+		v.Ports = v.Ports[:pageSize]
+		v.Next = "/ports?after=" + v.Ports[pageSize-1].ID
+	}
+	return v, err
+}
+
+// listPorts reads the ports of a page.
+func (c *handler) listPorts(ctx context.Context, q query, l db.Listing) (v projectPortsView, err error) {
 	ports, err := c.Ports.List(ctx, q.caller, l)
-	if err != nil {
-		return nil, err
-	}
-	v := projectPortsView{Project: q.caller.Project, Waiting: statuses != nil}
-	if len(ports) > pageSize {
-		ports = ports[:pageSize]
-		v.Next = path + "?after=" + ports[pageSize-1].ID.String()
-	}
+	v.Project = q.caller.Project
 	now := time.Now()
 	for _, p := range ports {
 		v.Ports = append(v.Ports,
 			projectPort{p.ID.String(), named(p.Name, p.ID.String()), p.Status, portWhy(p, now)})
 	}
-	return v, nil
+	return v, err
 }
 
 // inProject lists the ports of the caller's project. The policy rules can let the caller see further ports,

@@ -645,7 +645,7 @@ CREATE INDEX port_host ON public.port USING btree (host);
 
 CREATE INDEX port_name ON public.port USING btree (name);
 
-CREATE INDEX port_project ON public.port USING btree (project);
+CREATE INDEX port_project_order ON public.port USING btree (project, id);
 
 CREATE INDEX port_unwired ON public.port USING btree (host) WHERE (vif = 'binding_failed'::text);
 
