@@ -56,8 +56,8 @@ func describe(info Info, build *debug.BuildInfo) Info {
 	return info
 }
 
-// recordedCommit returns the commit that Go's toolchain has recorded, and when it was made. The commit has the
-// suffix -dirty if the source had changes that were not committed.
+// recordedCommit returns the commit that Go's toolchain has recorded, and when it was made. The commit has
+// the suffix -dirty if the source had changes that were not committed.
 func recordedCommit(build *debug.BuildInfo) (revision, date string) {
 	modified := false
 	for _, s := range build.Settings {
