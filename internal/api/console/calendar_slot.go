@@ -37,8 +37,8 @@ func freeSlots(h leasestore.CalendarHost, from, to time.Time) (free []slot) {
 	return free
 }
 
-// nextFree returns the begin of the first free slot that is at least `unit` long and not over yet. If there is
-// none, the result `ok` is false.
+// nextFree returns the begin of the first free slot that is at least `unit` long and not over yet. If there
+// is none, the result `ok` is false.
 func nextFree(free []slot, unit time.Duration, now time.Time) (at time.Time, ok bool) {
 	for _, f := range free {
 		if at = f.From; at.Before(now) {

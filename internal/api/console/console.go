@@ -1,8 +1,8 @@
-// Package console is the console in the browser, at /console. It shows operators what waits and for whom, the
-// page of each object, the calendar of leases, the journal, the conflicts of generations and the state of the
-// projections; other callers see the ports, trunks and leases of their project. Its only write pauses and resumes the
-// journal. Each page is rendered on the server and works without JavaScript. The pages update themselves by
-// server-sent events if the browser runs JavaScript.
+// Package console is the console in the browser, at /console. It shows operators what waits and for whom,
+// the page of each object, the calendar of leases, the journal, the conflicts of generations and the state
+// of the projections; other callers see the ports, trunks and leases of their project. Its only write pauses
+// and resumes the journal. Each page is rendered on the server and works without JavaScript. The pages
+// update themselves by server-sent events if the browser runs JavaScript.
 package console
 
 import (

@@ -85,8 +85,8 @@ type render func(ctx context.Context) ([]byte, error)
 
 // watch begins to render the page with the given key, unless another stream has begun it. The function
 // `changed` returns a channel that gets a value after each change; the function `current` returns the last
-// rendering. If there are too many streams, in total or of the user `who`, `ok` is false. Otherwise the caller
-// must call leave when its stream ends.
+// rendering. If there are too many streams, in total or of the user `who`, `ok` is false. Otherwise the
+// caller must call leave when its stream ends.
 func (l *Live) watch(
 	key string,
 	who viewer,

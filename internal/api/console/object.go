@@ -87,8 +87,8 @@ func (v *objectView) link(name, path string) {
 	}
 }
 
-// addWaiting adds what an object waits for, and when it began to wait. The parameter `part` is the kind of the
-// object in the timeline.
+// addWaiting adds what an object waits for, and when it began to wait. The parameter `part` is the kind of
+// the object in the timeline.
 func (v *objectView) addWaiting(part string, waiting []network.Waiting) {
 	for _, w := range waiting {
 		v.Waits = append(v.Waits,

@@ -10,8 +10,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// manyPorts adds 100,000 ports with their journal entries, devices and allocations: 60,000 of the project big,
-// and 200 of each of 200 other projects. 30 ports of the project big wait for an agent.
+// manyPorts adds 100,000 ports with their journal entries, devices and allocations: 60,000 of the project
+// big, and 200 of each of 200 other projects. 30 ports of the project big wait for an agent.
 const manyPorts = `
 	set local session_replication_role = replica;
 	insert into network (id, project, name, description, admin_up, shared, external, port_security, mtu, type)
@@ -31,8 +31,8 @@ const manyPorts = `
 	select 'nova', 'allocations', md5('device' || n)::uuid, 1 from generate_series(1, 100000) n;
 	analyze`
 
-// maxRowsOfAPage is the maximum number of rows of each table that one request for a page reads. The page of the
-// ports of a project that wait examines portstore.MaxExamined ports.
+// maxRowsOfAPage is the maximum number of rows of each table that one request for a page reads. The page of
+// the ports of a project that wait examines portstore.MaxExamined ports.
 const maxRowsOfAPage = portstore.MaxExamined + 1000
 
 // No page reads a number of rows that grows with the number of ports.

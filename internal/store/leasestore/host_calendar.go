@@ -62,8 +62,8 @@ const calendarSQL = `
 		join lease l on l.id = r.lease_id) b on true
 	order by h.id, b.starts, b.id`
 
-// HostCalendar returns a page of hosts, sorted by ID, with their first bookings in a window of time, sorted by
-// start.
+// HostCalendar returns a page of hosts, sorted by ID, with their first bookings in a window of time, sorted
+// by start.
 func (s *Store) HostCalendar(ctx context.Context, c Calendar) ([]CalendarHost, error) {
 	var all []CalendarHost
 	var h CalendarHost

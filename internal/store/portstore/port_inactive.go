@@ -15,8 +15,9 @@ import (
 const MaxExamined = 10_000
 
 // InactivePorts returns the IDs of ports of a project that are not ACTIVE, in the order of their IDs and at
-// most `limit`, and the value of `after` for the next page, or uuid.Nil if the page is the last. A page may be
-// shorter than its limit although it is not the last, because each page examines a limited number of ports.
+// most `limit`, and the value of `after` for the next page, or uuid.Nil if the page is the last. A page may
+// be shorter than its limit although it is not the last, because each page examines a limited number of
+// ports.
 func (s *Store) InactivePorts(
 	ctx context.Context,
 	project string,
