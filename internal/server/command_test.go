@@ -35,7 +35,7 @@ func TestCommand_VersionNamesBuildAndSchema(t *testing.T) {
 
 	err := run(t.Context(), []string{"--version"}, nil, &out, io.Discard)
 
-	if want := regexp.MustCompile(`^worker \S+\ncommit \S+\nbuilt with go\S+ \S+\nschema \d+, or newer if`); err != nil ||
+	if want := regexp.MustCompile(`^worker \S+\ncommit \S+ of \S+\nbuilt with go\S+ \S+\nschema \d+, or newer if`); err != nil ||
 		!want.MatchString(out.String()) {
 		t.Errorf("worker --version: got %q, error %v; want a text that matches %s", out.String(), err, want)
 	}

@@ -371,7 +371,7 @@ func (h *hostileClient) concretePath(path string) string {
 		{"/traits/{name}", "/traits/CUSTOM_GOLD"}, {"/runs/{id}", "/runs/1"}, {"/consumers/{uuid}", "/consumers/{consumer}"}, {"/providers/{uuid}", "/providers/{provider}"},
 		{"/agent-tokens/{id}", "/agent-tokens/{token}"}, {"/agent-keys/{id}", "/agent-keys/{key}"}, {"/agent-vhosts/{id}", "/agent-vhosts/{vhost}"},
 		{"/blocks/{type}/{id}", "/blocks/port/{port}"}, {"/{entity}", "/firewall"},
-		{"/waiting/{party}", "/waiting/agent"}, {"/static/{file}", "/static/console.css"}, {"/hosts/{id}", "/hosts/{host}"}, {"/providers/{id}", "/providers/{provider}"},
+		{"/waiting/{party}", "/waiting/agent"}, {"/static/{file}", "/static/console.css"}, {"/hosts/{id}", "/hosts/{host}"}, {"/providers/{id}", "/providers/{provider}"}, {"/consumers/{id}", "/consumers/{consumer}"},
 	} {
 		path = strings.ReplaceAll(path, rule[0], rule[1])
 	}

@@ -119,6 +119,7 @@ var permissions = map[string]expectedStatuses{
 	"GET /console/find":                                           listOwn,
 	"GET /console/ports":                                          listOwn,
 	"GET /console/ports/{id}":                                     readOwnObject,
+	"GET /console/trunks/{id}":                                    readOwnObject,
 	"GET /console/leases":                                         withoutService(listOwn),
 	"GET /console/leases/{id}":                                    withoutService(readProjectObject),
 	"GET /console/login":                                          anyone,
