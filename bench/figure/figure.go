@@ -437,6 +437,23 @@ var figures = []Figure{
 		Open:        openReads,
 	},
 	{
+		Name:         "selects-one",
+		Title:        "the reads of the figure selects; one client",
+		singleClient: true,
+		Latencies:    true,
+		WindowShare:  0.25,
+		Open:         openSelects,
+	},
+	{
+		Name:         "console-pages",
+		Title:        "pages of the console with 100,000 ports: what waits, the ports of a project, one port; one client",
+		Baseline:     "selects-one",
+		singleClient: true,
+		Latencies:    true,
+		WindowShare:  0.25,
+		Open:         openConsolePages,
+	},
+	{
 		Name:          "idle",
 		Title:         "idle ports, created 100 in each request, until their workflows are started",
 		LastRoundOnly: true,
