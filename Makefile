@@ -81,6 +81,10 @@ fuzz: deps ## let Go's fuzzer try random inputs on each parser; TIME=1m sets the
 bench: deps build ## measure ports, journal entries, leases and allocations, write bench.json; BENCH="-h" lists the options
 	@go build -o bin/ ./bench && exec bin/bench $(BENCH)
 
+.PHONY: bench-peers
+bench-peers: deps build ## measure berth and OpenStack Placement with the same requests, write peers.json; OUT=file, BENCH="-h" lists the options
+	@python=$$(tools/venv.sh placement) && go build -o bin/ ./bench/peer && exec bin/peer -python "$$python" -out "$(or $(OUT),peers.json)" $(BENCH)
+
 .PHONY: vendor
 vendor: ## refresh the files from npm in the console, and check them against npm's integrity hashes; needs npm; CHECK=-n only checks
 	@tools/vendor.sh $(CHECK)

@@ -63,6 +63,8 @@ var madeByRuns = map[string]bool{
 	"bin/bench":     true,
 	"bin/docs":      true,
 	"bench.json":    true,
+	"bin/peer":      true,
+	"peers.json":    true,
 	"bin/sbom.json": true,
 }
 

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the table of docs/benchmarks.md from testdata/peers.json")
+
+// TestPeerTable_EqualsMeasuredResults fails when the table of docs/benchmarks.md differs from the measured
+// results in testdata/peers.json. To update the table, run `go test ./bench/peer -run PeerTable -update`.
+func TestPeerTable_EqualsMeasuredResults(t *testing.T) {
+	t.Parallel()
+	const (
+		page   = "../../docs/benchmarks.md"
+		marker = "go test ./bench/peer -run PeerTable -update. Do not edit. -->\n"
+		end    = "<!-- End of the generated table. -->\n"
+	)
+	r := readReport(t, "testdata/peers.json")
+	raw, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, found := strings.Cut(string(raw), marker)
+	got, tail, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s: no lines with %q and %q", page, marker, end)
+	}
+	want := peerTable(r)
+	if *update {
+		if err := os.WriteFile(page, []byte(head+marker+want+end+tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%s differs from testdata/peers.json; to update the page, run go test ./bench/peer -run PeerTable -update (-json +page):\n%s",
+			page, d)
+	}
+}
+
+// peerTable renders the results.
+func peerTable(r report) string {
+	var b strings.Builder
+	m, s := r.Machine, r.Settings
+	fmt.Fprintf(&b, "\nA machine with %d cores, PostgreSQL %s, OpenStack Placement %s on Python %s with uWSGI %s; "+
+		"%d clients, %s resource providers, %d rounds.\n",
+		m.Cores, m.PostgreSQL, m.Placement, m.Python, m.UWSGI, s.Clients, thousands(s.Providers), s.Rounds)
+	if r.Busy == 0 {
+		b.WriteString("The run did not check whether other programs used the processors.\n\n")
+	} else {
+		fmt.Fprintf(&b, "Before the measurements, other work used at most %.2f cores.\n\n", r.Busy)
+	}
+	b.WriteString("| Requests | Ratio | berth: per second | p50 | p99 | OpenStack Placement: per second | p50 | p99 |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|\n")
+	for _, f := range r.Figures {
+		fmt.Fprintf(&b, "| %s | %.1f | %s | %s |\n", f.Title, f.Ratio, cells(f.Berth), cells(f.Placement))
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+// cells renders the rate and the percentiles of one server.
+func cells(r serverResult) string {
+	rate := fmt.Sprintf("%.1f", r.Rate)
+	if r.Rate >= 100 {
+		rate = thousands(int(r.Rate + 0.5))
+	}
+	return fmt.Sprintf("%s | %.1f ms | %.1f ms", rate, r.P50, r.P99)
+}
+
+// thousands renders a number below a million with a comma between the thousands.
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
+}
