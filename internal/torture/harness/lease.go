@@ -2,6 +2,7 @@ package harness
 
 import (
 	"fmt"
+	"net/http"
 	"time"
 
 	"berth/internal/server/servertest"
@@ -54,6 +55,24 @@ func LeaseStatusIs(api *servertest.Worker, path, want string) func() string {
 			return fmt.Sprint("its status is ", got)
 		}
 		return ""
+	}
+}
+
+// SetDateToNow sets a date of the lease with the given URL path to now. The API refuses dates of earlier
+// minutes, so SetDateToNow repeats a request that the API received only in the next minute.
+func SetDateToNow(c *servertest.Worker, path, field string) {
+	c.T.Helper()
+	for {
+		now := TimeIn(0)
+		code, answer, err := c.Do("PUT", path, servertest.Object{field: now})
+		if err == nil && code < http.StatusMultipleChoices {
+			return
+		}
+		const minute = len("2006-01-02T15:04")
+		if TimeIn(0)[:minute] == now[:minute] {
+			c.T.Fatalf("set the %s of %s to %s: got %d %v, error %v; want a success",
+				field, path, now, code, answer, err)
+		}
 	}
 }
 

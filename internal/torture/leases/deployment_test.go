@@ -128,24 +128,6 @@ func (i *faultInjector) match(method, text string) int {
 	return 0
 }
 
-// setDateToNow sets a date of the lease with the given URL path to now. The API refuses dates of earlier
-// minutes, so setDateToNow repeats a request that the API received only in the next minute.
-func setDateToNow(c *servertest.Worker, path, field string) {
-	c.T.Helper()
-	for {
-		now := harness.TimeIn(0)
-		code, answer, err := c.Do("PUT", path, servertest.Object{field: now})
-		if err == nil && code < http.StatusMultipleChoices {
-			return
-		}
-		const minute = len("2006-01-02T15:04")
-		if harness.TimeIn(0)[:minute] == now[:minute] {
-			c.T.Fatalf("set the %s of %s to %s: got %d %v, error %v; want a success",
-				field, path, now, code, answer, err)
-		}
-	}
-}
-
 // notificationTypes returns the types of the notifications about a lease, in the order in which the
 // notifications arrived at the webhook. If a notification arrived more than once, only its first arrival
 // counts.

@@ -58,7 +58,7 @@ func TestLease_StartsAndEndsThoughWorkerKilled(t *testing.T) {
 	}
 
 	victim.Kill()
-	setDateToNow(api, path, "end_date")
+	harness.SetDateToNow(api, path, "end_date")
 	awaitStatus("ACTIVE") // no worker runs that could end the lease
 	s.StartWorker("relay,temporal")
 	awaitStatus("TERMINATED")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"berth/internal/server/servertest"
+	"berth/internal/torture/harness"
 )
 
 // testLease is a lease that a test created for a host group.
@@ -25,13 +26,13 @@ func (l *testLease) get() servertest.Object {
 // startNow sets the start date of the lease to now through the lease API.
 func (l *testLease) startNow() {
 	l.T.Helper()
-	setDateToNow(l.api, l.path, "start_date")
+	harness.SetDateToNow(l.api, l.path, "start_date")
 }
 
 // endNow sets the end date of the lease to now through the lease API.
 func (l *testLease) endNow() {
 	l.T.Helper()
-	setDateToNow(l.api, l.path, "end_date")
+	harness.SetDateToNow(l.api, l.path, "end_date")
 }
 
 // awaitStatus waits until the lease has the status.

@@ -25,7 +25,7 @@ func TestLeaseWebhook_SentInOrderThroughOutages(t *testing.T) {
 	victim.Kill()
 	api.Must("PUT", path, servertest.Object{"name": "day"})
 	s.StartWorker("relay,temporal")
-	setDateToNow(api, path, "start_date")
+	harness.SetDateToNow(api, path, "start_date")
 	s.Await("the lease is ACTIVE", harness.LeaseStatusIs(api, path, "ACTIVE"))
 	api.Must("DELETE", path, nil)
 
