@@ -6,15 +6,17 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// oneConnConfig returns the configuration of a connection that belongs to no pool. A connection to a pooler
-// fails with ErrPooled.
+// oneConnConfig returns the configuration of a connection that belongs to no pool. The parameters of a pool in
+// the URL, such as pool_max_conns, have no effect. A connection to a pooler fails with ErrPooled.
 func oneConnConfig(url string) (*pgx.ConnConfig, error) {
-	cfg, err := pgx.ParseConfig(url)
+	pool, err := pgxpool.ParseConfig(url) // pgx.ParseConfig would send the parameters of a pool to the server
 	if err != nil {
 		return nil, fmt.Errorf("parse the database URL: %w", err)
 	}
+	cfg := pool.ConnConfig
 	cfg.ConnectTimeout = cmp.Or(cfg.ConnectTimeout, connectTimeout)
 	addTimelineFence(cfg)
 	cfg.AfterConnect = refusePooler
