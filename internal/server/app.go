@@ -58,7 +58,7 @@ type App struct {
 	traces          *tracing.Traces
 	feedback        *feedback.Listener     // nil if no controller is configured
 	rpcServer       *rpc.Server            // nil without the role rpc
-	publisher       *rpc.Publisher         // nil without RabbitMQ
+	publisher       *rpc.Publisher         // nil without RabbitMQ, or without the roles temporal and relay
 	main            *endpoint              // on BERTH_LISTEN
 	refusedConns    *prometheus.CounterVec // connections over a limit
 	operators       *endpoint              // on BERTH_OPERATOR_LISTEN; nil without this setting
@@ -130,7 +130,7 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 	a.cloud, _ = options.Cloud.(*cloud.Cloud)
 	a.odl, _ = options.ODL.(*odl.Client)
 	var err error
-	if len(cfg.RabbitMQ) > 0 {
+	if len(cfg.RabbitMQ) > 0 && (a.hasRole(config.Temporal) || a.hasRole(config.Relay)) {
 		if a.publisher, err = a.newPublisher(); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/journal"
+	"berth/internal/store/db"
 	"berth/internal/store/mirrorstore"
 )
 
@@ -42,7 +43,7 @@ func (c *auditCollector) Describe(all chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. Before the first audit, and if the database does not answer, the
 // metrics of auditCollector are missing from the response to the scrape.
 func (c *auditCollector) Collect(all chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+	ctx, cancel := context.WithTimeout(db.WithReserve(context.Background()), checkTimeout)
 	defer cancel()
 	audit, err := c.store.LastDone(ctx, contract.KeyAudit)
 	if err != nil {

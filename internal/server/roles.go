@@ -96,7 +96,7 @@ func (a *App) startRPC(ctx context.Context) (stop func()) {
 	if a.rpcServer != nil {
 		wait.Go(func() { a.rpcServer.Run(ctx) })
 	}
-	if a.publisher != nil && (a.hasRole(config.Temporal) || a.hasRole(config.Relay)) {
+	if a.publisher != nil {
 		wait.Go(func() { a.publisher.Run(ctx) })
 	}
 	return func() {
