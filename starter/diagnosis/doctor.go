@@ -71,7 +71,9 @@ func checks() []check {
 	return []check{
 		{"database", checkDatabase},
 		{"connection pooler", checkPooler},
+		{"locks", checkLocks},
 		{"API", checkAPI},
+		{"certificate", checkCertificate},
 		{"authentication", checkAuthentication},
 		{"notes", checkNotes},
 		{"notes set aside", checkSetAsideNotes},

@@ -73,7 +73,7 @@ func TestDoctor_EachDamageIsAFailureWithAdvice(t *testing.T) {
 		"unattended rows": {checkProjection("executions"), map[string]string{projections: `{"projections":[{"name":"executions","compared_at":"2030-01-31T09:59:00Z","unattended":2,"orphans":1,"late_seconds":75,"examples":["port/p1"]}]}`},
 			"FAIL", "2 rows have no execution, 1 executions have no row, due work is 1m15s late: port/p1", "`starter why OBJECT`"},
 		"comparison stopped": {checkProjection("executions"), map[string]string{projections: `{"projections":[{"name":"executions","compared_at":"2030-01-31T09:00:00Z"}]}`},
-			"FAIL", "the last comparison with the rows was 1h0m0s ago", "Start a worker with the role temporal"},
+			"FAIL", "the last comparison with the rows was 1h0m0s ago", "Start a process with the role relay"},
 		"late work before the first comparison": {checkProjection("executions"), map[string]string{projections: `{"projections":[{"name":"executions","compared_at":null,"late_seconds":90}]}`},
 			"FAIL", "due work is 1m30s late", "`starter why OBJECT`"},
 		"no comparison yet": {checkProjection("executions"), map[string]string{projections: `{"projections":[{"name":"executions","compared_at":null}]}`}, "-", "not compared executions with the rows yet", ""},

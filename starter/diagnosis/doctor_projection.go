@@ -65,7 +65,7 @@ func checkProjection(name string) func(context.Context, *cli.Session) (string, e
 		case age > maxComparisonAge:
 			return "", cli.Errorf(
 				cli.ExitUnavailable,
-				"Start a worker with the role temporal. The checks workers and namespace show why no comparison runs.",
+				"Start a process with the role relay. The checks Temporal and namespace show why no comparison runs.",
 				"the last comparison with the rows was %s ago",
 				age,
 			)
