@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	amqp "github.com/rabbitmq/amqp091-go"
 
 	"berth/internal/store/storetest"
 )
@@ -73,6 +74,48 @@ func TestServer_DropsMalformedAndDuplicateMessages(t *testing.T) {
 	}
 	eventually(t, "the unroutable reply is counted",
 		func() bool { return droppedMessages(t, registry, "unwanted") == 1 })
+}
+
+// RabbitMQ accepts these messages, but the amqp library cannot read the headers of the first three, and
+// RabbitMQ closes a connection that sends a reply to the reply queue of the last two. RabbitMQ delivers a
+// message again whose delivery ended the connection.
+func TestServer_NoMessageEndsItsConnectionAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	url := newVirtualHost(t)
+	registry := startServer(t, storetest.New(t), url)
+	client := newRawClient(t, url)
+	call := func(queue string) string {
+		return envelope(fmt.Sprintf(
+			`{"method":"has_alive_neutron_server","args":{},"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`,
+			queue, hexID(),
+		))
+	}
+	nested, many := amqp.Table{"a": "b"}, amqp.Table{}
+	for range 40 {
+		nested = amqp.Table{"a": nested}
+	}
+	for i := range 9000 {
+		many[fmt.Sprint(i)] = nil
+	}
+	hostile := []amqp.Publishing{
+		{Headers: nested, Body: []byte(call(""))},
+		{Headers: many, Body: []byte(call(""))},
+		{Headers: amqp.Table{"a": make([]any, 9000)}, Body: []byte(call(""))},
+		{Body: []byte(call("amq.rabbitmq.reply-to.AAAA.BBBB"))},
+		{Body: []byte(call("amq.rabbitmq.reply-to.g1gCbQAAAAFhbQAAAAFi.x=="))},
+	}
+	for _, m := range hostile {
+		if err := client.PublishWithContext(t.Context(), "neutron", "q-plugin", false, false, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	client.send(t, call(client.queue))
+
+	if reply := <-client.replies; openEnvelope(t, reply.Body)["result"] != true {
+		t.Errorf("call after hostile messages: got %s, want the result true", reply.Body)
+	}
+	eventually(t, "each message is executed", func() bool { return executedCalls(t, registry) == len(hostile)+1 })
 }
 
 // Agents with oslo.messaging 14.9 drop their connection when they receive a message that has no table of

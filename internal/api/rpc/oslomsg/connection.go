@@ -1,6 +1,7 @@
 package oslomsg
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -8,8 +9,10 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -61,19 +64,21 @@ func (b Broker) CheckVirtualHost(name string) error {
 func (b *Broker) dial(name string) (*amqp.Connection, error) {
 	url := b.URLs[b.next%len(b.URLs)]
 	b.next++
-	config := b.TLS
-	if config != nil {
-		config = config.Clone() // DialConfig writes the node's name into it
-	}
 	properties := amqp.NewConnectionProperties()
 	properties.SetClientConnectionName(name)
+	target, err := amqp.ParseURI(url)
+	if err != nil {
+		return nil, fmt.Errorf("connect to RabbitMQ: %w", err)
+	}
+	if target.Scheme == "amqps" { // for the library, which would begin TLS on the guardedConn
+		url = "amqp" + url[len("amqps"):]
+	}
 	conn, err := amqp.DialConfig(url, amqp.Config{
-		Vhost:           b.VirtualHost,
-		Heartbeat:       heartbeatInterval,
-		Locale:          "en_US",
-		Properties:      properties,
-		TLSClientConfig: config,
-		Dial:            amqp.DefaultDial(heartbeatInterval),
+		Vhost:      b.VirtualHost,
+		Heartbeat:  heartbeatInterval,
+		Locale:     "en_US",
+		Properties: properties,
+		Dial:       func(string, string) (net.Conn, error) { return b.dialGuarded(target) },
 	})
 	if err != nil && b.VirtualHost != "" {
 		return nil, fmt.Errorf("connect to the virtual host %s of RabbitMQ: %w", b.VirtualHost, err)
@@ -82,6 +87,49 @@ func (b *Broker) dial(name string) (*amqp.Connection, error) {
 		return nil, fmt.Errorf("connect to RabbitMQ: %w", err)
 	}
 	return conn, nil
+}
+
+// dialGuarded opens a guardedConn to a node of the cluster, over TLS if the node's URL says so.
+func (b *Broker) dialGuarded(node amqp.URI) (net.Conn, error) {
+	conn, err := amqp.DefaultDial(heartbeatInterval)("tcp", net.JoinHostPort(node.Host, strconv.Itoa(node.Port)))
+	if err != nil {
+		return nil, err
+	}
+	if node.Scheme != "amqps" {
+		return newGuardedConn(conn), nil
+	}
+	config, err := b.tlsConfig(node)
+	if err == nil {
+		secured := tls.Client(conn, config)
+		if err = secured.Handshake(); err == nil {
+			return newGuardedConn(secured), nil
+		}
+	}
+	_ = conn.Close()
+	return nil, err
+}
+
+// tlsConfig returns the TLS configuration for a connection to a node. Without a configuration of the Broker,
+// the parameters of the node's URL decide, as for the amqp library.
+func (b *Broker) tlsConfig(node amqp.URI) (*tls.Config, error) {
+	if b.TLS != nil {
+		config := b.TLS.Clone()
+		config.ServerName = node.Host
+		return config, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if trusted, err := TLSConfig(node.CACertFile); err != nil {
+		return nil, err
+	} else if trusted != nil {
+		config = trusted
+	}
+	config.ServerName = cmp.Or(node.ServerName, node.Host)
+	if node.CertFile == "" || node.KeyFile == "" {
+		return config, nil
+	}
+	own, err := tls.LoadX509KeyPair(node.CertFile, node.KeyFile)
+	config.Certificates = []tls.Certificate{own}
+	return config, err
 }
 
 // KeepConnected calls the function `connect` again and again until ctx ends. The function `connect` runs as

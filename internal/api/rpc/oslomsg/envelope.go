@@ -52,9 +52,15 @@ type request struct {
 	RequestID json.RawMessage `json:"_context_request_id"` // only for logs, so any type is accepted
 }
 
-// wantsReply reports whether the caller waits for a reply.
+// reservedQueues is the beginning of the names that are no queues, and that RabbitMQ interprets itself.
+// RabbitMQ closes the connection of a client that publishes to such a name in a wrong format, and would
+// deliver the call again for ever.
+const reservedQueues = "amq.rabbitmq."
+
+// wantsReply reports whether the caller waits for a reply in a queue to which berth can send it.
 func (r request) wantsReply() bool {
-	return r.MessageID != "" && r.ReplyTo != "" && len(r.ReplyTo) <= MaxName
+	return r.MessageID != "" && r.ReplyTo != "" && len(r.ReplyTo) <= MaxName &&
+		!strings.HasPrefix(r.ReplyTo, reservedQueues)
 }
 
 // decodeRequest decodes a message body. If decodeRequest returns an error, decodeRequest also returns the
@@ -62,7 +68,7 @@ func (r request) wantsReply() bool {
 func decodeRequest(body []byte) (request, error) {
 	var r request
 	if len(body) > maxBody {
-		return r, fmt.Errorf("message of %d bytes, more than the maximum of %d", len(body), maxBody)
+		return r, fmt.Errorf("message of more than %d bytes", maxBody)
 	}
 	var e envelope
 	if err := json.Unmarshal(body, &e); err != nil {

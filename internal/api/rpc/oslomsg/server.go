@@ -280,7 +280,7 @@ func (s *Server) observe(
 	if s.options.Observe == nil {
 		return ctx, func(string) {}
 	}
-	traceparent, _ := call.Headers["traceparent"].(string)
+	traceparent, _ := call.Headers[traceparentHeader].(string)
 	var id string
 	_ = json.Unmarshal(r.RequestID, &id)
 	return s.options.Observe(ctx, Call{Method: r.Method, Traceparent: traceparent, RequestID: id})
