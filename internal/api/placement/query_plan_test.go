@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
@@ -224,12 +223,11 @@ func TestPlan_NoRouteReadsALargeTableInFull(t *testing.T) {
 			t.Errorf("want a call to the route %s in routeCalls, got none", name)
 			continue
 		}
-		before := sequentialScans(t, db)
+		before := storetest.ReadsOfTables(t, db, large...)
 		callRoute(t, url, w, way)
-		for table, n := range sequentialScans(t, db) {
-			if n > before[table] {
-				t.Errorf("route %s scans the whole table %s, %d times; want index scans",
-					name, table, n-before[table])
+		for table, r := range storetest.ReadsOfTables(t, db, large...) {
+			if n := r.Scans - before[table].Scans; n > 0 {
+				t.Errorf("route %s scans the whole table %s, %d times; want index scans", name, table, n)
 			}
 		}
 	}
@@ -249,35 +247,4 @@ func callRoute(t *testing.T, url string, w routeCaller, way func(routeCaller)) {
 		way(w)
 	}
 	s.Close()
-}
-
-// sequentialScans counts the full scans of each large table after all connections of the stores are closed.
-// PostgreSQL publishes a connection's statistics only after the connection is closed.
-func sequentialScans(t *testing.T, db *pgx.Conn) map[string]int64 {
-	t.Helper()
-	for connected := true; connected; {
-		err := db.QueryRow(t.Context(), `
-			select exists (
-				select from pg_stat_activity
-				where datname = current_database() and application_name = 'berth')
-			from pg_sleep(0.005)`).Scan(&connected)
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	rows, err := db.Query(t.Context(),
-		`select relname::text, seq_scan from pg_stat_user_tables where relname = any($1)`, large)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reads := map[string]int64{}
-	var table string
-	var n int64
-	if _, err := pgx.ForEachRow(rows, []any{&table, &n}, func() error { reads[table] = n; return nil }); err != nil {
-		t.Fatal(err)
-	}
-	if len(reads) != len(large) {
-		t.Fatalf("PostgreSQL has statistics of the tables %v, want %v", reads, large)
-	}
-	return reads
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"berth/internal/inventory"
 	"berth/internal/store"
@@ -61,34 +60,14 @@ func TestUsage_RequestsReadNoAllocationsOfOtherConsumers(t *testing.T) {
 			return err
 		}},
 	} {
-		before := allocationReads(t, watch)
+		before := storetest.ReadsOfTables(t, watch, "allocation")
 		s := storetest.Open(t, url)
 		err := request.run(s)
 		s.Close() // connections report their statistics when they are closed
-		if n := allocationReads(t, watch) - before; err != nil || n > 20 {
+		after := storetest.ReadsOfTables(t, watch, "allocation")
+		if n := after["allocation"].Rows - before["allocation"].Rows; err != nil || n > 20 {
 			t.Errorf("%s: got %d reads of allocations, error %v; want at most 20 and no error",
 				request.name, n, err)
-		}
-	}
-}
-
-// allocationReads returns how many rows and index entries of the table allocation PostgreSQL has read, once
-// all connections of stores are closed.
-func allocationReads(t *testing.T, watch *pgx.Conn) int64 {
-	t.Helper()
-	for {
-		var open bool
-		var reads int64
-		err := watch.QueryRow(t.Context(), `
-			select exists (select from pg_stat_activity where datname = current_database() and application_name = 'berth'),
-				(select seq_tup_read from pg_stat_user_tables where relname = 'allocation')
-					+ (select sum(idx_tup_read) from pg_stat_user_indexes where relname = 'allocation')
-			from pg_sleep(0.005)`).Scan(&open, &reads)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !open {
-			return reads
 		}
 	}
 }

@@ -1,0 +1,96 @@
+package neutron_test
+
+import (
+	"fmt"
+	"testing"
+
+	"berth/internal/store/networkstore"
+	"berth/internal/store/storetest"
+)
+
+// grown fills the tables whose size depends on the size of a cloud, and runs ANALYZE: 2,000 networks, one of
+// them with 10,000 ports of 500 projects, and a completed journal entry of each port.
+const grown = `
+	insert into network (id, project, name, description, admin_up, shared, external, mtu, port_security, type, segment)
+	select md5('network' || n)::uuid, 'project-' || n % 500, 'network-' || n, '', true, false, false, 1450, true, 'vxlan', n
+	from generate_series(1, 2000) n;
+	insert into subnet (id, network_id, project, name, description, cidr, gateway, dhcp, pools, dns, routes, ra_mode, address_mode)
+	select md5('subnet' || n)::uuid, md5('network' || n)::uuid, 'project-' || n % 500, 'subnet-' || n, '', '10.0.0.0/12', '10.0.0.1', true,
+		'[{"start":"10.0.0.2","end":"10.15.255.254"}]', '{}', '[]', '', ''
+	from generate_series(1, 2000) n;
+	insert into port (id, network_id, project, name, description, admin_up, mac, device_id, device_owner, status, host, vnic, profile, vif, port_security)
+	select md5('port' || n)::uuid, md5('network1')::uuid, 'project-' || n % 500, 'port-' || n, '', true,
+		lpad(to_hex(2199023255552 + n), 12, '0')::macaddr, md5('server' || n), 'compute:nova', 'ACTIVE', 'cmp-' || n % 200, 'normal', '{}', 'ovs', true
+	from generate_series(1, 10000) n;
+	insert into port_address (subnet_id, address, port_id, position)
+	select md5('subnet1')::uuid, '10.0.1.0'::inet + n, md5('port' || n)::uuid, 0 from generate_series(1, 10000) n;
+	insert into journal_entry (object_type, object_id, operation, data, parents, state, attempt, project, name, taken_at, finished_at)
+	select 'port', md5('port' || n)::uuid::text, 'create', '{}', array['network/' || md5('network1')::uuid], 'completed', 1, 'project-' || n % 500, '', now(), now()
+	from generate_series(1, 10000) n;
+	analyze`
+
+// growing lists the tables of `grown`.
+var growing = []string{"network", "subnet", "port", "port_address", "journal_entry"}
+
+const (
+	planRepeats  = 8   // so many that PostgreSQL uses generic plans for prepared statements
+	mostRowsRead = 500 // of a growing table, in each call
+)
+
+// TestPlan_MainRoutesReadFewRowsOfGrowingTables fails if a route reads a whole table whose size depends on
+// the size of the cloud, or counts or adds up its rows.
+func TestPlan_MainRoutesReadFewRowsOfGrowingTables(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	storetest.ExecScript(t, url, grown)
+	watch := storetest.Connect(t, url)
+	openOn(t, url, networkstore.Config{}).store.Close() // the first report of an agent reads all networks
+	id := func(kind string, n int) (id string) {
+		if err := watch.QueryRow(t.Context(), `select md5($1)::uuid::text`, fmt.Sprint(kind, n)).Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	crowded := id("network", 1)
+	for name, call := range map[string]func(c cloud, n int){
+		"POST /ports": func(c cloud, n int) {
+			c.must(201, "POST", "/v2.0/ports", fmt.Sprintf(
+				`{"port":{"network_id":%q,"project_id":"project-7","binding:host_id":"cmp-1","device_owner":"compute:nova","device_id":"new-%d"}}`,
+				crowded, n))
+		},
+		"GET /ports/{id}":      func(c cloud, n int) { c.must(200, "GET", "/v2.0/ports/"+id("port", 100+n), "") },
+		"GET /ports page":      func(c cloud, _ int) { c.must(200, "GET", "/v2.0/ports?limit=50", "") },
+		"GET /ports of server": func(c cloud, _ int) { c.must(200, "GET", "/v2.0/ports?device_id=new-1", "") },
+		"GET /ports of name":   func(c cloud, n int) { c.must(200, "GET", fmt.Sprintf("/v2.0/ports?name=port-%d", 1+n), "") },
+		"GET /ports of network": func(c cloud, n int) {
+			c.must(200, "GET", "/v2.0/ports?network_id="+crowded+"&limit=50&marker="+id("port", 200+n), "")
+		},
+		"PUT /ports/{id}": func(c cloud, n int) {
+			c.must(200, "PUT", "/v2.0/ports/"+id("port", 300+n), `{"port":{"name":"renamed"}}`)
+		},
+		"DELETE /ports/{id}": func(c cloud, n int) { c.must(204, "DELETE", "/v2.0/ports/"+id("port", 400+n), "") },
+		"POST /networks": func(c cloud, _ int) {
+			c.must(201, "POST", "/v2.0/networks", `{"network":{"name":"new","project_id":"project-7"}}`)
+		},
+		"GET /networks/{id}": func(c cloud, n int) { c.must(200, "GET", "/v2.0/networks/"+id("network", 100+n), "") },
+		"GET /networks page": func(c cloud, _ int) { c.must(200, "GET", "/v2.0/networks?limit=50", "") },
+		"GET /subnets page":  func(c cloud, _ int) { c.must(200, "GET", "/v2.0/subnets?limit=50", "") },
+		"GET /subnets of network": func(c cloud, n int) {
+			c.must(200, "GET", "/v2.0/subnets?network_id="+id("network", 100+n), "")
+		},
+	} {
+		before := storetest.ReadsOfTables(t, watch, growing...)
+		c := openOn(t, url, networkstore.Config{})
+		for n := range planRepeats {
+			call(c, n)
+		}
+		c.store.Close() // connections report their reads when they are closed
+		for table, r := range storetest.ReadsOfTables(t, watch, growing...) {
+			scans, rows := r.Scans-before[table].Scans, (r.Rows-before[table].Rows)/planRepeats
+			if scans > 0 || rows > mostRowsRead {
+				t.Errorf("%s: got %d scans of the table %s and %d rows read in each call, want no scan and at most %d rows",
+					name, scans, table, rows, mostRowsRead)
+			}
+		}
+	}
+}
