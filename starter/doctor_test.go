@@ -133,6 +133,12 @@ func TestDoctor_DamageOfDatabaseAndTemporalIsAFailureWithAdvice(t *testing.T) {
 			setting: database(`do $$ begin execute format('alter database %I set default_transaction_read_only = on', current_database()); end $$`),
 		},
 		{
+			name:    "database in which every role may create objects",
+			check:   "database roles",
+			wanted:  []string{"WARN", "every role (PUBLIC)", "revoke create"},
+			setting: database(`grant create on schema public to public`),
+		},
+		{
 			name:    "outdated schema",
 			check:   "database",
 			wanted:  []string{"FAIL", "it lacks 1 of", "starter migrate"},

@@ -72,6 +72,7 @@ func checks() []check {
 		{"database", checkDatabase},
 		{"connection pooler", checkPooler},
 		{"locks", checkLocks},
+		{"database roles", checkRoles},
 		{"API", checkAPI},
 		{"certificate", checkCertificate},
 		{"authentication", checkAuthentication},
