@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// oneConnConfig returns the configuration of a connection that belongs to no pool. The parameters of a pool in
-// the URL, such as pool_max_conns, have no effect. A connection to a pooler fails with ErrPooled.
+// oneConnConfig returns the configuration of a connection that belongs to no pool. The parameters of a pool
+// in the URL, such as pool_max_conns, have no effect. A connection to a pooler fails with ErrPooled.
 func oneConnConfig(url string) (*pgx.ConnConfig, error) {
 	pool, err := pgxpool.ParseConfig(url) // pgx.ParseConfig would send the parameters of a pool to the server
 	if err != nil {
