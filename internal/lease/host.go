@@ -155,16 +155,17 @@ func PickHosts(candidates []HostCandidate, least, most int) ([]int64, error) {
 			unreserved = append(unreserved, c.ID)
 		}
 	}
-	if len(unreserved) < least {
-		unreserved = append(free, unreserved...)
+	picked := unreserved
+	if len(picked) < least {
+		picked = append(free, unreserved...)
 	}
-	if len(unreserved) < least {
-		unreserved = append(unreserved, late...)
+	if len(picked) < least {
+		picked = append(picked, late...)
 	}
-	if len(unreserved) < least {
+	if len(picked) < least {
 		return nil, Faultf(NotEnoughHosts, "Not enough hosts available")
 	}
-	return unreserved[:min(most, len(unreserved))], nil
+	return picked[:min(most, len(picked))], nil
 }
 
 // hostType is the resource type physical:host.
