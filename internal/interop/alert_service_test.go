@@ -90,7 +90,7 @@ var novaAway = alertScenario{
 	alerts: map[string][]string{
 		"BerthDeliveriesLate":   {`FAIL +Nova .*connection refused`},
 		"BerthReservationsFail": {`FAIL +Nova .*connection refused`, `Nova has failed since .*connection refused`},
-		"BerthHostsQuarantined": {`node-1 .*night .*Nova`},
+		"BerthHostsQuarantined": {`node-1 .*gold .*Nova`},
 	},
 	fault: func(d *alertDeployment) func(map[string]string) {
 		lease := "/reservation/v1/leases/" + d.Rows(`select id::text from lease`)[0]

@@ -90,7 +90,7 @@ var relayMissing = alertScenario{
 var workersMissing = alertScenario{
 	name: "no process has the role temporal",
 	alerts: map[string][]string{
-		"BerthLeasesLate":      {`FAIL +workers +no worker polls .*leases`, `night .*PENDING`},
+		"BerthLeasesLate":      {`FAIL +workers +no worker polls .*leases`, `gold .*PENDING`},
 		"BerthTemporalDiffers": {`FAIL +executions +1 executions have no row.*: port/`, `FAIL +workers +no worker polls ports`},
 	},
 	fault: func(d *alertDeployment) func(map[string]string) {

@@ -56,8 +56,12 @@ func startEveryRole(t *testing.T, ca authority) (secured, others *server.App) {
 			"OS_PROJECT_NAME=service",
 			"BERTH_RABBITMQ_URL=amqp://berth:secret@127.0.0.1:1/",
 		)...)
-	others = servertest.StartApp(t, "api,relay,temporal",
-		"BERTH_ODL_URL="+servertest.Serve(t, odltest.New())+odltest.BasePath)
+	others = servertest.StartApp(
+		t,
+		"api,relay,temporal",
+		"BERTH_ODL_URL="+servertest.Serve(t, odltest.New())+odltest.BasePath,
+		"BERTH_RABBITMQ_URL=amqp://berth:secret@127.0.0.1:1/",
+	)
 	return secured, others
 }
 
