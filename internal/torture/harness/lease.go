@@ -18,7 +18,7 @@ func CreateLeaseOf(c *servertest.Worker, host string, start, end time.Duration) 
 // CreateHostLease registers the host node-1 and creates a lease that reserves this host.
 func CreateHostLease(c *servertest.Worker, start, end time.Duration) servertest.Object {
 	c.T.Helper()
-	return reserveHost(c, "node-1", "night", start, end)
+	return reserveHost(c, "node-1", "gold", start, end)
 }
 
 // reserveHost registers a host and creates a lease with the given name that reserves the host.
