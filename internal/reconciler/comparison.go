@@ -64,6 +64,7 @@ type comparison struct {
 	// number of workflows that this comparison has nudged to write their search attributes
 	nudged int
 	drift  outbox.Projection // result for the search attributes
+	waited time.Duration     // time of this comparison in which it has only waited
 }
 
 func newComparison(r *Reconciler) *comparison {
@@ -74,6 +75,7 @@ func newComparison(r *Reconciler) *comparison {
 func (c *comparison) run(ctx context.Context) (time.Duration, error) {
 	begin := time.Now()
 	c.number++
+	c.waited = 0
 	c.result, c.drift, c.nudged = outbox.Projection{
 		Name: outbox.Executions,
 	}, outbox.Projection{
@@ -111,7 +113,7 @@ func (c *comparison) run(ctx context.Context) (time.Duration, error) {
 			append(c.result.Examples, c.drift.Examples...),
 		)
 	}
-	return max(pause, comparisonShare*time.Since(begin)), nil
+	return max(pause, comparisonShare*(time.Since(begin)-c.waited)), nil
 }
 
 // partitions divides the rows and executions, so that each part fits into memory.
@@ -256,13 +258,20 @@ func (c *comparison) inBatches(
 	if len(ids) == 0 {
 		return nil
 	}
-	sleep(ctx, confirmDelay)
+	c.wait(ctx, confirmDelay)
 	for batch := range slices.Chunk(ids, confirmBatch) {
 		if err := repair(ctx, batch); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// wait pauses the comparison. The pause does not count as work of the comparison.
+func (c *comparison) wait(ctx context.Context, d time.Duration) {
+	begin := time.Now()
+	sleep(ctx, d)
+	c.waited += time.Since(begin)
 }
 
 // restartUnattended restarts the workflows that are not open although their row exists and the outbox
@@ -371,7 +380,7 @@ func (c *comparison) awaitBacklog(ctx context.Context) error {
 		if err != nil || b.Notes < maxBacklog {
 			return err
 		}
-		sleep(ctx, time.Second)
+		c.wait(ctx, time.Second)
 	}
 	return ctx.Err()
 }

@@ -33,8 +33,8 @@ const (
 	comparisonInterval = 20 * time.Second
 	// repeatedInterval is the time from a comparison that has found a difference to the next comparison.
 	repeatedInterval = 5 * time.Second
-	// comparisonShare limits the share of the time that comparisons take: after a comparison of one second,
-	// the reconciler waits at least comparisonShare seconds.
+	// comparisonShare limits the share of the time in which comparisons work: after a comparison with one
+	// second of work, the reconciler waits at least comparisonShare seconds.
 	comparisonShare = 10
 	// leaderInterval is the interval at which a process tries to become the only process whose reconciler
 	// runs.
