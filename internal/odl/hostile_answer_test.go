@@ -53,16 +53,13 @@ func TestCookies_AreBoundedAndKeepTheNewestSession(t *testing.T) {
 func TestOperationalData_ListsThatAreKeptAreBounded(t *testing.T) {
 	t.Parallel()
 	value := strings.Repeat("x", 1<<20)
-	sent := 0
 	serve := func(envelope, list, object string) *odl.Client {
-		sent = 0
 		return newListClient(t, func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = fmt.Fprintf(w, `{%q:{%q:[{"service-provider-feature":"first"}`, envelope, list)
-			for sent < 200 {
-				if _, err := fmt.Fprintf(w, ","+object, sent, value); err != nil {
+			for i := range 200 {
+				if _, err := fmt.Fprintf(w, ","+object, i, value); err != nil {
 					return
 				}
-				sent++
 			}
 			_, _ = io.WriteString(w, `]}}`)
 		})
