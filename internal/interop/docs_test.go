@@ -114,6 +114,13 @@ func TestDocs_CommandsRun(t *testing.T) {
 var preparations = map[string]func(*shell){
 	"docs/controller.md": prepareController,
 	"docs/temporal.md":   prepareRecipes,
+	"docs/runbooks.md":   prepareRunbooks,
+}
+
+// prepareRunbooks creates the lease that the runbooks name.
+func prepareRunbooks(s *shell) {
+	s.t.Helper()
+	s.run("starter lease create gold --start +7d --end +8d")
 }
 
 // prepareRecipes creates a port on host cmp-1 that waits for both agents, and sets the shell variable PORT to
