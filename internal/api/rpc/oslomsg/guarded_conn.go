@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 )
 
 // Types of AMQP frames, and the sizes in bytes of their parts.
@@ -41,6 +42,7 @@ const traceparentHeader = "traceparent"
 type guardedConn struct {
 	net.Conn
 	in       *bufio.Reader
+	frame    []byte // the current frame as RabbitMQ has sent it
 	checked  []byte // of the current frame, which Read has not returned yet
 	delivery bool   // the current message is a delivery, not a returned message
 	left     uint64 // bytes that the body of the current delivery may still have
@@ -61,34 +63,45 @@ func (c *guardedConn) Read(p []byte) (int, error) {
 
 // readFrame reads and checks the next frame. A frame that is left out leaves c.checked empty.
 func (c *guardedConn) readFrame() error {
-	start := make([]byte, frameStart)
-	if _, err := io.ReadFull(c.in, start); err != nil {
+	c.frame = slices.Grow(c.frame[:0], frameStart)[:frameStart]
+	if _, err := io.ReadFull(c.in, c.frame); err != nil {
 		return err
 	}
-	size := binary.BigEndian.Uint32(start[3:])
+	size := binary.BigEndian.Uint32(c.frame[3:])
 	if size > maxFrame {
 		return fmt.Errorf("AMQP frame of %d bytes, more than the maximum of %d", size, maxFrame)
 	}
-	rest := make([]byte, size+1)
-	if _, err := io.ReadFull(c.in, rest); err != nil {
+	c.frame = slices.Grow(c.frame, int(size)+1)[:frameStart+size+1]
+	if _, err := io.ReadFull(c.in, c.frame[frameStart:]); err != nil {
 		return err
 	}
-	payload, end := rest[:size], rest[size:]
-	switch {
-	case start[0] == frameMethod:
+	payload := c.frame[frameStart : frameStart+size]
+	switch kind := c.frame[0]; {
+	case kind == frameMethod:
 		c.delivery = size >= 4 && binary.BigEndian.Uint32(payload) == deliveryMethod
-	case start[0] == frameHeader && c.delivery && size >= propertiesAt:
-		payload = c.checkHeader(payload)
-	case start[0] == frameBody && c.delivery:
-		payload = payload[:min(uint64(size), c.left)]
-		c.left -= uint64(len(payload))
-		if len(payload) == 0 {
+	case kind == frameHeader && c.delivery && size >= propertiesAt:
+		c.replacePayload(c.checkHeader(payload))
+		return nil
+	case kind == frameBody && c.delivery:
+		kept := min(uint64(size), c.left)
+		c.left -= kept
+		if kept == 0 {
+			return nil
+		}
+		if kept < uint64(size) {
+			c.replacePayload(payload[:kept])
 			return nil
 		}
 	}
+	c.checked = c.frame
+	return nil
+}
+
+// replacePayload lets Read return the current frame with another payload.
+func (c *guardedConn) replacePayload(payload []byte) {
+	start, end := c.frame[:frameStart], c.frame[len(c.frame)-1:]
 	binary.BigEndian.PutUint32(start[3:], uint32(len(payload)))
 	c.checked = bytes.Join([][]byte{start, payload, end}, nil)
-	return nil
 }
 
 // checkHeader limits the size of the body in a header frame, and replaces the headers.
