@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"berth/internal/inventory"
 	"berth/internal/store/db"
 )
@@ -89,15 +87,5 @@ func readExampleNames(ctx context.Context, tx db.Tx, e inventory.Explanation) (m
 	for _, s := range e.Slots {
 		add(s.Removals)
 	}
-	rows, err := tx.Query(ctx, `select uuid, name from provider where uuid = any($1)`, ids)
-	if err != nil {
-		return nil, err
-	}
-	names := map[string]string{}
-	var id, name string
-	_, err = pgx.ForEachRow(rows, []any{&id, &name}, func() error {
-		names[id] = name
-		return nil
-	})
-	return names, err
+	return providerNames(ctx, tx, ids)
 }

@@ -4,12 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"berth/internal/inventory"
 )
@@ -112,16 +109,12 @@ func (s *Store) Conflicts(ctx context.Context, limit int) ([]Conflicts, error) {
 	for i, p := range all {
 		uuids[i] = p.Provider
 	}
-	var uuid, name string
-	rows, err := s.db.Query(ctx, `select uuid, name from provider where uuid = any($1)`, uuids)
-	if err == nil {
-		_, err = pgx.ForEachRow(rows, []any{&uuid, &name}, func() error {
-			all[slices.Index(uuids, uuid)].Name = name
-			return nil
-		})
-	}
+	names, err := s.ProviderNames(ctx, uuids)
 	if err != nil {
-		return nil, fmt.Errorf("read the names of providers: %w", err)
+		return nil, err
+	}
+	for i, p := range all {
+		all[i].Name = names[p.Provider]
 	}
 	return all, nil
 }

@@ -38,9 +38,13 @@ func provider(ctx context.Context, q db.Querier, uuid string) (inventory.Provide
 
 // ProviderNames returns the names of the providers with the given UUIDs, by UUID.
 func (s *Store) ProviderNames(ctx context.Context, uuids []string) (map[string]string, error) {
+	return providerNames(ctx, s.db, uuids)
+}
+
+func providerNames(ctx context.Context, q db.Querier, uuids []string) (map[string]string, error) {
 	names := map[string]string{}
 	var id, name string
-	rows, err := s.db.Query(ctx, `select uuid, name from provider where uuid = any($1)`, uuids)
+	rows, err := q.Query(ctx, `select uuid, name from provider where uuid = any($1)`, uuids)
 	if err == nil {
 		_, err = pgx.ForEachRow(rows, []any{&id, &name}, func() error {
 			names[id] = name
