@@ -18,20 +18,12 @@ import (
 	"berth/internal/store/db"
 )
 
-// PortReader reads the ports that the policy rules of the Networking API let a caller see.
-type PortReader interface {
-	// MayRead reports whether the caller may see any port.
+// NetworkReader reads the ports or the trunks that the policy rules of the Networking API let a caller see.
+type NetworkReader[T network.Port | network.Trunk] interface {
+	// MayRead reports whether the caller may see any object.
 	MayRead(c identity.Caller) bool
-	// List lists ports. The names of hosts are hidden from a caller who may not see them.
-	List(ctx context.Context, c identity.Caller, l db.Listing) ([]network.Port, error)
-}
-
-// TrunkReader reads the trunks that the policy rules of the Networking API let a caller see.
-type TrunkReader interface {
-	// MayRead reports whether the caller may see any trunk.
-	MayRead(c identity.Caller) bool
-	// List lists trunks. The names of hosts are hidden from a caller who may not see them.
-	List(ctx context.Context, c identity.Caller, l db.Listing) ([]network.Trunk, error)
+	// List lists objects. The names of hosts are hidden from a caller who may not see them.
+	List(ctx context.Context, c identity.Caller, l db.Listing) ([]T, error)
 }
 
 // LeaseReader reads the leases that the policy rules of the reservation API let a caller see.
