@@ -14,6 +14,7 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
+	"berth/internal/network"
 	"berth/internal/store/inventorystore"
 	"berth/internal/store/journalstore"
 	"berth/internal/store/leasestore"
@@ -36,10 +37,10 @@ type Options struct {
 	Mirror    *mirrorstore.Store
 	Report    *reportstore.Store
 	Identity  identity.Authenticator
-	Ports     PortReader  // the ports that callers other than administrators see
-	Trunks    TrunkReader // the trunks that callers other than administrators see
-	Leases    LeaseReader // the leases that callers other than administrators see
-	Live      *Live       // the live pages for administrators
+	Ports     NetworkReader[network.Port]  // the ports that callers other than administrators see
+	Trunks    NetworkReader[network.Trunk] // the trunks that callers other than administrators see
+	Leases    LeaseReader                  // the leases that callers other than administrators see
+	Live      *Live                        // the live pages for administrators
 
 	ProjectLive *Live // the live pages of projects
 	// TemporalUI is the URL of Temporal's UI, without a slash at the end; empty: the pages do not link to it.

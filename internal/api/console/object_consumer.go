@@ -134,19 +134,32 @@ func (c *handler) addConsumer(ctx context.Context, v *objectView, consumer strin
 	if err != nil {
 		return err
 	}
+	v.addChanges(changes, func(g inventory.GenerationChange) (text, path string) {
+		if g.Provider != nil {
+			path = "/providers/" + g.Provider.UUID
+		}
+		return "consumer generation " + shift(g.Consumer), path
+	})
+	return nil
+}
+
+// addChanges adds changes of generations to the timeline, at most maxMoments. The function `describe` returns
+// the text of a change, without its cause and actor, and the path of the page of the other object that
+// changed, or an empty path.
+func (v *objectView) addChanges(
+	changes []inventory.GenerationChange,
+	describe func(inventory.GenerationChange) (text, path string),
+) {
 	if len(changes) > maxMoments {
 		changes, v.Omitted = changes[:maxMoments], true
 	}
 	for _, g := range changes {
-		m := moment{
+		text, path := describe(g)
+		v.Timeline = append(v.Timeline, moment{
 			At:   g.At,
 			Part: "allocation",
-			Text: fmt.Sprintf("%s by %s: consumer generation %s", g.Cause, g.Actor, shift(g.Consumer)),
-		}
-		if g.Provider != nil {
-			m.Path = "/providers/" + g.Provider.UUID
-		}
-		v.Timeline = append(v.Timeline, m)
+			Text: fmt.Sprintf("%s by %s: %s", g.Cause, g.Actor, text),
+			Path: path,
+		})
 	}
-	return nil
 }

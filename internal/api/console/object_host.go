@@ -213,21 +213,14 @@ func (c *handler) addProvider(ctx context.Context, v *objectView, provider strin
 	if err != nil {
 		return err
 	}
-	if len(changes) > maxMoments {
-		changes, v.Omitted = changes[:maxMoments], true
-	}
-	for _, g := range changes {
-		m := moment{
-			At:   g.At,
-			Part: "allocation",
-			Text: fmt.Sprintf("%s by %s: provider generation %s", g.Cause, g.Actor, shift(g.Provider)),
-		}
+	v.addChanges(changes, func(g inventory.GenerationChange) (text, path string) {
+		text = "provider generation " + shift(g.Provider)
 		if g.Consumer != nil {
-			m.Text += ", consumer " + g.Consumer.UUID
-			m.Path = "/consumers/" + g.Consumer.UUID
+			text += ", consumer " + g.Consumer.UUID
+			path = "/consumers/" + g.Consumer.UUID
 		}
-		v.Timeline = append(v.Timeline, m)
-	}
+		return text, path
+	})
 	return nil
 }
 
