@@ -13,40 +13,25 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"berth/bench/figure"
 	"berth/bench/harness"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
-	var err error
-	if len(os.Args) == 2 && os.Args[1] == harness.StubCommand {
-		err = harness.ServeStubs(ctx, os.Stdout)
-	} else {
-		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+func main() { harness.Main("bench", runCommand) }
+
+// runCommand runs the stubs if the only argument says so, otherwise bench.
+func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) == 1 && args[0] == harness.StubCommand {
+		return harness.ServeStubs(ctx, stdout)
 	}
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-		return
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	return run(ctx, args, stdout, stderr)
 }
 
-// errUsage means that the command line is invalid.
-var errUsage = errors.New("usage")
+// quietTimeout is the time after which a measurement starts although the servers are busy.
+const quietTimeout = 90 * time.Second
 
 // settings holds the values of the command line.
 type settings struct {
@@ -76,7 +61,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 		"`file` of the results in JSON, rewritten after each figure; empty: none")
 	flags.StringVar(&s.stack.Worker, "worker", "",
 		"path of berth's worker `program` (default: in the folder of this program)")
-	flags.StringVar(&s.stack.Dir, "dir", diskFolder(),
+	flags.StringVar(&s.stack.Dir, "dir", harness.DiskFolder(),
 		"`folder` of the temporary databases; use a disk, not a memory file system")
 	flags.BoolVar(
 		&s.stack.DevServer, "dev-server", false,
@@ -95,26 +80,13 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 		s.figures, err = figure.Select(names)
 	}
 	if err != nil {
-		return s, fmt.Errorf("%w: %w; see bench -h", errUsage, err)
+		return s, fmt.Errorf("%w: %w; see bench -h", harness.ErrUsage, err)
 	}
 	s.stack.Clients = s.pace.InFlight
 	if s.stack.Worker == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return s, err
-		}
-		s.stack.Worker = filepath.Join(filepath.Dir(self), "worker")
+		s.stack.Worker, err = harness.WorkerProgram()
 	}
-	return s, nil
-}
-
-// diskFolder returns /var/tmp if that folder exists, because /tmp is often a memory file system, where a
-// commit does not wait for a disk.
-func diskFolder() string {
-	if info, err := os.Stat("/var/tmp"); err == nil && info.IsDir() {
-		return "/var/tmp"
-	}
-	return os.TempDir()
+	return s, err
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -122,15 +94,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	begin := time.Now()
-	logf := func(format string, args ...any) {
-		fmt.Fprintf(stderr, "%6.1fs  %s\n", time.Since(begin).Seconds(), fmt.Sprintf(format, args...))
-	}
+	logf := harness.NewProgressLog(stderr)
 	r := newRunner(s, stdout, logf,
 		func(ctx context.Context) (*harness.Stack, error) { return harness.StartStack(ctx, s.stack, logf) })
 	if !s.stack.DevServer {
 		r.quiet = func(ctx context.Context) (float64, error) {
-			return harness.AwaitQuiet(ctx, harness.ReadCPUTimes, harness.Pause)
+			return harness.AwaitQuiet(ctx, quietTimeout, harness.ReadCPUTimes, harness.Pause)
 		}
 	}
 	return r.run(ctx)

@@ -105,8 +105,8 @@ func TestRun_ShortRunOfAllFiguresLeavesOnlyTheResults(t *testing.T) {
 func TestRun_RejectsInvalidCommandLines(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"-figures=speed"}, {"-rounds=0"}, {"-window=-1s"}, {"-in-flight=0"}, {"-signals=1"}, {"-idle=0"}, {"-fast"}, {"ports"}} {
-		if err := run(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, errUsage) {
-			t.Errorf("invalid command line %v: got error %v, want errUsage", args, err)
+		if err := run(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, harness.ErrUsage) {
+			t.Errorf("invalid command line %v: got error %v, want harness.ErrUsage", args, err)
 		}
 	}
 }

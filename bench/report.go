@@ -2,11 +2,9 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 
 	"berth/bench/figure"
@@ -111,20 +109,6 @@ func (s settings) reported() reportedSettings {
 		Warmup:   s.pace.Warmup.Seconds(),
 		Window:   s.pace.Window.Seconds(),
 	}
-}
-
-// write replaces the content of the file by the report. The replacement of the file is atomic, so a reader
-// never sees an incomplete report.
-func (r report) write(file string) error {
-	raw, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	partial := file + ".part"
-	if err := os.WriteFile(partial, append(raw, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(partial, file)
 }
 
 // rowFormat is the format of each line of the printed table, including the line with the column titles.

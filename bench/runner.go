@@ -164,7 +164,7 @@ func (r *runner) publish(f *figureRun, last bool) error {
 	if r.settings.out == "" {
 		return nil
 	}
-	return all.write(r.settings.out)
+	return harness.WriteJSON(r.settings.out, all)
 }
 
 // report returns the report with all results so far.

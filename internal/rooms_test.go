@@ -213,9 +213,9 @@ var packageRules = map[string]packageRule{
 		why:    "starts the servers and the stubs for the figures, so it imports no figure; internal/store/db only to migrate the database",
 	},
 	"bench/peer": {
-		may:    []string{"internal/devstack", "internal/store/db"},
+		may:    []string{"bench/harness", "internal/devstack", "internal/store/db"},
 		always: []string{pgx},
-		why: "measures the worker binary and OpenStack Placement as the same client; it only migrates the database, and knows nothing else of berth, " +
+		why: "measures the worker binary and OpenStack Placement as the same client; of bench/harness it uses the connections and the samples; it only migrates the database, and knows nothing else of berth, " +
 			"so that both servers get the same requests",
 	},
 	"agent": {

@@ -9,16 +9,16 @@ import (
 // has left, for example workflows that still have to end. Otherwise that work would slow down the next
 // measurement.
 const (
-	QuietCPU     = 0.25             // share of one core; servers that use less are quiet
-	quietProbe   = time.Second      // duration of one observation
-	quietTimeout = 90 * time.Second // after this time, the measurement starts although the servers are busy
+	QuietCPU   = 0.25        // share of one core; servers that use less are quiet
+	quietProbe = time.Second // duration of one observation
 )
 
-// AwaitQuiet waits until the components of the benchmark use less than QuietCPU, and returns the share of one
-// core that they used in the last observation. It gives up after quietTimeout. `read` returns the CPU times;
-// sleep waits.
+// AwaitQuiet waits until the components of which `read` returns the CPU times use less than QuietCPU, and
+// returns the share of one core that they used in the last observation. It gives up after the timeout, and
+// does not wait if the timeout is 0. sleep waits.
 func AwaitQuiet(
 	ctx context.Context,
+	timeout time.Duration,
 	read func() (CPUTimes, error),
 	sleep func(context.Context, time.Duration),
 ) (share float64, err error) {
@@ -26,7 +26,7 @@ func AwaitQuiet(
 	if err != nil {
 		return 0, err
 	}
-	for waited := time.Duration(0); waited < quietTimeout && ctx.Err() == nil; waited += quietProbe {
+	for waited := time.Duration(0); waited < timeout && ctx.Err() == nil; waited += quietProbe {
 		sleep(ctx, quietProbe)
 		now, err := read()
 		if err != nil {

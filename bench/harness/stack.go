@@ -213,18 +213,22 @@ func (s *Stack) Close() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// errorLogLines is the number of log lines of each process that ErrorLogTail returns.
-const errorLogLines = 5
-
 // ErrorLogTail returns the last error lines from the logs of berth's processes.
-func (s *Stack) ErrorLogTail() string {
-	logs, _ := filepath.Glob(filepath.Join(s.dir, "*.log"))
+func (s *Stack) ErrorLogTail() string { return LogTail(s.dir, "ERROR") }
+
+// logTailLines is the number of lines of each log that LogTail returns.
+const logTailLines = 5
+
+// LogTail returns the last lines of each log in a folder that contain the text, each on a new line with the
+// name of its log before it.
+func LogTail(dir, text string) string {
+	logs, _ := filepath.Glob(filepath.Join(dir, "*.log"))
 	var tail strings.Builder
 	for _, name := range logs {
 		raw, _ := os.ReadFile(name)
-		lines := slices.DeleteFunc(strings.Split(string(raw), "\n"),
-			func(l string) bool { return !strings.Contains(l, "ERROR") })
-		for _, l := range lines[max(0, len(lines)-errorLogLines):] {
+		lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(raw)), "\n"),
+			func(l string) bool { return !strings.Contains(l, text) })
+		for _, l := range lines[max(0, len(lines)-logTailLines):] {
 			fmt.Fprintf(&tail, "\n%s: %s", filepath.Base(name), l)
 		}
 	}

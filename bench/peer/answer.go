@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"berth/bench/harness"
 )
 
 // answerCheck compares the answers of both servers to the same requests.
@@ -63,7 +65,7 @@ func (c answerCheck) state(ctx context.Context) error {
 		all = append(all, updateAllocation(c.dataset, n).read(), setAggregates(c.dataset, n).read())
 	}
 	if err := c.compare(all...); err != nil {
-		return fmt.Errorf("after the measurements: %w", firstCause(ctx, err))
+		return fmt.Errorf("after the measurements: %w", harness.FirstCause(ctx, err))
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"berth/internal/devstack"
 )
@@ -21,7 +20,7 @@ func serve(t *testing.T, prefix string, handler http.HandlerFunc) *peer {
 	}
 	p := newPeer("server", strings.TrimPrefix(server.URL, "http://"), prefix, 1)
 	t.Cleanup(func() {
-		p.close()
+		p.connections.Close()
 		server.Stop()
 	})
 	return p
@@ -111,16 +110,5 @@ func TestSendAll_RepeatsConflictsAndStopsAtOtherErrors(t *testing.T) {
 	}
 	if _, err := p.sendAll(t.Context(), 0, 4, requests("/fails")); err == nil || errors.Is(err, errConflict) {
 		t.Errorf("a request with the status 400: got error %v, want one", err)
-	}
-}
-
-func TestPercentile(t *testing.T) {
-	t.Parallel()
-	var times []time.Duration
-	for n := range 200 {
-		times = append(times, time.Duration(200-n)*time.Millisecond)
-	}
-	if p50, p99 := percentile(times, 50), percentile(times, 99); p50 != 100 || p99 != 198 {
-		t.Errorf("percentiles of 1 to 200 ms: got p50 %g and p99 %g, want 100 and 198", p50, p99)
 	}
 }

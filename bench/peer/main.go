@@ -12,31 +12,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"path/filepath"
-	"syscall"
 	"time"
+
+	"berth/bench/harness"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-		return
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "peer:", err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "peer:", err)
-		os.Exit(1)
-	}
-}
-
-// errUsage means that the command line is invalid.
-var errUsage = errors.New("usage")
+func main() { harness.Main("peer", run) }
 
 // settings holds the values of the command line.
 type settings struct {
@@ -66,7 +47,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.StringVar(&s.worker, "worker", "",
 		"path of berth's worker `program` (default: in the folder of this program)")
 	flags.StringVar(&s.python, "python", "", "path of the `Python` that tools/venv.sh placement prints")
-	flags.StringVar(&s.dir, "dir", "/var/tmp",
+	flags.StringVar(&s.dir, "dir", harness.DiskFolder(),
 		"`folder` of the temporary databases; use a disk, not a memory file system")
 	err := flags.Parse(args)
 	switch {
@@ -81,16 +62,12 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 		err = errors.New("-python is missing; make bench-peers sets it")
 	}
 	if err != nil {
-		return s, fmt.Errorf("%w: %w; see peer -h", errUsage, err)
+		return s, fmt.Errorf("%w: %w; see peer -h", harness.ErrUsage, err)
 	}
 	if s.worker == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return s, err
-		}
-		s.worker = filepath.Join(filepath.Dir(self), "worker")
+		s.worker, err = harness.WorkerProgram()
 	}
-	return s, nil
+	return s, err
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
@@ -98,10 +75,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	begin := time.Now()
-	logf := func(format string, args ...any) {
-		fmt.Fprintf(stderr, "%6.1fs  %s\n", time.Since(begin).Seconds(), fmt.Sprintf(format, args...))
-	}
+	logf := harness.NewProgressLog(stderr)
 	st, err := openStack(ctx, s, logf)
 	if err != nil {
 		return err
@@ -109,7 +83,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	defer func() { err = errors.Join(err, st.close()) }()
 	// The processes of the stack end st.ctx if they end too early.
 	if err := compare(st.ctx, s, st, stdout, logf); err != nil {
-		return fmt.Errorf("%w%s", firstCause(st.ctx, err), st.logTail())
+		return fmt.Errorf("%w%s", harness.FirstCause(st.ctx, err), harness.LogTail(st.dir, ""))
 	}
 	return nil
 }
@@ -147,14 +121,5 @@ func compare(
 	if s.out == "" {
 		return nil
 	}
-	return results.write(s.out)
-}
-
-// firstCause returns the cause of the end of ctx if err is not nil and ctx has ended, otherwise err. After
-// ctx has ended, err is usually only a consequence of the end of ctx.
-func firstCause(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		return cause
-	}
-	return err
+	return harness.WriteJSON(s.out, results)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"berth/bench/harness"
 	"berth/internal/devstack"
 )
 
@@ -102,8 +103,8 @@ func readReport(t *testing.T, file string) report {
 func TestRun_RejectsInvalidCommandLines(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{}, {"-python=p", "-clients=0"}, {"-python=p", "-rounds=0"}, {"-python=p", "-requests=0"}, {"-python=p", "-quiet=-1s"}, {"-python=p", "all"}, {"-fast"}} {
-		if err := run(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, errUsage) {
-			t.Errorf("invalid command line %v: got error %v, want errUsage", args, err)
+		if err := run(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, harness.ErrUsage) {
+			t.Errorf("invalid command line %v: got error %v, want harness.ErrUsage", args, err)
 		}
 	}
 }

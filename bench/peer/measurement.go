@@ -3,9 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
+
+	"berth/bench/harness"
 )
 
 // batch is the result of sending requests to a server.
@@ -23,21 +24,18 @@ func (p *peer) sendAll(
 	begin, count int,
 	requests func(n int) []request,
 ) (batch, error) {
-	p.close() // a server closes connections that were idle for long
-	for client := range p.clients {
-		if _, err := p.connect(client); err != nil {
-			return batch{}, fmt.Errorf("%s: %w", p.name, err)
-		}
+	if err := p.connections.Open(ctx); err != nil {
+		return batch{}, fmt.Errorf("%s: %w", p.name, err)
 	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	all := make([]batch, len(p.clients))
+	all := make([]batch, p.clients)
 	start := time.Now()
 	var running sync.WaitGroup
 	for client := range p.clients {
 		running.Go(func() {
 			b := &all[client]
-			for n := begin + client; n < begin+count && ctx.Err() == nil; n += len(p.clients) {
+			for n := begin + client; n < begin+count && ctx.Err() == nil; n += p.clients {
 				for _, r := range requests(n) {
 					sent := time.Now()
 					conflicts, err := p.sendUntilDone(ctx, client, r)
@@ -105,7 +103,7 @@ func (m *measurement) measure(ctx context.Context, f figure, p *peer, round int)
 	if _, err := p.sendAll(ctx, begin, warmup, requests); err != nil {
 		return batch{}, err
 	}
-	busy, err := awaitQuiet(ctx, m.settings.quiet)
+	busy, err := harness.AwaitQuiet(ctx, m.settings.quiet, readBusyTime, harness.Pause)
 	if err != nil {
 		return batch{}, err
 	}
@@ -113,12 +111,7 @@ func (m *measurement) measure(ctx context.Context, f figure, p *peer, round int)
 	return p.sendAll(ctx, begin+warmup, count, requests)
 }
 
-func (b batch) rate() float64 {
-	if b.elapsed == 0 {
-		return 0
-	}
-	return float64(len(b.times)) / b.elapsed.Seconds()
-}
+func (b batch) rate() float64 { return harness.Ratio(float64(len(b.times)), b.elapsed.Seconds()) }
 
 // results returns the results of all figures.
 func (m *measurement) results() []result {
@@ -130,7 +123,7 @@ func (m *measurement) results() []result {
 			Berth:     resultOf(m.batches[0][i]),
 			Placement: resultOf(m.batches[1][i]),
 		}
-		r.Ratio = r.Berth.Rate / r.Placement.Rate
+		r.Ratio = harness.Ratio(r.Berth.Rate, r.Placement.Rate)
 		all = append(all, r)
 	}
 	return all
@@ -147,14 +140,7 @@ func resultOf(rounds []batch) serverResult {
 		r.Rounds = append(r.Rounds, b.rate())
 	}
 	r.Requests, r.Rate = len(total.times), total.rate()
-	r.P50, r.P99 = percentile(total.times, 50), percentile(total.times, 99)
+	r.P50 = harness.Milliseconds(harness.Percentile(total.times, 50))
+	r.P99 = harness.Milliseconds(harness.Percentile(total.times, 99))
 	return r
-}
-
-// percentile returns the given percentile of the times in milliseconds: the smallest time t such that at
-// least `percent` percent of the times are not greater than t.
-func percentile(times []time.Duration, percent int) float64 {
-	sorted := slices.Sorted(slices.Values(times))
-	at := sorted[max(0, ceilDiv(len(sorted)*percent, 100)-1)]
-	return float64(at.Microseconds()) / 1000
 }

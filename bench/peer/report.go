@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 )
 
 // machine describes the machine and the servers of a run.
@@ -67,13 +65,4 @@ func (r report) print(w io.Writer) {
 		fmt.Fprintf(w, rowFormat, f.Name, f.Ratio, f.Berth.Rate, f.Berth.P50, f.Berth.P99,
 			f.Placement.Rate, f.Placement.P50, f.Placement.P99, f.Berth.Conflicts, f.Placement.Conflicts)
 	}
-}
-
-// write replaces the content of the file by the report.
-func (r report) write(file string) error {
-	raw, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(raw, '\n'), 0o644)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"berth/bench/harness"
 	"berth/internal/devstack"
 	"berth/internal/store/db"
 )
@@ -48,7 +49,7 @@ func openStack(ctx context.Context, set settings, logf func(string, ...any)) (*s
 		err = s.start(s.ctx, logf)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%w%s", firstCause(s.ctx, err), s.logTail()), s.close())
+		return nil, errors.Join(fmt.Errorf("%w%s", harness.FirstCause(s.ctx, err), harness.LogTail(s.dir, "")), s.close())
 	}
 	return s, nil
 }
@@ -125,7 +126,7 @@ func (s *stack) serve(ctx context.Context, p *peer, cmd *exec.Cmd) error {
 func (s *stack) close() error {
 	for _, p := range s.peers {
 		if p != nil {
-			p.close()
+			p.connections.Close()
 		}
 	}
 	s.fail(nil)
@@ -134,23 +135,6 @@ func (s *stack) close() error {
 		p.Stop()
 	}
 	return os.RemoveAll(s.dir)
-}
-
-// logTailLines is the number of lines that logTail returns of each log.
-const logTailLines = 5
-
-// logTail returns the last lines of the logs of both servers.
-func (s *stack) logTail() string {
-	logs, _ := filepath.Glob(filepath.Join(s.dir, "*.log"))
-	var tail strings.Builder
-	for _, name := range logs {
-		raw, _ := os.ReadFile(name)
-		lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
-		for _, l := range lines[max(0, len(lines)-logTailLines):] {
-			fmt.Fprintf(&tail, "\n%s: %s", filepath.Base(name), l)
-		}
-	}
-	return tail.String()
 }
 
 // readyTimeout is how long a server may take until it answers.

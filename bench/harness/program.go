@@ -1,0 +1,72 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// ErrUsage means that the command line is invalid.
+var ErrUsage = errors.New("usage")
+
+// Main runs a program with its arguments until it ends or gets SIGINT or SIGTERM, and then ends the process.
+// The exit code is 2 if the error of the program wraps ErrUsage, and 1 after any other error but
+// flag.ErrHelp.
+func Main(name string, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+	if errors.Is(err, ErrUsage) {
+		os.Exit(2)
+	}
+	os.Exit(1)
+}
+
+// NewProgressLog returns a function that writes a line to w, with the time since now before it.
+func NewProgressLog(w io.Writer) func(format string, args ...any) {
+	begin := time.Now()
+	return func(format string, args ...any) {
+		fmt.Fprintf(w, "%6.1fs  %s\n", time.Since(begin).Seconds(), fmt.Sprintf(format, args...))
+	}
+}
+
+// WorkerProgram returns the path of berth's worker program in the folder of this program.
+func WorkerProgram() (string, error) {
+	self, err := os.Executable()
+	return filepath.Join(filepath.Dir(self), "worker"), err
+}
+
+// DiskFolder returns /var/tmp if that folder exists, because /tmp is often a memory file system, where a
+// commit does not wait for a disk.
+func DiskFolder() string {
+	if info, err := os.Stat("/var/tmp"); err == nil && info.IsDir() {
+		return "/var/tmp"
+	}
+	return os.TempDir()
+}
+
+// WriteJSON replaces the content of the file by the value in JSON. The replacement of the file is atomic, so
+// a reader never sees an incomplete value.
+func WriteJSON(file string, value any) error {
+	raw, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	partial := file + ".part"
+	if err := os.WriteFile(partial, append(raw, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(partial, file)
+}
