@@ -122,40 +122,45 @@ func UpdateAgent(
 // RecordHeartbeat writes the heartbeat and returns the resulting agent state. An agent gets the notifications
 // that it missed, and a DHCP agent the networks that need one.
 func RecordHeartbeat(ctx context.Context, tx *Transaction, st network.AgentState) (string, error) {
-	result, silent, err := writeHeartbeat(ctx, tx, st)
+	h, err := writeHeartbeat(ctx, tx, st)
 	if err != nil {
 		return "", fmt.Errorf("record the heartbeat of the %s on host %s: %w", st.Type, st.Host, err)
 	}
 	switch {
-	case result == network.AgentRevived && st.ResourceVersions == nil && st.Type != network.DHCPAgent:
+	case h.result == network.AgentRevived && st.ResourceVersions == nil && st.Type != network.DHCPAgent:
 		// An agent sends its ResourceVersions only when it starts. This agent has not restarted while it
 		// counted as down, so it does not synchronize all its state, and needs the notifications that it
 		// missed.
-		return result, notificationstore.Replay(ctx, tx, silent+network.AgentDownTime)
+		return h.result, notificationstore.Replay(ctx, tx, h.silent+network.AgentDownTime)
 	case st.Type == network.DHCPAgent:
-		return result, assignNetworksToAgent(ctx, tx, st.Host, result != network.AgentAlive)
+		return h.result, assignNetworksToAgent(ctx, tx, st.Host, h)
 	default:
-		return result, nil
+		return h.result, nil
 	}
 }
 
 // assignNetworksToAgent assigns networks that need a DHCP agent to the DHCP agent on the host.
-func assignNetworksToAgent(ctx context.Context, tx *Transaction, host string, isNew bool) error {
-	if isNew {
+func assignNetworksToAgent(ctx context.Context, tx *Transaction, host string, h heartbeat) error {
+	if h.result != network.AgentAlive {
 		if err := AssignUnhostedNetworks(ctx, tx, host); err != nil {
 			return err
 		}
 	}
+	if !h.someDown {
+		return nil
+	}
 	return takeOverNetworks(ctx, tx, host)
 }
 
-// writeHeartbeat writes the heartbeat and returns the resulting agent state and the time since the previous
-// heartbeat.
-func writeHeartbeat(
-	ctx context.Context,
-	tx *Transaction,
-	st network.AgentState,
-) (result string, silent time.Duration, err error) {
+// heartbeat is what a heartbeat has found.
+type heartbeat struct {
+	result   string        // the resulting agent state
+	silent   time.Duration // since the previous heartbeat; 0 for a new agent
+	someDown bool          // a DHCP agent may be down; only for a DHCP agent
+}
+
+// writeHeartbeat writes the heartbeat.
+func writeHeartbeat(ctx context.Context, tx *Transaction, st network.AgentState) (h heartbeat, err error) {
 	var alive bool
 	args := pgx.NamedArgs{
 		"id":             uuid.New(),
@@ -167,24 +172,28 @@ func writeHeartbeat(
 		"configurations": st.Configurations,
 		"admin_up":       !tx.config.DisableNewAgents,
 		"down_time":      network.AgentDownTime,
+		"is_dhcp":        st.Type == network.DHCPAgent,
 	}
 	if st.ResourceVersions != nil {
 		args["versions"] = db.EncodeJSON(st.ResourceVersions)
 	}
 	err = tx.QueryRow(ctx, `
-		select heartbeat_at > clock_timestamp() - @down_time::interval, clock_timestamp() - heartbeat_at
+		select heartbeat_at > clock_timestamp() - @down_time::interval, clock_timestamp() - heartbeat_at,
+			@is_dhcp and exists (
+				select from agent other
+				where other.agent_type = @agent_type and other.heartbeat_at <= clock_timestamp() - @down_time::interval)
 		from agent
 		where agent_type = @agent_type and host = @host
-		for no key update`, args).Scan(&alive, &silent)
+		for no key update`, args).Scan(&alive, &h.silent, &h.someDown)
 	if db.NoRows(err) {
 		if registered, err := registerAgent(ctx, tx, st, args); registered || err != nil {
-			return network.AgentNew, 0, err
+			return heartbeat{result: network.AgentNew, someDown: true}, err
 		}
 		return writeHeartbeat(ctx, tx, st) // a concurrent heartbeat has registered the agent
 	}
-	args["alive"], result = alive, network.AgentRevived
+	args["alive"], h.result = alive, network.AgentRevived
 	if alive {
-		result = network.AgentAlive
+		h.result = network.AgentAlive
 	}
 	if err == nil {
 		_, err = tx.Exec(ctx, `
@@ -193,7 +202,7 @@ func writeHeartbeat(
 				started_at = case when @alive then started_at else clock_timestamp() end, versions = coalesce(@versions::jsonb, versions)
 			where agent_type = @agent_type and host = @host`, args)
 	}
-	return result, silent, err
+	return h, err
 }
 
 // registerAgent inserts a new agent, unless the host has network.MaxAgentsOfHost agents. The result is false

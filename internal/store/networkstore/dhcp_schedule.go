@@ -81,9 +81,9 @@ func AssignUnhostedNetworks(ctx context.Context, tx *Transaction, host string) e
 
 // takeOverNetworks assigns a share of the networks whose DHCP agents are all down to the DHCP agent on the
 // host. The agent's share is the number of networks whose DHCP agents are all down, divided by the number of
-// live DHCP agents, rounded up. takeOverNetworks runs with each heartbeat of a DHCP agent. takeOverNetworks
-// sends no notification to the agents that are down, because a revived DHCP agent synchronizes all its
-// networks.
+// live DHCP agents, rounded up. takeOverNetworks runs with each heartbeat of a DHCP agent while a DHCP agent
+// is down, because its cost grows with the number of networks. takeOverNetworks sends no notification to the
+// agents that are down, because a revived DHCP agent synchronizes all its networks.
 func takeOverNetworks(ctx context.Context, tx *Transaction, host string) error {
 	if tx.config.NoDHCP {
 		return nil
