@@ -21,8 +21,7 @@ const crowd = `
 	select 1, id, 100000, 0, 1, 100000, 1, 1 from resource_class where name = 'VCPU';
 	insert into consumer (uuid, project, user_id, generation) select gen_random_uuid(), 'p', 'u', 1 from generate_series(1, 2000);
 	insert into allocation (consumer_id, provider_id, class_id, amount)
-	select k.id, i.provider_id, i.class_id, 1 from consumer k, inventory i;
-	analyze`
+	select k.id, i.provider_id, i.class_id, 1 from consumer k, inventory i`
 
 const crowded = "aaaaaaaa-0000-4000-8000-000000000001"
 
@@ -33,6 +32,7 @@ func TestUsage_RequestsReadNoAllocationsOfOtherConsumers(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	storetest.ExecScript(t, url, crowd)
+	storetest.FixPlans(t, url)
 	watch := storetest.Connect(t, url)
 	vcpu := map[string]int64{"VCPU": 1}
 	consumer := uuid.NewString()
@@ -76,6 +76,7 @@ func TestUsage_FollowsEveryStatementThatWritesAllocations(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	storetest.ExecScript(t, url, crowd)
+	storetest.FixPlans(t, url)
 	watch := storetest.Connect(t, url)
 	for _, statement := range []struct {
 		sql  string
@@ -111,6 +112,7 @@ func TestRepairUsage_CorrectsWhatDiffersFromTheAllocations(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	storetest.ExecScript(t, url, crowd)
+	storetest.FixPlans(t, url)
 	s := storetest.Open(t, url)
 	storetest.Exec(t, url, `update inventory set used = 7`)
 	for _, want := range [][]string{{"VCPU of provider " + crowded}, nil} {

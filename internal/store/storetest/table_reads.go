@@ -46,3 +46,39 @@ func ReadsOfTables(t testing.TB, c *pgx.Conn, tables ...string) map[string]Table
 	}
 	return reads
 }
+
+// FixPlans runs ANALYZE on all tables, and switches off autovacuum for them, so that PostgreSQL keeps their
+// statistics, and with them the plans of queries, until the test ends.
+func FixPlans(t testing.TB, url string) {
+	t.Helper()
+	ExecScript(t, url, `
+		do $$
+		declare name regclass;
+		begin
+			for name in select oid from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace loop
+				execute format('alter table %s set (autovacuum_enabled = false)', name);
+			end loop;
+		end $$;
+		analyze`)
+}
+
+// PlanRepeats is the number of calls after which PostgreSQL uses generic plans for prepared statements.
+const PlanRepeats = 8
+
+// mostRowsRead is the maximum number of rows of a growing table that one call may read.
+const mostRowsRead = 500
+
+// ExpectFewReads checks that a call reads few rows of tables that grow, and scans none of them. The function
+// `repeat` makes the call PlanRepeats times on connections of its own, and closes these connections.
+func ExpectFewReads(t testing.TB, c *pgx.Conn, call string, tables []string, repeat func()) {
+	t.Helper()
+	before := ReadsOfTables(t, c, tables...)
+	repeat()
+	for table, r := range ReadsOfTables(t, c, tables...) {
+		scans, rows := r.Scans-before[table].Scans, (r.Rows-before[table].Rows)/PlanRepeats
+		if scans > 0 || rows > mostRowsRead {
+			t.Errorf("%s: got %d scans of the table %s and %d rows read in each call, want no scan and at most %d rows",
+				call, scans, table, rows, mostRowsRead)
+		}
+	}
+}
