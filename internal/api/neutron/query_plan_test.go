@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"berth/internal/network"
 	"berth/internal/store/networkstore"
 	"berth/internal/store/storetest"
 )
@@ -82,4 +83,22 @@ func TestPlan_MainRoutesReadFewRowsOfGrowingTables(t *testing.T) {
 			}
 		})
 	}
+}
+
+// PostgreSQL knows that the DHCP agents serve many networks, and does not know how few agents there are: it
+// analyzes a table by itself only after many changes of its rows.
+func TestPlan_HeartbeatReadsNoNetworkWhileNoDHCPAgentIsDown(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	storetest.ExecScript(t, url, grown)
+	openOn(t, url, networkstore.Config{}).store.Close()
+	tables := []string{"network", "dhcp_binding"}
+	storetest.FixPlans(t, url, tables...)
+	storetest.ExpectFewReads(t, storetest.Connect(t, url), "heartbeat", tables, func() {
+		c := openOn(t, url, networkstore.Config{})
+		defer c.store.Close()
+		for range storetest.PlanRepeats {
+			c.heartbeat(network.DHCPAgent, "net-1")
+		}
+	})
 }

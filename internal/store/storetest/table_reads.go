@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -47,9 +48,10 @@ func ReadsOfTables(t testing.TB, c *pgx.Conn, tables ...string) map[string]Table
 	return reads
 }
 
-// FixPlans runs ANALYZE on all tables, and switches off autovacuum for them, so that PostgreSQL keeps their
-// statistics, and with them the plans of queries, until the test ends.
-func FixPlans(t testing.TB, url string) {
+// FixPlans runs ANALYZE on the tables, or on all tables if none is given. FixPlans switches off autovacuum for
+// all tables, so that PostgreSQL keeps their statistics, and with them the plans of queries, until the test
+// ends.
+func FixPlans(t testing.TB, url string, tables ...string) {
 	t.Helper()
 	ExecScript(t, url, `
 		do $$
@@ -59,7 +61,7 @@ func FixPlans(t testing.TB, url string) {
 				execute format('alter table %s set (autovacuum_enabled = false)', name);
 			end loop;
 		end $$;
-		analyze`)
+		analyze `+strings.Join(tables, ", "))
 }
 
 // PlanRepeats is the number of calls after which PostgreSQL uses generic plans for prepared statements.
