@@ -47,10 +47,15 @@ interop: deps build ## run OpenStack's test suites with a real Keystone, print a
 	@go build -o bin/ ./internal/interop/suites
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_PROGRAMS=bin exec bin/suites -run '$(TESTS)'
 
-.PHONY: soak
-soak: deps ## repeat the tests of concurrent writers, killed processes and many signals 1,000 times; ROUNDS=n sets the number
+.PHONY: races
+races: deps ## repeat the tests of concurrent writers, killed processes and many signals 1,000 times; ROUNDS=n sets the number
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_ROUNDS=$${ROUNDS:-1000} \
 		go test -count 1 -timeout 120m -v -run '$(races)' ./internal/api/placement ./internal/api/blazar ./internal/store/... ./internal/torture/kills ./workflows
+
+.PHONY: soak
+soak: deps ## send mixed traffic for an hour, kill a process each minute, and check that nothing grows; DURATION=1h, SEED=n
+	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_DURATION=$${DURATION:-1h} BERTH_TEST_KILL_EVERY=1m BERTH_TEST_SEED=$$SEED \
+		go test -count 1 -timeout 24h -v -run TestRandomFaults ./internal/torture/kills
 
 .PHONY: torture
 torture: deps ## send mixed traffic while random faults hit every process and server; DURATION=10m, SEED=n repeats a run, FAULTS=all

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestMakefile_SoakSelectsExistingTests checks the target soak of the Makefile: each alternative of the
+// TestMakefile_RacesSelectsExistingTests checks the target races of the Makefile: each alternative of the
 // target's -run pattern must match a test, and each package of the target must contain a matching test.
-func TestMakefile_SoakSelectsExistingTests(t *testing.T) {
+func TestMakefile_RacesSelectsExistingTests(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../Makefile")
 	if err != nil {
@@ -38,7 +38,7 @@ func TestMakefile_SoakSelectsExistingTests(t *testing.T) {
 	for part := range strings.FieldsFuncSeq(string(pattern[1])+" "+string(packages[1]), func(r rune) bool { return r == '|' || r == ' ' }) {
 		if !matched[part] {
 			t.Errorf(
-				"the target soak of the Makefile: want a test that matches the pattern or package %s, got none",
+				"the target races of the Makefile: want a test that matches the pattern or package %s, got none",
 				part,
 			)
 		}

@@ -98,6 +98,7 @@ var packageRules = map[string]packageRule{
 	},
 	"internal/torture/harness": {
 		may: []string{
+			"internal/api/openapi/openapitest",
 			"internal/contract",
 			"internal/devstack",
 			"internal/notify/notifytest",

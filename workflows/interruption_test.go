@@ -20,7 +20,7 @@ import (
 )
 
 // messagesDuringOutage is the number of messages that a test sends to a workflow while an external service is
-// unavailable. `make soak` sets BERTH_TEST_ROUNDS to 1,000, so it sends 50,000 messages, five times as many
+// unavailable. `make races` sets BERTH_TEST_ROUNDS to 1,000, so it sends 50,000 messages, five times as many
 // as Temporal accepts in one run.
 func messagesDuringOutage(t *testing.T) int {
 	t.Helper()

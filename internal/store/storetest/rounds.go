@@ -7,7 +7,7 @@ import (
 )
 
 // Rounds returns how often a test repeats a race between transactions: the value of the variable
-// BERTH_TEST_ROUNDS, which `make soak` sets, or the parameter `everyDay` if BERTH_TEST_ROUNDS is not set.
+// BERTH_TEST_ROUNDS, which `make races` sets, or the parameter `everyDay` if BERTH_TEST_ROUNDS is not set.
 func Rounds(t testing.TB, everyDay int) int {
 	t.Helper()
 	set := os.Getenv("BERTH_TEST_ROUNDS")

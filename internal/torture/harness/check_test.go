@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -178,6 +179,44 @@ func TestCheckRegisters_FindsTwoWinnersOfOneGeneration(t *testing.T) {
 			"check a history in which both writers of a generation are acknowledged: got %v, want one finding of the class doubled",
 			got,
 		)
+	}
+}
+
+// The test plants a leak, a level that is noisy, and a slower answer in samples of an hour.
+func TestCourses_ReportWhatHasGrown(t *testing.T) {
+	t.Parallel()
+	const hour = time.Hour
+	s := &samples{quantity: map[string][]point{}}
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range 120 {
+		at, noise := time.Duration(i)*hour/120, 20*r.Float64()
+		for name, value := range map[string]float64{
+			"leak":                 300 + float64(i) + noise,
+			"filled cache":         min(300, 100+20*float64(i)) + noise,
+			"level":                300 + noise,
+			"rows of lease":        10 * float64(i),
+			"bytes of WAL":         1e6 * float64(i),
+			"few rows":             float64(i / 40),
+			"falls":                300 - float64(i) + noise,
+			"rows of note, rising": float64(i) * float64(i),
+		} {
+			s.quantity[name] = append(s.quantity[name], point{at, value})
+		}
+		s.latencies = append(s.latencies, point{at, 10 + float64(i)/20})
+	}
+	table, grown := s.courses(hour)
+	var names []string
+	for _, g := range grown {
+		name, _, _ := strings.Cut(g, ":")
+		names = append(names, name)
+	}
+	want := []string{"leak", "rows of note, rising", "99th percentile of latency"}
+	if !slices.Equal(names, want) {
+		t.Errorf("courses: got growth of %v, want of %v\n%s", names, want, table)
+	}
+	s.latencies = []point{{0, 10}, {hour - 1, 12}}
+	if _, grown := s.courses(hour); len(grown) != 2 {
+		t.Errorf("courses with a latency of 10 ms and then 12 ms: got growth of %v, want no word of the latency", grown)
 	}
 }
 

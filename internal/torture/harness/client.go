@@ -120,11 +120,15 @@ func (c *randomClient) exchange(
 	if revision != 0 {
 		r.Header.Set("If-Match", fmt.Sprintf("revision_number=%d", revision))
 	}
+	sent := time.Now()
 	res, err := c.http.Do(r)
 	if err != nil {
 		return answer{}, err
 	}
 	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode < http.StatusBadRequest {
+		c.deployment.samples.addLatency(time.Since(sent))
+	}
 	a := answer{status: res.StatusCode, retryAfter: res.Header.Get("Retry-After")}
 	if err = json.NewDecoder(res.Body).Decode(&a.body); res.StatusCode == http.StatusNoContent ||
 		res.StatusCode >= http.StatusBadRequest {

@@ -15,6 +15,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"berth/internal/api/openapi/openapitest"
 	"berth/internal/devstack"
 	"berth/internal/server/servertest"
 )
@@ -33,6 +34,7 @@ type RandomDeployment struct {
 	nova, odl   *faultyServer
 	clientFault clientFault
 	ledger      *ledger
+	samples     samples
 }
 
 // NewRandomDeployment starts the servers, then one process of berth for each element of `roles`. The folder
@@ -107,7 +109,7 @@ func (d *RandomDeployment) urls(role string) (urls []string) {
 }
 
 // BerthProcess is a process of berth. The test starts the process again whenever it has ended, as a service
-// manager does. The process reaches PostgreSQL through a TCP proxy of its own (Link), so a test can disturb
+// manager does. Its answers are compared with its OpenAPI documents. The process reaches PostgreSQL through a TCP proxy of its own (Link), so a test can disturb
 // the connections of this process only.
 type BerthProcess struct {
 	deployment *RandomDeployment
@@ -134,6 +136,9 @@ func (d *RandomDeployment) newProcess(programs, roles string, settings []string)
 		roles:      roles,
 		url:        fmt.Sprintf("http://127.0.0.1:%d", port),
 		database:   NewLink(d.T, address),
+	}
+	if programs == CurrentPrograms(d.T) { // other versions have other documents
+		p.url = openapitest.Proxy(d.T, p.url)
 	}
 	p.settings = append(append([]string{}, settings...), fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", port),
 		"BERTH_DATABASE_URL="+strings.Replace(d.Postgres.URL, address, p.database.Listen, 1))

@@ -309,6 +309,26 @@ func drawTimeline(seed uint64, duration time.Duration, kinds []faultKind) (timel
 	return timeline
 }
 
+// drawKills draws a timeline that kills one process in each interval, and spares the survivors.
+func drawKills(seed uint64, duration, interval time.Duration) (timeline []PlannedFault) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	kill := faultKind{
+		name:    "process killed",
+		longest: time.Second,
+		begin: func(d *RandomDeployment, r *rand.Rand) (func() error, error) {
+			survivors := d.survivors()
+			pick(r, slices.DeleteFunc(slices.Clone(d.Processes), func(p *BerthProcess) bool {
+				return slices.Contains(survivors, p)
+			})).kill()
+			return noop, nil
+		},
+	}
+	for at := interval; at < duration; at += interval {
+		timeline = append(timeline, PlannedFault{kind: kill, at: at, lasts: kill.longest, seed: r.Uint64()})
+	}
+	return timeline
+}
+
 // RunFaults runs the faults of a timeline and returns how many faults of each kind it has begun. All faults
 // have ended when it returns.
 func (d *RandomDeployment) RunFaults(timeline []PlannedFault) map[string]int {

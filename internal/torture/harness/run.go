@@ -26,6 +26,9 @@ type RunOptions struct {
 	duration time.Duration
 	kinds    []faultKind
 	writers  int
+	// With a positive interval, the faults are only kills, one in each interval, and CheckAfterFaults checks
+	// that nothing has grown.
+	killEvery time.Duration
 }
 
 // ReadRunOptions reads the options from the environment. Without options the run is a short one.
@@ -50,6 +53,13 @@ func ReadRunOptions(t *testing.T) RunOptions {
 		}
 		o.duration, o.writers = d, 3
 	}
+	if v := os.Getenv("BERTH_TEST_KILL_EVERY"); v != "" {
+		d, err := time.ParseDuration(v)
+		if err != nil || d <= 0 {
+			t.Fatalf("BERTH_TEST_KILL_EVERY=%q is no positive duration", v)
+		}
+		o.killEvery = d
+	}
 	names := strings.Split(os.Getenv("BERTH_TEST_FAULTS"), ",")
 	for _, k := range faultKinds {
 		if names[0] == "" && !k.optional || names[0] == "all" || slices.Contains(names, k.name) {
@@ -66,6 +76,9 @@ func ReadRunOptions(t *testing.T) RunOptions {
 func (o RunOptions) DrawTimeline(t *testing.T) []PlannedFault {
 	t.Helper()
 	timeline := drawTimeline(o.seed, o.duration, o.kinds)
+	if o.killEvery > 0 {
+		timeline = drawKills(o.seed, o.duration, o.killEvery)
+	}
 	t.Logf("SEED=%d DURATION=%s: %d faults are planned", o.seed, o.duration, len(timeline))
 	return timeline
 }
@@ -81,7 +94,11 @@ func (d *RandomDeployment) CheckAfterFaults(
 	ended := time.Now()
 	histories := stop()
 	findings := append(d.awaitRest(d.ledger, ended.Add(maxRest)), checkRegisters(histories)...)
-	d.Log(table(faults, d.ledger, findings, time.Since(ended)))
+	courses, grown := d.samples.courses(o.duration)
+	d.Log(table(faults, d.ledger, findings, time.Since(ended)) + courses)
+	if o.killEvery > 0 && len(grown) > 0 {
+		d.Errorf("after %s these have grown: %s", o.duration, strings.Join(grown, "; "))
+	}
 	for _, f := range findings[:min(len(findings), 15)] {
 		d.Error(f)
 		d.describe(f.object)
@@ -109,6 +126,8 @@ func (d *RandomDeployment) RunClients(o RunOptions) (stop func() [][]porcupine.O
 	connection.Go(func() { agents.rpc.keepConnected(d.Context()) })
 	d.Cleanup(connection.Wait) // after the end of the test's context
 	var histories [][]porcupine.Operation
+	d.samples.began = time.Now()
+	clients.Go(func() { d.sampleEvery(ctx, o.duration/120) })
 	clients.Go(func() { leases.run(ctx) })
 	clients.Go(func() { sendHeartbeats(ctx, d.newClient(l, o.seed, 1)) })
 	clients.Go(func() { operateJournal(ctx, d.newClient(l, o.seed, 2)) })
