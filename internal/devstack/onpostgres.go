@@ -50,6 +50,7 @@ var portCount = 2*len(services) + 1
 type postgresTemporal struct {
 	programs TemporalPrograms
 	dir      string
+	service  string   // the only service of the process; empty means all services
 	dynamic  []string // dynamic configuration: name=value
 	environ  []string // environment variables besides HOME
 	database *url.URL // URL with the user and password of the PostgreSQL role that the Temporal server uses
@@ -104,6 +105,11 @@ func preparePostgresTemporal(
 	return s, nil
 }
 
+// address returns the address of a service.
+func (s *postgresTemporal) address(service string) string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.ports[2*slices.Index(services, service)]))
+}
+
 // start runs the server on free ports. If another process takes one of the ports first, start tries other
 // ports.
 func (s *postgresTemporal) start(ctx context.Context) (*Temporal, error) {
@@ -112,7 +118,7 @@ func (s *postgresTemporal) start(ctx context.Context) (*Temporal, error) {
 		if s.ports, err = freePorts(portCount); err != nil {
 			return nil, err
 		}
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(s.ports[0]))
+		address := s.address("frontend")
 		if err := s.writeConfig(address); err != nil {
 			return nil, err
 		}
@@ -268,6 +274,9 @@ const serverEnvironment = "berth"
 func (s *postgresTemporal) command() *exec.Cmd {
 	cmd := exec.Command(s.programs.Server,
 		"--root", s.dir, "--config", ".", "--env", serverEnvironment, "--allow-no-auth", "start")
+	if s.service != "" {
+		cmd.Args = append(cmd.Args, "--service", s.service)
+	}
 	cmd.Env = append([]string{"HOME=" + s.dir}, s.environ...)
 	return cmd
 }

@@ -25,11 +25,12 @@ func TestAcknowledgedWrites_SurvivePostgresCrash(t *testing.T) {
 	postgres := harness.StartOwnPostgres(t)
 	_, settings := servertest.NewNamespace(t)
 	s := servertest.NewDeployment(t, postgres.URL, settings...)
-	checkWritesSurvive(s.StartWorker("api,relay,temporal"), s, func() {
+	restart := func(*clientLoad) {
 		if err := postgres.Restart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-	})
+	}
+	checkSomeFailed(t, checkWritesSurvive(s.StartWorker("api,relay,temporal"), s, restart, restart))
 }
 
 func TestAcknowledgedWrites_SurviveKillOfProcess(t *testing.T) {
@@ -42,10 +43,11 @@ func TestAcknowledgedWrites_SurviveKillOfProcess(t *testing.T) {
 	// the TCP port of the killed process
 	s.Settings = append(s.Settings, fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", port))
 	c := s.StartWorker("api,relay,temporal")
-	checkWritesSurvive(c, s, func() {
+	kill := func(*clientLoad) {
 		c.Kill()
 		c = s.StartWorker("api,relay,temporal")
-	})
+	}
+	checkSomeFailed(t, checkWritesSurvive(c, s, kill, kill))
 	checkStickyTakeover(s, temporal, c)
 }
 
@@ -103,10 +105,22 @@ func checkStickyTakeover(s *servertest.Deployment, temporal client.Client, c *se
 	}
 }
 
-// checkWritesSurvive runs clients that send writes, and calls `crash` twice while they send.
-// checkWritesSurvive checks that every acknowledged write is kept, that no write is partial, and that no work
-// stays pending.
-func checkWritesSurvive(c *servertest.Worker, s *servertest.Deployment, crash func()) {
+// checkSomeFailed checks that the crashes of a test hit requests.
+func checkSomeFailed(t *testing.T, failed int64) {
+	t.Helper()
+	if failed == 0 {
+		t.Error("no request failed during the crashes; want at least one, otherwise the crashes hit no request")
+	}
+}
+
+// checkWritesSurvive runs clients that send writes, and calls the faults, one after the other, while they
+// send. checkWritesSurvive checks that every acknowledged write is kept, that no write is partial, and that
+// no work stays pending. It returns the number of failed requests.
+func checkWritesSurvive(
+	c *servertest.Worker,
+	s *servertest.Deployment,
+	faults ...func(*clientLoad),
+) (failed int64) {
 	s.Helper()
 	c.RegisterAgents()
 	l := &clientLoad{
@@ -119,18 +133,13 @@ func checkWritesSurvive(c *servertest.Worker, s *servertest.Deployment, crash fu
 	l.createProvider()
 	l.removeQuotas()
 	stop := l.run(4)
-	for range 2 {
+	for _, fault := range faults {
 		l.awaitRounds(s)
-		crash()
+		fault(l)
 	}
 	l.awaitRounds(s)
 	stop()
 
-	if l.failed.Load() == 0 {
-		s.Error(
-			"no request failed during the crashes; want at least one, otherwise the crashes hit no request",
-		)
-	}
 	s.AwaitMirroredAndAudited(c)
 	s.AwaitNone("all notes are delivered", `select workflow_id from note`)
 	s.AwaitNone("all Nova events are sent", `select name || ' ' || port_id from nova_event`)
@@ -150,6 +159,7 @@ func checkWritesSurvive(c *servertest.Worker, s *servertest.Deployment, crash fu
 		"clients ran %d rounds, and %d requests failed; berth acknowledged %d objects, reports for %d ports, and allocations of %d consumers",
 		l.rounds.Load(), l.failed.Load(), len(l.names), len(l.reported), len(l.consumers),
 	)
+	return l.failed.Load()
 }
 
 // awaitRounds waits until the clients have completed 15 more rounds of requests.

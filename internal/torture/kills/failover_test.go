@@ -25,7 +25,7 @@ func TestAcknowledgedWrites_SurviveFailover(t *testing.T) {
 	_, settings := servertest.NewNamespace(t)
 	s := servertest.NewDeployment(t, devstack.FailoverURL(primary, standby), settings...)
 	c := s.StartWorker("api,relay,temporal")
-	checkWritesSurvive(c, s, func() {
+	failOver := func(*clientLoad) {
 		if err := primary.Kill(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -45,5 +45,6 @@ func TestAcknowledgedWrites_SurviveFailover(t *testing.T) {
 			t.Fatal(err)
 		}
 		primary, standby = standby, primary
-	})
+	}
+	checkSomeFailed(t, checkWritesSurvive(c, s, failOver, failOver))
 }
