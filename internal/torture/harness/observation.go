@@ -192,30 +192,43 @@ var driftGauges = []string{
 
 func (d *RandomDeployment) readGauges(ctx context.Context, w *observation) error {
 	for _, p := range d.Processes {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/metrics", nil)
+		metrics, err := p.metrics(ctx)
 		if err != nil {
 			return err
 		}
-		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			return err
-		}
-		text, err := io.ReadAll(res.Body)
-		_ = res.Body.Close()
-		if err != nil {
-			return err
-		}
-		for line := range strings.Lines(string(text)) {
+		for name, value := range metrics {
 			for _, g := range driftGauges {
-				if strings.HasPrefix(line, g) {
-					fields := strings.Fields(line)
-					value, _ := strconv.ParseFloat(fields[len(fields)-1], 64)
-					w.gauges[fields[0]] = max(w.gauges[fields[0]], value)
+				if strings.HasPrefix(name, g) {
+					w.gauges[name] = max(w.gauges[name], value)
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// metrics reads the metrics of the process. The names have the labels.
+func (p *BerthProcess) metrics(ctx context.Context) (map[string]float64, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]float64{}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] != "#" {
+			all[fields[0]], _ = strconv.ParseFloat(fields[len(fields)-1], 64)
+		}
+	}
+	return all, nil
 }
 
 // describe logs the row and the execution of an object whose workflow ID is the given key, so that a finding

@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"go.temporal.io/api/workflowservice/v1"
 )
 
@@ -112,24 +109,12 @@ func (d *RandomDeployment) sampleRows(ctx context.Context) error {
 
 // sampleProcess reads the metrics of a process of berth.
 func (d *RandomDeployment) sampleProcess(ctx context.Context, p *BerthProcess) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/metrics", nil)
-	if err != nil {
-		return err
-	}
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = res.Body.Close() }()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(res.Body)
+	metrics, err := p.metrics(ctx)
 	if err != nil {
 		return err
 	}
 	for metric, m := range processMetrics {
-		if f := families[metric]; f != nil && len(f.GetMetric()) == 1 {
-			d.samples.add(p.roles+": "+m.name, f.GetMetric()[0].GetGauge().GetValue()/m.scale)
-		}
+		d.samples.add(p.roles+": "+m.name, metrics[metric]/m.scale)
 	}
 	return nil
 }
