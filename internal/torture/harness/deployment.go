@@ -109,8 +109,8 @@ func (d *RandomDeployment) urls(role string) (urls []string) {
 }
 
 // BerthProcess is a process of berth. The test starts the process again whenever it has ended, as a service
-// manager does. Its answers are compared with its OpenAPI documents. The process reaches PostgreSQL through a TCP proxy of its own (Link), so a test can disturb
-// the connections of this process only.
+// manager does. Its answers are compared with its OpenAPI documents. The process reaches PostgreSQL through a
+// TCP proxy of its own (Link), so a test can disturb the connections of this process only.
 type BerthProcess struct {
 	deployment *RandomDeployment
 	roles, url string

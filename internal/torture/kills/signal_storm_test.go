@@ -20,9 +20,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// sendStorm sends signals to a workflow: 600 signals, or 50 signals per round of `make races`. sendStorm sends
-// the signals in bursts. A burst has so many signals that the workflow interrupts the activity that it is
-// running and continues as new. After each burst, sendStorm waits until the workflow has continued as new.
+// sendStorm sends signals to a workflow: 600 signals, or 50 signals per round of `make races`. sendStorm
+// sends the signals in bursts. A burst has so many signals that the workflow interrupts the activity that it
+// is running and continues as new. After each burst, sendStorm waits until the workflow has continued as new.
 // This wait is necessary because Temporal handles signals before a workflow task of the same workflow, so
 // that signals without a pause could delay the workflow task until the last signal. sendStorm returns the
 // number of signals.
