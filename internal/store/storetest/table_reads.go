@@ -48,9 +48,9 @@ func ReadsOfTables(t testing.TB, c *pgx.Conn, tables ...string) map[string]Table
 	return reads
 }
 
-// FixPlans runs ANALYZE on the tables, or on all tables if none is given. FixPlans switches off autovacuum for
-// all tables, so that PostgreSQL keeps their statistics, and with them the plans of queries, until the test
-// ends.
+// FixPlans runs ANALYZE on the tables, or on all tables if none is given. FixPlans switches off autovacuum
+// for all tables, so that PostgreSQL keeps their statistics, and with them the plans of queries, until the
+// test ends.
 func FixPlans(t testing.TB, url string, tables ...string) {
 	t.Helper()
 	ExecScript(t, url, `
