@@ -441,8 +441,9 @@ var packageRules = map[string]packageRule{
 		why: "describes the build of a program and the versions of its APIs; every program imports it, so it imports no package of this module",
 	},
 	"internal/tracing": {
+		may:    []string{"internal/text"},
 		always: []string{otlpExporter},
-		why:    "carries traces and request IDs in contexts; most packages may import it, so it imports no package of this module",
+		why:    "carries traces and request IDs in contexts; most packages may import it, so it imports almost no package of this module",
 	},
 	"internal/tracing/temporaltrace": {
 		may:    []string{"internal/tracing"},

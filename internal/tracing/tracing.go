@@ -6,8 +6,11 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/url"
 	"os"
 	"sync"
 	"time"
@@ -21,6 +24,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
+
+	"berth/internal/text"
 )
 
 // Options configure the traces of a process.
@@ -38,8 +43,15 @@ type Traces struct {
 	provider *sdktrace.TracerProvider // nil: no traces
 }
 
-// closeTimeout is how long Close waits for the receiver of the traces.
-const closeTimeout = 3 * time.Second
+const (
+	// closeTimeout is how long Close waits for the receiver of the traces.
+	closeTimeout = 3 * time.Second
+	// maxAnswer is the largest answer of the receiver that is read, in bytes.
+	maxAnswer = 64 << 10
+	// maxErrorText is the maximum number of characters of an error in the log, because the error contains the
+	// answer of the receiver.
+	maxErrorText = 500
+)
 
 // Open starts to send traces. Open does not wait for the receiver: while the receiver is away, berth drops
 // the spans that exceed the queue of the exporter, and no request waits.
@@ -49,7 +61,8 @@ func Open(o Options) (*Traces, error) {
 	}
 	logErrors()
 	exporter, err := otlptracehttp.New(context.Background(),
-		otlptracehttp.WithEndpointURL(o.Endpoint), otlptracehttp.WithHeaders(o.Headers))
+		otlptracehttp.WithEndpointURL(o.Endpoint), otlptracehttp.WithHeaders(o.Headers),
+		otlptracehttp.WithProxy(proxyUnlessRedirected), otlptracehttp.WithMaxResponseSize(maxAnswer))
 	if err != nil {
 		return nil, fmt.Errorf("send traces to %s: %w", o.Endpoint, err)
 	}
@@ -65,6 +78,19 @@ func Open(o Options) (*Traces, error) {
 		provider: sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about),
 			sdktrace.WithSampler(o.sampler()), sdktrace.WithIDGenerator(idGenerator{})),
 	}, nil
+}
+
+// errRedirect means that the receiver redirects a request.
+var errRedirect = errors.New("the receiver answers with a redirect, which berth does not follow")
+
+// proxyUnlessRedirected returns the proxy for a request. It refuses a request that follows a redirect,
+// because the request contains the spans and the headers for the receiver. The exporter has no other option
+// that refuses redirects and leaves the certificates and the timeout of the standard variables in force.
+func proxyUnlessRedirected(r *http.Request) (*url.URL, error) {
+	if r.Response != nil {
+		return nil, errRedirect
+	}
+	return http.ProxyFromEnvironment(r)
 }
 
 func (o Options) sampler() sdktrace.Sampler {
@@ -87,7 +113,7 @@ func (o Options) sampler() sdktrace.Sampler {
 // logErrors makes OpenTelemetry write its errors, for example about a missing receiver, to the log.
 var logErrors = sync.OnceFunc(func() {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		slog.Warn("sending traces failed; spans are lost", "error", err)
+		slog.Warn("sending traces failed; spans are lost", "error", text.Excerpt(err.Error(), maxErrorText))
 	}))
 })
 
@@ -110,7 +136,7 @@ func (t *Traces) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := t.provider.Shutdown(ctx); err != nil {
-		slog.Warn("the last spans were not sent", "error", err)
+		slog.Warn("the last spans were not sent", "error", text.Excerpt(err.Error(), maxErrorText))
 	}
 }
 

@@ -1,0 +1,89 @@
+package tracing_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"berth/internal/tracing"
+)
+
+// sendTrace sends one trace to a receiver of traces and returns what the process logs meanwhile. A caller of
+// sendTrace does not run in parallel, because the log belongs to the process.
+func sendTrace(t *testing.T, receiver http.HandlerFunc) string {
+	t.Helper()
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	server := httptest.NewServer(receiver)
+	defer server.Close()
+	traces, err := tracing.Open(tracing.Options{
+		Endpoint: server.URL + "/v1/traces",
+		Headers:  map[string]string{"X-Api-Key": "hunter2"},
+		Sampler:  "always_on",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, span := traces.StartRequest(r)
+	span.End()
+	traces.Close()
+	return log.String()
+}
+
+func TestReceiver_RedirectsAreNotFollowed(t *testing.T) {
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		var stolen atomic.Int32
+		thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { stolen.Add(1) }))
+		var asked atomic.Int32
+		log := sendTrace(t, func(w http.ResponseWriter, r *http.Request) {
+			asked.Add(1)
+			http.Redirect(w, r, thief.URL+"/v1/traces", status)
+		})
+		thief.Close()
+		if asked.Load() != 1 || stolen.Load() != 0 {
+			t.Errorf("redirect with status %d: the receiver got %d requests and the other host %d, want 1 and 0",
+				status, asked.Load(), stolen.Load())
+		}
+		if !strings.Contains(log, "redirect") {
+			t.Errorf("redirect with status %d: the log does not name it: %s", status, log)
+		}
+	}
+}
+
+func TestReceiver_LogOfItsErrorsIsShort(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"long": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, strings.Repeat("x\n", 1<<20))
+		},
+		"compressed": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			w.WriteHeader(http.StatusBadRequest)
+			zip := gzip.NewWriter(w)
+			_, _ = zip.Write(make([]byte, 64<<20))
+			_ = zip.Close()
+		},
+		"long reason": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, strings.Repeat("x\n", 10<<10))
+		},
+	} {
+		log := sendTrace(t, answer)
+		if len(log) == 0 || len(log) > 2000 || strings.Count(log, "\n") != 1 {
+			t.Errorf("%s answer: got a log of %d bytes in %d lines, want one short line: %.300s",
+				name, len(log), strings.Count(log, "\n"), log)
+		}
+	}
+}
