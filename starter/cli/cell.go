@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // cellLines converts a value to lines of a table cell. cellLines converts a list of objects to one line for
@@ -138,11 +140,12 @@ func Sanitize(s string) string {
 }
 
 // escapeControls replaces the control characters in a JSON text, except line breaks, by their escape
-// sequences in JSON. encoding/json escapes only those below U+0020.
+// sequences in JSON. encoding/json escapes only those below U+0020. escapeControls does the same in a YAML
+// text, after quoteControls.
 func escapeControls(text string) string {
 	var b strings.Builder
 	for _, r := range text {
-		if isControl(r) && r != '\n' {
+		if needsEscape(r) {
 			fmt.Fprintf(&b, `\u%04x`, r)
 		} else {
 			b.WriteRune(r)
@@ -151,5 +154,21 @@ func escapeControls(text string) string {
 	return b.String()
 }
 
-// isControl reports whether a character can control a terminal or the direction of the text.
-func isControl(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+// quoteControls sets double quotes for the keys and values with control characters, because a YAML text has
+// escape sequences only between double quotes.
+func quoteControls(n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode && strings.ContainsFunc(n.Value, needsEscape) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	for _, child := range n.Content {
+		quoteControls(child)
+	}
+}
+
+func needsEscape(r rune) bool { return isControl(r) && r != '\n' }
+
+// isControl reports whether a character can control a terminal or the direction of the text, or can end a
+// line.
+func isControl(r rune) bool {
+	return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
+}

@@ -100,11 +100,16 @@ func (p *Printer) printYAML(v any) error {
 	if err != nil {
 		return err
 	}
-	raw, err := yaml.Marshal(nativeNumbers(same))
+	var document yaml.Node
+	if err := document.Encode(nativeNumbers(same)); err != nil {
+		return fmt.Errorf("encode YAML: %w", err)
+	}
+	quoteControls(&document)
+	raw, err := yaml.Marshal(&document)
 	if err != nil {
 		return fmt.Errorf("encode YAML: %w", err)
 	}
-	_, err = p.Writer.Write(raw)
+	_, err = io.WriteString(p.Writer, escapeControls(string(raw)))
 	return err
 }
 

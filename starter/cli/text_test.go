@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 )
 
 func TestWrap_BreaksBetweenWords(t *testing.T) {
@@ -28,21 +30,25 @@ func TestWrap_BreaksBetweenWords(t *testing.T) {
 	}
 }
 
-func TestPrintDocument_JSONContainsNoControlCharacters(t *testing.T) {
+func TestPrintDocument_ContainsNoControlCharacters(t *testing.T) {
 	t.Parallel()
-	names := []any{"a\u009b2Jb", "a\x1b[2Jb", "a\x7fb", "a\u202eb", "a\nb", "é€"}
-	var out strings.Builder
-
-	p := &Printer{Writer: &out, Format: "json"}
-	if err := p.PrintDocument(Object{"names": names}); err != nil {
-		t.Fatal(err)
+	names := []any{
+		"a\u009b2Jb", "a\x1b[2Jb", "a\x7fb", "a\u202eb", "a\u2066b", "a\u2028b", "a\u0085b", "a\nb", "é€",
+		"a\n\u202eb", "\u202e: #", "'\u202e'", "\u202e\"", "\\u202e\u202e",
 	}
-
-	if text := strings.ReplaceAll(out.String(), "\n", ""); Sanitize(text) != text || !strings.Contains(text, "é€") {
-		t.Errorf("JSON on a terminal: got %q, want no control characters, and é€ unchanged", text)
-	}
-	var same Object
-	if err := Decode([]byte(out.String()), &same); err != nil || !cmp.Equal(same["names"], any(names)) {
-		t.Errorf("decoded JSON: got %q, error %v; want %q", same["names"], err, names)
+	given := Object{"names": names, "of keys": Object{"a\u202eb": "c"}}
+	for format, decode := range map[string]func([]byte, any) error{"json": json.Unmarshal, "yaml": yaml.Unmarshal} {
+		var out strings.Builder
+		if err := (&Printer{Writer: &out, Format: format}).PrintDocument(given); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.ReplaceAll(out.String(), "\n", "")
+		if Sanitize(text) != text || !strings.Contains(text, "é€") {
+			t.Errorf("%s on a terminal: got %q, want no control characters, and é€ unchanged", format, text)
+		}
+		var same Object
+		if err := decode([]byte(out.String()), &same); err != nil || !cmp.Equal(same, given) {
+			t.Errorf("decoded %s: error %v, difference (-want +got):\n%s", format, err, cmp.Diff(given, same))
+		}
 	}
 }

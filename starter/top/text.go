@@ -21,7 +21,7 @@ func clean(s string) string {
 		switch {
 		case r == emojiPresentation:
 			return -1
-		case unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r):
+		case unicode.Is(unicode.Cf, r):
 			return '·'
 		}
 		return r
