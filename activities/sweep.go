@@ -27,8 +27,8 @@ const (
 
 // Sweep finds rows without a running workflow and nudges the workflows of these rows. The rows are unblocked
 // journal entries that no workflow has examined for staleAfter, and rows whose workflow has failed or was
-// terminated or cancelled after the time `since`. Sweep also deletes old rows of the generation history, of
-// the notifications to agents and of the journal.
+// terminated or cancelled after the time `since`. Sweep also deletes old rows of the generation history and
+// its conflicts, of the notifications to agents and of the journal.
 func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.SweepResult, error) {
 	defer startHeartbeat(ctx)()
 	entries, err := a.Store.Journal.SweepEntries(ctx, staleAfter, sweepBatch)
@@ -47,6 +47,9 @@ func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.Sweep
 		}
 	}
 	if result.TrimmedHistory, err = a.trimHistory(ctx); err != nil {
+		return result, err
+	}
+	if err := a.Store.Inventory.TrimConflicts(ctx, a.HistoryRetention); err != nil {
 		return result, err
 	}
 	if _, err := a.Store.Notifications.Trim(ctx, trimBatch); err != nil {

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -72,6 +73,17 @@ type ConsumerWrite struct {
 	Allocations Allocations
 	// the allocations in the order in which the client has written them; nil: sorted
 	Order []InventoryKey
+}
+
+// CheckGeneration compares the expectation with `current`, as Expectation.Check does. The fault names the
+// consumer.
+func (w ConsumerWrite) CheckGeneration(current *int64) error {
+	err := w.Expect.Check(current)
+	var fault *Fault
+	if errors.As(err, &fault) {
+		return fault.About(ConsumerObject, w.Consumer)
+	}
+	return err
 }
 
 // Keys returns the inventories of the allocations in the order of the write.

@@ -26,11 +26,35 @@ const (
 type Fault struct {
 	Kind    Kind
 	Message string
+	Objects []Object // of kind ConcurrentUpdate: what another writer has changed
 }
+
+// Object is a provider or a consumer: an object with a generation.
+type Object struct {
+	Type ObjectType
+	UUID string
+}
+
+// ObjectType is a type of objects with a generation.
+type ObjectType string
+
+// The types of objects with a generation.
+const (
+	ProviderObject ObjectType = "provider"
+	ConsumerObject ObjectType = "consumer"
+)
 
 func (p *Fault) Error() string { return p.Message }
 
 // Faultf returns a Fault with a formatted message.
 func Faultf(kind Kind, format string, args ...any) *Fault {
 	return &Fault{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// About adds objects of a type to a fault of kind ConcurrentUpdate.
+func (p *Fault) About(t ObjectType, uuids ...string) *Fault {
+	for _, uuid := range uuids {
+		p.Objects = append(p.Objects, Object{t, uuid})
+	}
+	return p
 }

@@ -298,6 +298,7 @@ func (a *App) Run(ctx context.Context) error {
 	stopWorkers := a.startTemporalWorkers(ctx, fail)
 	stopTakeover := a.startLeaseTakeover(ctx)
 	stopAuditLog := a.startAuditLog(ctx)
+	stopConflictCounts := a.startConflictCounts(ctx)
 	portsNudged := a.startNudgingWaitingPorts(ctx)
 
 	<-ctx.Done()
@@ -307,6 +308,7 @@ func (a *App) Run(ctx context.Context) error {
 	defer cancel()
 	stopHTTP(shutdown)
 	stopAuditLog()
+	stopConflictCounts()
 	stopReconciler()
 	stopFeedback()
 	stopRPC()

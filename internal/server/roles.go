@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"berth/internal/config"
+	"berth/internal/store/inventorystore"
 )
 
 // startHTTP answers requests on every endpoint until stop is called. stop waits for the answers to running
@@ -81,6 +82,22 @@ func (a *App) startFeedback(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	wait.Go(func() { a.feedback.Run(ctx) })
+	return func() {
+		cancel()
+		wait.Wait()
+	}
+}
+
+// startConflictCounts adds the generation conflicts that this process counts to the database until stop is
+// called. If the process does not have the role api, it counts none, and startConflictCounts does nothing.
+// Call stop after the HTTP server has stopped: stop adds the last conflicts.
+func (a *App) startConflictCounts(ctx context.Context) (stop func()) {
+	if !a.hasRole(config.API) {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var wait sync.WaitGroup
+	wait.Go(func() { a.store.Inventory.WriteConflicts(ctx, inventorystore.ConflictInterval) })
 	return func() {
 		cancel()
 		wait.Wait()

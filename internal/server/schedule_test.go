@@ -81,6 +81,10 @@ func TestSweep_DeletesOldGenerationHistory(t *testing.T) {
 		insert into generation_change (at, actor, cause, provider, provider_to)
 		select now() - case when n = 4 then interval '2 hours' else interval '0' end, 'a', 'created', 'p', n
 		from generate_series(1, 6) n`)
+	storetest.Exec(t, a.DatabaseURL(), `
+		insert into generation_conflict (hour, object_type, object_id, cause, writes, last_at)
+		select date_trunc('hour', at), 'provider', id, 'traits', 1, at
+		from (values ('old', now() - interval '2 hours'), ('new', now())) as c (id, at)`)
 
 	sweep := a.Temporal.ScheduleClient().GetHandle(t.Context(), contract.MaintenanceID(contract.KeySweep))
 	servertest.Await(t, "old changes and those above the maximum number are deleted", func() bool {
@@ -88,7 +92,11 @@ func TestSweep_DeletesOldGenerationHistory(t *testing.T) {
 			t.Error(err)
 		}
 		left, err := a.Store().Inventory.ProviderHistory(t.Context(), "p", 0, 10)
-		return err == nil && len(left) == 2 && *left[0].Provider.To == 6 && *left[1].Provider.To == 5
+		if err != nil || len(left) != 2 || *left[0].Provider.To != 6 || *left[1].Provider.To != 5 {
+			return false
+		}
+		conflicts, err := a.Store().Inventory.Conflicts(t.Context(), 10)
+		return err == nil && len(conflicts) == 1 && conflicts[0].UUID == "new"
 	})
 }
 

@@ -36,6 +36,7 @@ var tables = map[string][]string{
 		"consumer",
 		"allocation",
 		"generation_change",
+		"generation_conflict",
 	},
 	"networkstore": {
 		"network",

@@ -150,7 +150,7 @@ func (c *handler) pages() []page {
 		{
 			path:     "/conflicts",
 			nav:      "Conflicts",
-			title:    "Generation conflicts by provider",
+			title:    "Generation conflicts",
 			template: "conflicts",
 			load:     c.conflicts,
 		},

@@ -109,6 +109,7 @@ func newEstate(t testing.TB) *estate {
 	if _, err := e.Inventory.SetAggregates(t.Context(), e.provider, nil, ptr(int64(99))); err == nil {
 		t.Fatal("a write with another generation: got no conflict")
 	}
+	e.check(e.Inventory.FlushConflicts(t.Context()))
 	storetest.Exec(t, e.url,
 		`update journal_entry set state = 'completed', finished_at = created_at + seq * interval '40 milliseconds' where seq = 1`)
 	storetest.Exec(t, e.url,

@@ -238,6 +238,18 @@ CREATE INDEX generation_change_consumer ON public.generation_change USING btree 
 
 CREATE INDEX generation_change_provider ON public.generation_change USING btree (provider, id) WHERE (provider IS NOT NULL);
 
+create table generation_conflict (
+    hour timestamp with time zone not null,
+    object_type text not null,
+    object_id text not null,
+    cause text not null,
+    writes bigint not null,
+    last_at timestamp with time zone not null,
+    constraint generation_conflict_pkey PRIMARY KEY (hour, object_type, object_id, cause),
+    constraint generation_conflict_object_type_check CHECK ((object_type = ANY (ARRAY['provider'::text, 'consumer'::text]))),
+    constraint generation_conflict_writes_check CHECK ((writes > 0))
+);
+
 create table host (
     id bigint not null generated always as identity,
     hostname text not null,

@@ -66,6 +66,6 @@ func (s *Store) SetAggregates(
 		p.changed(tx, before)
 		return nil
 	})
-	s.conflicts.record(err, inventory.CauseAggregates, provider)
+	s.conflicts.record(err, inventory.CauseAggregates)
 	return generation, err
 }

@@ -23,7 +23,7 @@ func (s *Store) PutAllocations(ctx context.Context, w inventory.ConsumerWrite) e
 // ReplaceAllocations either executes all writes or, if one write fails, none of them.
 func (s *Store) ReplaceAllocations(ctx context.Context, writes []inventory.ConsumerWrite) error {
 	err := s.replaceAllocations(ctx, writes)
-	s.conflicts.recordAllocations(err, writes)
+	s.conflicts.record(err, inventory.CauseAllocations)
 	return err
 }
 
@@ -45,7 +45,7 @@ func (s *Store) replaceAllocations(ctx context.Context, writes []inventory.Consu
 			inventory.ConcurrentUpdate,
 			"Inventory and/or allocations changed while attempting to allocate: "+
 				"Another thread concurrently updated the data. Please retry your update",
-		)
+		).About(inventory.ConsumerObject, w.consumers()...)
 	case err != nil:
 		return err
 	}

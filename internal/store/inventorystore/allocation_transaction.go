@@ -118,7 +118,7 @@ func (t *allocationTx) check(ctx context.Context, q db.Querier, w *AllocationWri
 		if row, ok := t.consumers[c.Consumer]; ok && !(row.unrecorded && c.Expect.ExpectsAbsent()) {
 			current = &row.generation
 		}
-		if err := c.Expect.Check(current); err != nil {
+		if err := c.CheckGeneration(current); err != nil {
 			return err
 		}
 	}

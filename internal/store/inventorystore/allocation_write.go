@@ -44,10 +44,13 @@ func (w *AllocationWrite) providers() []string {
 }
 
 // consumers returns the UUIDs of the consumers in the write, sorted.
-func (w *AllocationWrite) consumers() []string {
-	all := make([]string, len(w.Writes))
-	for i, c := range w.Writes {
-		all[i] = c.Consumer
+func (w *AllocationWrite) consumers() []string { return consumersOf(w.Writes) }
+
+// consumersOf returns the UUIDs of the consumers of writes.
+func consumersOf(writes []inventory.ConsumerWrite) []string {
+	all := make([]string, len(writes))
+	for i, w := range writes {
+		all[i] = w.Consumer
 	}
 	return all
 }

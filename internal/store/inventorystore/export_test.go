@@ -47,6 +47,10 @@ func RunBatch(ctx context.Context, s *Store, queue func(*pgx.Batch)) error {
 }
 
 // RecordConflict counts a refused write.
-func RecordConflict(s *Store, err error, cause inventory.Cause, provider string) {
-	s.conflicts.record(err, cause, provider)
-}
+func RecordConflict(s *Store, err error, cause inventory.Cause) { s.conflicts.record(err, cause) }
+
+// The limits of the generation conflicts.
+const (
+	MaxCountedConflicts = maxCountedConflicts
+	MaxConflictRows     = maxConflictRows
+)

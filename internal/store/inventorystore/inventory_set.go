@@ -88,7 +88,7 @@ func (s *Store) CreateInventory(
 		if slices.Contains(p.classes, class) {
 			return inventory.Faultf(inventory.ConcurrentUpdate,
 				"Update conflict: Inventory for '%s' on resource provider '%s' already exists.",
-				class, p.uuid)
+				class, p.uuid).About(inventory.ProviderObject, p.uuid)
 		}
 		QueueInventory(batch, p.LockedProvider, class, i)
 		return p.checkNewClasses(ctx, tx, class)
@@ -192,7 +192,7 @@ func (s *Store) changeInventories(ctx context.Context, provider string,
 		after, err = providerInventories(ctx, tx, provider)
 		return err
 	})
-	s.conflicts.record(err, inventory.CauseInventories, provider)
+	s.conflicts.record(err, inventory.CauseInventories)
 	return after, err
 }
 

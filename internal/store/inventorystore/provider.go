@@ -169,7 +169,8 @@ func lockProvider(ctx context.Context, tx db.Tx, uuid string) (LockedProvider, e
 // have the generation that the writer expects.
 func (p LockedProvider) checkGeneration(generation int64, message string) error {
 	if p.generation != generation {
-		return inventory.Faultf(inventory.ConcurrentUpdate, "%s", message)
+		return inventory.Faultf(inventory.ConcurrentUpdate, "%s", message).
+			About(inventory.ProviderObject, p.uuid)
 	}
 	return nil
 }

@@ -21,6 +21,12 @@ import (
 // As in OpenStack Placement, Reshape increases the generation of a provider by one when it adds inventories,
 // by one when it writes allocations, and by one when it deletes inventories.
 func (s *Store) Reshape(ctx context.Context, shape inventory.Reshape) error {
+	err := s.reshape(ctx, shape)
+	s.conflicts.record(err, inventory.CauseReshape)
+	return err
+}
+
+func (s *Store) reshape(ctx context.Context, shape inventory.Reshape) error {
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		if err := checkInventoryProviders(ctx, tx, shape); err != nil {
 			return err
@@ -47,7 +53,7 @@ func (s *Store) Reshape(ctx context.Context, shape inventory.Reshape) error {
 		return recordReshapedProviders(ctx, tx, shape)
 	})
 	if db.Transient(err) { // every attempt lost against writers that create the same consumers
-		return reshapeConflict("data")
+		return reshapeConflict("data").About(inventory.ConsumerObject, consumersOf(shape.Writes)...)
 	}
 	return err
 }
@@ -65,7 +71,7 @@ func recordReshapedProviders(ctx context.Context, tx db.Tx, shape inventory.Resh
 
 // reshapeConflict returns the fault of a reshape that failed because another writer has changed the same
 // rows.
-func reshapeConflict(what string) error {
+func reshapeConflict(what string) *inventory.Fault {
 	return inventory.Faultf(inventory.ConcurrentUpdate,
 		"update conflict: Another thread concurrently updated the %s. Please retry your update", what)
 }
@@ -90,7 +96,7 @@ func checkInventoryProviders(ctx context.Context, tx db.Tx, shape inventory.Resh
 				inventory.ConcurrentUpdate,
 				"resource provider generation conflict for provider %s: actual: %d, given: %d",
 				name, p.generation, given,
-			)
+			).About(inventory.ProviderObject, name)
 		}
 	}
 	return nil
@@ -130,10 +136,7 @@ type reshapeTx struct {
 // lockReshape locks the consumers and then the providers of a reshape. If a consumer or provider does not
 // have the generation that the reshape request expects, lockReshape returns a fault.
 func lockReshape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*reshapeTx, error) {
-	consumers := make([]string, len(shape.Writes))
-	for i, w := range shape.Writes {
-		consumers[i] = w.Consumer
-	}
+	consumers := consumersOf(shape.Writes)
 	if err := lockConsumers(ctx, tx, shape.Writes); err != nil {
 		return nil, err
 	}
@@ -145,7 +148,7 @@ func lockReshape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*resha
 	}
 	for _, name := range shape.InventoryProviders() {
 		if p, ok := locked[name]; !ok || p.generation != shape.Inventories[name].Generation {
-			return nil, reshapeConflict("resource provider data")
+			return nil, reshapeConflict("resource provider data").About(inventory.ProviderObject, name)
 		}
 	}
 	for _, name := range shape.AllocationProviders() {
@@ -160,10 +163,6 @@ func lockReshape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*resha
 // lockConsumers locks the rows of the consumers that the writes change. If a consumer is not in the state
 // that the write of the consumer expects, lockConsumers returns a fault.
 func lockConsumers(ctx context.Context, tx db.Tx, writes []inventory.ConsumerWrite) error {
-	names := make([]string, len(writes))
-	for i, w := range writes {
-		names[i] = w.Consumer
-	}
 	generations := map[string]*int64{}
 	var uuid string
 	var generation int64
@@ -172,7 +171,7 @@ func lockConsumers(ctx context.Context, tx db.Tx, writes []inventory.ConsumerWri
 		from consumer
 		where uuid = any($1)
 		order by uuid
-		for no key update`, names)
+		for no key update`, consumersOf(writes))
 	if err == nil {
 		_, err = pgx.ForEachRow(rows, []any{&uuid, &generation}, func() error {
 			generations[uuid] = new(generation)
@@ -183,7 +182,7 @@ func lockConsumers(ctx context.Context, tx db.Tx, writes []inventory.ConsumerWri
 		return fmt.Errorf("reshape: lock consumers: %w", err)
 	}
 	for _, w := range writes {
-		if err := w.Expect.Check(generations[w.Consumer]); err != nil {
+		if err := w.CheckGeneration(generations[w.Consumer]); err != nil {
 			return err
 		}
 	}

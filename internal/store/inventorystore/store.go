@@ -15,7 +15,7 @@ type Store struct {
 
 // New returns a store for a database.
 func New(d *db.DB) *Store {
-	s := &Store{db: d, conflicts: conflictCounter{providers: map[string]*Conflicts{}}}
+	s := &Store{db: d, conflicts: conflictCounter{counts: map[conflictKey]conflictCount{}}}
 	s.groupCommit = newGroupCommit(s)
 	return s
 }

@@ -149,7 +149,7 @@ func (s *Store) SetProviderTraits(
 		after, err = providerTraits(ctx, tx, provider)
 		return err
 	})
-	s.conflicts.record(err, inventory.CauseTraits, provider)
+	s.conflicts.record(err, inventory.CauseTraits)
 	return after, err
 }
 
