@@ -13,7 +13,8 @@ func controlsTerminal(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }
 
-// Blazar and Placement accept any characters in the names of leases and resource providers, and so does berth.
+// Blazar and Placement accept any characters in the names of leases and resource providers, and so does
+// berth.
 func TestNames_ControlNoTerminalInAnyFormat(t *testing.T) {
 	t.Parallel()
 	const name = "evil\x1b]0;owned\x07\u009b31m\u202etxt\u2066\r\nACTIVE\u2028計算"
