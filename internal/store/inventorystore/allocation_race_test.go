@@ -58,6 +58,48 @@ func TestAllocations_ConcurrentWritersKeepTheInvariants(t *testing.T) {
 	}
 }
 
+// A consumer that appears while DeleteAllocations runs must not make it lock the providers before the
+// consumer. The test creates, changes and deletes one consumer so often that this happens.
+func TestLockOrder_DeletionIgnoresAConsumerThatAppears(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	vcpus := map[string]inventory.Inventory{"VCPU": inventory.NewInventory(1000)}
+	p, q := storetest.AddHost(t, s, "p", vcpus), storetest.AddHost(t, s, "q", vcpus)
+	consumer, one := uuid.NewString(), map[string]int64{"VCPU": 1}
+	raceWriters(t, 12, func(i int) error {
+		for range storetest.Rounds(t, 60) {
+			if i%3 == 0 {
+				if err := s.Inventory.DeleteAllocations(t.Context(), consumer); err != nil && !isNotFound(err) {
+					return err
+				}
+				continue
+			}
+			held, err := s.Inventory.Allocations(t.Context(), consumer)
+			if err != nil {
+				return err
+			}
+			expect := inventory.ExpectGeneration(held.Generation)
+			if len(held.Allocations) == 0 {
+				expect = inventory.ExpectAbsent()
+			}
+			w := storetest.NoAllocations(consumer, expect)
+			w.Allocations = inventory.Allocations{p: one, q: one}
+			if err := s.Inventory.PutAllocations(t.Context(), w); err != nil && faultKind(err) < 0 {
+				return err
+			}
+		}
+		return nil
+	})
+	s.Close() // connections report their statistics when they are closed
+	var deadlocks int
+	err := storetest.Connect(t, url).QueryRow(t.Context(),
+		`select deadlocks from pg_stat_database where datname = current_database()`).Scan(&deadlocks)
+	if err != nil || deadlocks > 0 {
+		t.Errorf("deletions and writes of one consumer: got %d deadlocks, error %v; want none", deadlocks, err)
+	}
+}
+
 // randomWrite calls a random method that changes allocations, with a generation that the writer has just
 // read.
 func randomWrite(t *testing.T, s *store.Store, r *rand.Rand, consumers, providers []string) error {

@@ -17,13 +17,13 @@ import (
 // DeleteAllocations returns db.ErrNotFound if the consumer does not exist.
 func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
 	// The lock of the consumer is a statement of its own: the next statement then sees the allocations that
-	// the previous holder of the lock has written. The count in the next statement, which always suffices,
-	// makes PostgreSQL lock all providers before it deletes the consumer.
+	// the previous holder of the lock has written. The next statement does nothing if this one has locked no
+	// consumer: a consumer that has appeared in between would be locked after its providers. The count in the
+	// next statement, which always suffices, makes PostgreSQL lock all providers before it deletes the
+	// consumer.
 	const lock = `
-		select
-		from consumer
-		where uuid = $1
-		for update`
+		select set_config('berth.locked', uuid, true)
+		from (select uuid from consumer where uuid = $1 for update) as locked`
 	const statement = `
 		with locked_provider as (
 			select id
@@ -31,11 +31,11 @@ func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
 			where id = any (array(
 				select provider_id
 				from allocation
-				where consumer_id = (select id from consumer where uuid = $1)))
+				where consumer_id = (select id from consumer where uuid = $1 and uuid = current_setting('berth.locked', true))))
 			order by id
 			for no key update), deleted as (
 			delete from consumer
-			where uuid = $1 and (select count(*) from locked_provider) >= 0
+			where uuid = $1 and uuid = current_setting('berth.locked', true) and (select count(*) from locked_provider) >= 0
 			returning uuid, generation), recorded as (
 			insert into generation_change (actor, request_id, cause, consumer, consumer_from)
 			select $2, nullif($4, ''), $3, uuid, generation
