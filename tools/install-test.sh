@@ -44,6 +44,15 @@ root=$work/root
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
+# demo runs the demo, and prints its last lines.
+demo() {
+	starter demo >"$work/demo" 2>&1 || {
+		cat "$work/demo" >&2
+		fail "the demo has failed"
+	}
+	tail -n 3 "$work/demo"
+}
+
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 # until_ok COMMAND…: repeats a command until it succeeds, for at most ten minutes.
 until_ok() {
@@ -171,7 +180,7 @@ start
 starter doctor || fail "starter doctor finds faults"
 
 step "the demo"
-starter demo | tail -3
+demo
 
 step "upgrade under load"
 replace "$new" up
@@ -185,7 +194,7 @@ starter network create after-the-backup >/dev/null
 until_ok serves "$api"
 check_acknowledged
 if starter network show after-the-backup >/dev/null 2>&1; then fail "the restored database has a network that was created after the backup"; fi
-starter demo | tail -3
+demo
 
 step "removal"
 # shellcheck disable=SC2086 # a list of processes
