@@ -63,7 +63,7 @@ func newHostileClientOn(t *testing.T, database, roles string, settings ...string
 	h.digestSQL = h.textByTable(`
 		select relname, format('select %L, count(*) || '' '' || coalesce(md5(string_agg(t::text, '','' order by t::text)), '''') from %I t', relname, relname)
 		from pg_class
-		where relkind = 'r' and relnamespace = 'public'::regnamespace and relname not like 'audit\_%'`)
+		where ` + comparedTables)
 	h.writtenTables()
 	h.rows = h.digests(slices.Collect(maps.Keys(h.digestSQL)))
 	return h

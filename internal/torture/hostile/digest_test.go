@@ -6,11 +6,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// comparedTables is a condition on pg_class: a refused request changes none of these tables. The tables of
+// the audit log and of generation conflicts are left out, because berth records there which requests it has
+// refused.
+const comparedTables = `relkind = 'r' and relnamespace = 'public'::regnamespace and relname not like 'audit\_%' and relname <> 'generation_conflict'`
+
 // countWritesSQL is SQL that installs triggers which count the write statements of each table. The triggers
 // count in PostgreSQL sequences, because a rollback does not reset a sequence, so rolled back writes are
 // counted, too. The sequence touched counts the writes of all tables, because reading one sequence after each
-// request is cheap. The tables of the audit log are left out, because berth also records there which requests
-// it has refused.
+// request is cheap.
 const countWritesSQL = `
 create sequence touched;
 create function touch() returns trigger language plpgsql as $$
@@ -22,7 +26,7 @@ do $$
 declare
 	name text;
 begin
-	for name in select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace and relname not like 'audit\_%' loop
+	for name in select relname from pg_class where ` + comparedTables + ` loop
 		execute format('create sequence %I', 'touched_' || name);
 		execute format('create trigger touch after insert or update or delete or truncate on %I execute function touch()', name);
 	end loop;
