@@ -9,8 +9,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// sendAsBrowser sends a request with the headers that a browser sends for a page, and returns the status: 400
-// for a write that berth does not refuse as foreign, because the body is invalid.
+// sendAsBrowser sends a request with the headers that a browser sends for a page, and returns the status: 415
+// for a write that berth does not refuse as foreign, because the body is plain text.
 func sendAsBrowser(t *testing.T, method, url, host string, headers map[string]string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(`{"unknown":1}`))
@@ -52,8 +52,8 @@ func TestForeignPages_CannotUseNoauth(t *testing.T) {
 		"name like localhost":      {"GET", a.URL() + list, "localhost.example.com", nil, 403},
 		"address of operators":     {"GET", a.OperatorURL() + "/metrics", "evil.example.com", nil, 403},
 		"address of all machines":  {"GET", a.URL() + list, "0.0.0.0:80", nil, 403},
-		"allowed site":             {"POST", a.URL() + pause, "", map[string]string{"Origin": allowed}, 400},
-		"client without a page":    {"POST", a.URL() + pause, "", nil, 400},
+		"allowed site":             {"POST", a.URL() + pause, "", map[string]string{"Origin": allowed}, 415},
+		"client without a page":    {"POST", a.URL() + pause, "", nil, 415},
 		"localhost":                {"GET", a.URL() + list, "localhost", nil, 200},
 		"IPv6":                     {"GET", a.URL() + list, "[::1]", nil, 200},
 		"read by another site":     {"GET", a.URL() + list, "", foreign, 200}, // CORS hides the answer
@@ -68,7 +68,7 @@ func TestForeignPages_CORSForAllAllowsTheirWrites(t *testing.T) {
 	t.Parallel()
 	a := servertest.StartApp(t, config.API, "BERTH_CORS_ALLOWED_ORIGIN=*")
 	foreign := map[string]string{"Origin": "https://page.example.com", "Sec-Fetch-Site": "cross-site"}
-	if got := sendAsBrowser(t, "POST", a.URL()+"/journal/v1/pause", "", foreign); got != 400 {
-		t.Errorf("write from any page: got %d, want 400 because of its body", got)
+	if got := sendAsBrowser(t, "POST", a.URL()+"/journal/v1/pause", "", foreign); got != 415 {
+		t.Errorf("write from any page: got %d, want 415 because of its body", got)
 	}
 }

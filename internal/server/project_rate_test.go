@@ -87,6 +87,7 @@ func sendAs(
 		t.Fatal(err)
 	}
 	r.Header.Set("X-Auth-Token", token)
+	r.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)

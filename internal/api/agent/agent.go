@@ -59,6 +59,7 @@ func New(o Options) *osapi.API {
 		Prefix:   "/agent/v1",
 		Identity: id,
 		Fail:     fail,
+		Before:   osapi.RequireJSON,
 		Routes: []osapi.Route{
 			{
 				Method:     http.MethodPost,

@@ -64,6 +64,7 @@ func (g gateway) post(path, body string) (int, string) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
+	r.Header.Set("Content-Type", "application/json")
 	if g.token != "" {
 		r.Header.Set("X-Auth-Token", g.token)
 	}

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"regexp"
 	"strings"
@@ -275,7 +274,7 @@ func checkMedia(r *http.Request) error {
 		r.Method != http.MethodPost && r.Method != http.MethodPut && r.Method != http.MethodPatch {
 		return nil
 	}
-	if media, _, err := mime.ParseMediaType(header); err != nil || media != "application/json" {
+	if !osapi.IsJSON(header) {
 		return osapi.Fault(http.StatusBadRequest, framework,
 			"Content type '%s' isn't supported; use application/json.", header)
 	}

@@ -27,6 +27,7 @@ func New(entries *journalstore.Store, runs *mirrorstore.Store, id identity.Authe
 		Identity: id,
 		Reserved: true,
 		Fail:     osapi.WriteError,
+		Before:   osapi.RequireJSON,
 		Routes: []osapi.Route{
 			{Method: http.MethodGet, Path: "/entries", Handle: osapi.AdminOrServiceOnly(h.list)},
 			{

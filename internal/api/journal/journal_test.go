@@ -48,6 +48,7 @@ func threeEntries(t *testing.T) (*store.Store, http.Handler) {
 func send(t *testing.T, h http.Handler, token, method, path, body string) (int, map[string]any) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, "/journal/v1"+path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
 	if token != "" {
 		r.Header.Set("X-Auth-Token", token)
 	}

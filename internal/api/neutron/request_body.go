@@ -3,7 +3,6 @@ package neutron
 import (
 	"encoding/json"
 	"errors"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -66,10 +65,8 @@ func (res resource[N, C]) unwrap(item json.RawMessage) json.RawMessage {
 }
 
 func readEnvelope(r *http.Request) (map[string]json.RawMessage, error) {
-	if ct := r.Header.Get("Content-Type"); ct != "" {
-		if media, _, err := mime.ParseMediaType(ct); err != nil || media != "application/json" {
-			return nil, badRequest("Unsupported Content-Type: the body has to be application/json")
-		}
+	if ct := r.Header.Get("Content-Type"); ct != "" && !osapi.IsJSON(ct) {
+		return nil, badRequest("Unsupported Content-Type: the body has to be application/json")
 	}
 	var envelope map[string]json.RawMessage
 	if err := osapi.Decode(r, &envelope); err != nil {

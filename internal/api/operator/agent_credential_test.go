@@ -70,6 +70,7 @@ func TestAgentCredentials_NeedTheRoleAdmin(t *testing.T) {
 		} {
 			r := httptest.NewRequestWithContext(t.Context(), c.method, c.path, strings.NewReader(c.body))
 			r.Header.Set("X-Auth-Token", "eve:demo")
+			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set("X-Roles", role)
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)

@@ -61,6 +61,7 @@ func New(o Options) *osapi.API {
 		Identity: o.Identity,
 		Reserved: true,
 		Fail:     osapi.WriteError,
+		Before:   osapi.RequireJSON,
 		Routes: slices.Concat([]osapi.Route{
 			{
 				Method: http.MethodGet,

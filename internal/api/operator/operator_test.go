@@ -85,6 +85,7 @@ func sendForID(
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 	r.Header.Set("X-Auth-Token", token)
+	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("X-Roles", "admin")
 	if token == "eve:demo" {
 		r.Header.Set("X-Roles", "member")

@@ -138,6 +138,7 @@ func TestPolicyCheck_RefusesAnInvalidToken(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/operator/v1/policy/check",
 		strings.NewReader(`{"api":"placement","rule":"placement:usages","token":"stolen"}`))
 	r.Header.Set("X-Auth-Token", "admin")
+	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	if w.Code != 400 || !strings.Contains(w.Body.String(), "token of the caller is not valid") ||

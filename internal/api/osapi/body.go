@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"strconv"
 	"unicode/utf16"
@@ -32,6 +33,23 @@ const maxTokens = 100_000
 // maxItems is the maximum number of items in any array of a JSON body. It protects arrays for which the API
 // has no lower limit of its own.
 const maxItems = 10_000
+
+// IsJSON reports whether a Content-Type is application/json, with or without parameters such as a charset.
+func IsJSON(contentType string) bool {
+	media, _, err := mime.ParseMediaType(contentType)
+	return err == nil && media == "application/json"
+}
+
+// RequireJSON is the Before of an API that answers 415 to a write whose body is not application/json.
+// A page of another site can make a browser send a body, but with this media type only if CORS allows it.
+func RequireJSON(r *http.Request) (*http.Request, error) {
+	header := r.Header.Get("Content-Type")
+	if r.Method != http.MethodGet && r.ContentLength != 0 && !IsJSON(header) {
+		return nil, Fault(http.StatusUnsupportedMediaType, "",
+			"The Content-Type of the body is %q; it must be application/json.", header)
+	}
+	return r, nil
+}
 
 // Body reads the request's body. If the body cannot be read, Body returns the error of BodyError.
 func Body(r *http.Request) ([]byte, error) {
