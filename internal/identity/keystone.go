@@ -37,6 +37,9 @@ const (
 	// maxAnswer is the largest answer of Keystone, in bytes. A token with a catalog of many services has less
 	// than 100 kB.
 	maxAnswer = 1 << 20
+	// maxCaller is the maximum size of the user, the project and the roles of a token together, in bytes. It
+	// bounds the memory of the cache, and is larger than what Keystone stores for a user.
+	maxCaller = 16 << 10
 	// maxVerdicts is the maximum number of entries of the cache of valid tokens, and of the cache of invalid
 	// tokens. The cache of invalid tokens needs a limit because any client can fill it.
 	maxVerdicts = 10_000
@@ -125,6 +128,7 @@ func NewKeystone(s Service) (*Keystone, error) {
 func httpClient(caFile string) (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxConnsPerHost, transport.MaxIdleConnsPerHost = maxConns, maxConns
+	transport.MaxResponseHeaderBytes = safeurl.MaxHeader
 	if caFile != "" {
 		pem, err := os.ReadFile(caFile)
 		if err != nil {
@@ -259,10 +263,15 @@ func (k *Keystone) validate(ctx context.Context, token string) (subject, error) 
 		var s subject
 		err = k.request(func() error { return tokens.Get(ctx, k.client(own), token).ExtractInto(&s) })
 		switch {
-		case err == nil && s.User.ID == "":
+		case err == nil && (s.User.ID == "" || s.ExpiresAt.IsZero()):
 			return subject{}, fmt.Errorf(
-				"%w: validate a token: the answer describes no user, so it does not come from Keystone: check OS_AUTH_URL",
+				"%w: validate a token: the answer describes no user or no expiry, so it does not come from Keystone: check OS_AUTH_URL",
 				ErrUnavailable,
+			)
+		case err == nil && s.size() > maxCaller:
+			return subject{}, fmt.Errorf(
+				"%w: validate a token: the user, the project and the roles in the answer have more than %d bytes",
+				ErrUnavailable, maxCaller,
 			)
 		case err == nil:
 			k.noteValidation()
@@ -366,6 +375,15 @@ type subject struct {
 	Roles  []struct {
 		Name string `json:"name"`
 	} `json:"roles"`
+}
+
+// size returns the size of the names that the caller of the subject keeps, in bytes.
+func (s subject) size() int {
+	bytes := len(s.User.ID) + len(s.Project.ID)
+	for _, role := range s.Roles {
+		bytes += len(role.Name) + 16 // with the header of the text
+	}
+	return bytes
 }
 
 // caller returns the Caller to whom the token belongs. caller drops the roles of a domain-scoped token,

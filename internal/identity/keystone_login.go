@@ -57,15 +57,14 @@ func (k *Keystone) issue(ctx context.Context, l Login) (string, error) {
 		return "", fmt.Errorf("%w: Keystone refuses the login", ErrUnauthenticated)
 	case err != nil:
 		return "", k.unavailable("log in a user", err)
-	case token.ID == "":
-		return "", fmt.Errorf(
-			"%w: log in a user: the answer has no token, so it does not come from Keystone: check OS_AUTH_URL",
-			ErrUnavailable,
-		)
 	default:
 		return token.ID, nil
 	}
 }
+
+// errNoToken means that the answer to a login has no token that a request can contain.
+var errNoToken = errors.New(
+	"the answer has no valid token, so it does not come from Keystone: check OS_AUTH_URL")
 
 // createToken requests a token with a password.
 func (k *Keystone) createToken(ctx context.Context, l Login) (token *tokens.Token, err error) {
@@ -78,5 +77,8 @@ func (k *Keystone) createToken(ctx context.Context, l Login) (token *tokens.Toke
 		}).ExtractToken()
 		return err
 	})
+	if err == nil && checkFormat(token.ID) != nil {
+		return nil, errNoToken
+	}
 	return token, err
 }

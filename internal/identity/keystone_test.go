@@ -180,6 +180,24 @@ func TestKeystone_AnswerOfAnotherServiceIs503(t *testing.T) {
 		"200 of a web page":         {200, `<html>It works!</html>`, identity.ErrUnavailable},
 		"200 with an empty object":  {200, `{}`, identity.ErrUnavailable},
 		"200 with an empty token":   {200, `{"token":{}}`, identity.ErrUnavailable},
+		"200 without an expiry":     {200, `{"token":{"user":{"id":"u"}}}`, identity.ErrUnavailable},
+		"200 with a list":           {200, `[{"token":{"user":{"id":"u"}}}]`, identity.ErrUnavailable},
+		"200 with a number as user": {200, `{"token":{"expires_at":"2999-01-01T00:00:00Z","user":{"id":7}}}`, identity.ErrUnavailable},
+		"200 with an odd expiry":    {200, `{"token":{"expires_at":"never","user":{"id":"u"}}}`, identity.ErrUnavailable},
+		"200 with a text as roles":  {200, `{"token":{"expires_at":"2999-01-01T00:00:00Z","user":{"id":"u"},"roles":"admin"}}`, identity.ErrUnavailable},
+		"200 with a deep value":     {200, `{"token":{"x":` + strings.Repeat("[", 100_000), identity.ErrUnavailable},
+		"200 with many roles": {
+			200, `{"token":{"expires_at":"2999-01-01T00:00:00Z","user":{"id":"u"},"project":{"id":"p"},"roles":[{}` +
+				strings.Repeat(`,{"name":"a role with a long name"}`, 800) + `]}}`, identity.ErrUnavailable,
+		},
+		"200 with a long user": {
+			200, `{"token":{"expires_at":"2999-01-01T00:00:00Z","user":{"id":"` + strings.Repeat("u", 20<<10) + `"}}}`,
+			identity.ErrUnavailable,
+		},
+		"200 with a huge catalog": {
+			200, `{"token":{"expires_at":"2999-01-01T00:00:00Z","user":{"id":"u"},"catalog":[{}` +
+				strings.Repeat(`,{}`, 300_000) + `]}}`, identity.ErrUnavailable,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -407,6 +425,49 @@ func TestService_RedirectIsNotFollowed(t *testing.T) {
 
 	if elsewhere.Load() != 0 {
 		t.Error("authenticate when Keystone redirects: got a request to another host, want none")
+	}
+}
+
+// A server that is no Keystone, or a hostile one, answers logins with tokens that berth cannot use.
+func TestService_UnusableTokenIsUnavailable(t *testing.T) {
+	t.Parallel()
+	for name, token := range map[string]string{
+		"no token":         "",
+		"a long token":     strings.Repeat("x", 5000),
+		"a token of words": "to ken",
+		"an odd token":     "tok\u00e9n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := start(t)
+			var requests atomic.Int32
+			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if requests.Add(1) > 100 {
+					return
+				}
+				if r.Method == http.MethodPost {
+					w.Header().Set("X-Subject-Token", token)
+					w.WriteHeader(http.StatusCreated)
+					_, _ = io.WriteString(w, `{"token":{"expires_at":"2999-01-01T00:00:00Z"}}`)
+					return
+				}
+				w.WriteHeader(http.StatusUnauthorized)
+			}))
+			t.Cleanup(front.Close)
+			as := service(s)
+			as.AuthURL = front.URL
+			k := connect(t, s, as)
+			expect(t, k, "token", identity.ErrUnavailable)
+			if n := requests.Load(); n > 4 {
+				t.Errorf("validate with %s of the service user: got %d requests, want a few", name, n)
+			}
+			requests.Store(0)
+			_, err := k.IssueToken(t.Context(), login(func(*identity.Login) {}))
+			if !errors.Is(err, identity.ErrUnavailable) || requests.Load() != 1 {
+				t.Errorf("log in a user with %s as the answer: got error %v after %d requests, want ErrUnavailable after 1",
+					name, err, requests.Load())
+			}
+		})
 	}
 }
 

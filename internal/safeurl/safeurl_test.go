@@ -2,6 +2,7 @@ package safeurl_test
 
 import (
 	"compress/gzip"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"berth/internal/safeurl"
 )
@@ -66,8 +68,15 @@ func TestTransport_LimitsTheBodiesOfAnswers(t *testing.T) {
 			defer func() { _ = zip.Close() }()
 			out = zip
 		}
+		if r.URL.Path == "/error" {
+			w.WriteHeader(http.StatusBadGateway)
+		}
 		size, _ := strconv.Atoi(r.URL.Query().Get("size"))
-		for block := make([]byte, 1<<16); size > 0; size -= len(block) {
+		block := make([]byte, 1<<16)
+		if text := r.URL.Query().Get("text"); text != "" {
+			block = []byte(strings.Repeat(text, 1+len(block)/len(text)))
+		}
+		for ; size > 0; size -= len(block) {
 			if _, err := out.Write(block[:min(size, len(block))]); err != nil {
 				return
 			}
@@ -83,6 +92,14 @@ func TestTransport_LimitsTheBodiesOfAnswers(t *testing.T) {
 		"/plain?size=999999999": safeurl.ErrAnswerTooLarge,
 		"/gzip?size=1048576":    nil,
 		"/gzip?size=99999999":   safeurl.ErrAnswerTooLarge,
+		"/json?size=9999&text=" + url.QueryEscape(`{"a":[1]},`):        nil,
+		"/json?size=999999&text=" + url.QueryEscape(`"a b c d e f",`):  nil,
+		"/json?size=999999&text=" + url.QueryEscape(`"{{{{\\\"{{{{",`): nil,
+		"/json?size=999999&text=" + url.QueryEscape(`{},`):             safeurl.ErrAnswerTooLarge,
+		"/json?size=999999&text=" + url.QueryEscape(`[],`):             safeurl.ErrAnswerTooLarge,
+		"/json?size=999999&text=" + url.QueryEscape(`"\\",{},`):        safeurl.ErrAnswerTooLarge,
+		"/error?size=65536":  nil,
+		"/error?size=999999": safeurl.ErrAnswerTooLarge,
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+request, nil)
 		if err != nil {
@@ -97,6 +114,87 @@ func TestTransport_LimitsTheBodiesOfAnswers(t *testing.T) {
 		if len(body) > limit || !errors.Is(err, wantErr) {
 			t.Errorf("read the answer to %s: got %d bytes and error %v, want at most %d and error %v",
 				request, len(body), err, limit, wantErr)
+		}
+	}
+}
+
+func TestTransport_FewLargeAnswersAreReadAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		size, _ := strconv.Atoi(r.URL.Query().Get("size"))
+		_, _ = w.Write(make([]byte, size))
+	}))
+	t.Cleanup(server.Close)
+	client := http.Client{Transport: safeurl.Transport(&http.Transport{}, 8<<20)}
+	t.Cleanup(client.CloseIdleConnections)
+	get := func(ctx context.Context, size string) (io.ReadCloser, error) {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"?size="+size, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.Copy(io.Discard, resp.Body)
+		return resp.Body, err
+	}
+	const large, small = "4000000", "40000"
+	var open []io.ReadCloser
+	for range 4 {
+		body, err := get(t.Context(), large)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, body)
+	}
+	waiting, cancel := context.WithCancel(t.Context())
+	fifth := make(chan error)
+	go func() {
+		body, err := get(waiting, large)
+		_ = body.Close()
+		fifth <- err
+	}()
+	body, err := get(t.Context(), small)
+	if err != nil {
+		t.Errorf("read a small answer beside four large ones: %v", err)
+	}
+	_ = body.Close()
+	cancel()
+	if err := <-fifth; !errors.Is(err, context.Canceled) {
+		t.Errorf("read a fifth large answer beside four: got error %v, want it to wait until it is cancelled", err)
+	}
+	_ = open[0].Close()
+	if body, err = get(t.Context(), large); err != nil {
+		t.Errorf("read a large answer after another one: %v", err)
+	}
+	for _, other := range append(open, body) {
+		_ = other.Close()
+	}
+}
+
+func TestClient_LimitsTheHeadersOfAnswers(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		size, _ := strconv.Atoi(r.URL.Query().Get("size"))
+		for i := range size >> 10 {
+			w.Header().Add("X-"+strconv.Itoa(i), strings.Repeat("y", 1<<10))
+		}
+	}))
+	t.Cleanup(server.Close)
+	client := safeurl.Client(time.Hour, nil, 1)
+	t.Cleanup(client.CloseIdleConnections)
+	for size, refused := range map[string]bool{"100000": false, "1000000": true} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"?size="+size, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(r)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		if (err != nil) != refused {
+			t.Errorf("an answer with %s bytes of headers: got error %v, want it refused: %t", size, err, refused)
 		}
 	}
 }
