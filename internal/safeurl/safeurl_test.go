@@ -10,7 +10,10 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"berth/internal/safeurl"
@@ -120,57 +123,58 @@ func TestTransport_LimitsTheBodiesOfAnswers(t *testing.T) {
 
 func TestTransport_FewLargeAnswersAreReadAtTheSameTime(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		size, _ := strconv.Atoi(r.URL.Query().Get("size"))
-		_, _ = w.Write(make([]byte, size))
-	}))
-	t.Cleanup(server.Close)
-	client := http.Client{Transport: safeurl.Transport(&http.Transport{}, 8<<20)}
-	t.Cleanup(client.CloseIdleConnections)
-	get := func(ctx context.Context, size string) (io.ReadCloser, error) {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"?size="+size, nil)
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		transport := safeurl.Transport(roundTripper(func(r *http.Request) (*http.Response, error) {
+			size, _ := strconv.Atoi(r.URL.Query().Get("size"))
+			body := io.NopCloser(strings.NewReader(strings.Repeat("x", size)))
+			return &http.Response{StatusCode: http.StatusOK, Body: body, Request: r}, nil
+		}), 8<<20)
+		read := func(ctx context.Context, size string) (io.Closer, error) {
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://service.test/?size="+size, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := transport.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = io.Copy(io.Discard, resp.Body)
+			return resp.Body, err
 		}
-		resp, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
+		const large, small = "4000000", "40000"
+		var open []io.Closer
+		var waiting sync.WaitGroup
+		var ended atomic.Int32
+		for range 6 {
+			waiting.Go(func() {
+				body, err := read(t.Context(), large)
+				if err != nil {
+					t.Errorf("read a large answer: %v", err)
+				}
+				if ended.Add(1) <= 4 {
+					open = append(open, body)
+					return
+				}
+				_ = body.Close()
+			})
+			synctest.Wait()
 		}
-		_, err = io.Copy(io.Discard, resp.Body)
-		return resp.Body, err
-	}
-	const large, small = "4000000", "40000"
-	var open []io.ReadCloser
-	for range 4 {
-		body, err := get(t.Context(), large)
-		if err != nil {
-			t.Fatal(err)
+		if n := ended.Load(); n != 4 {
+			t.Errorf("of 6 large answers whose bodies are not closed, %d were read, want 4", n)
 		}
-		open = append(open, body)
-	}
-	waiting, cancel := context.WithCancel(t.Context())
-	fifth := make(chan error)
-	go func() {
-		body, err := get(waiting, large)
-		_ = body.Close()
-		fifth <- err
-	}()
-	body, err := get(t.Context(), small)
-	if err != nil {
-		t.Errorf("read a small answer beside four large ones: %v", err)
-	}
-	_ = body.Close()
-	cancel()
-	if err := <-fifth; !errors.Is(err, context.Canceled) {
-		t.Errorf("read a fifth large answer beside four: got error %v, want it to wait until it is cancelled", err)
-	}
-	_ = open[0].Close()
-	if body, err = get(t.Context(), large); err != nil {
-		t.Errorf("read a large answer after another one: %v", err)
-	}
-	for _, other := range append(open, body) {
-		_ = other.Close()
-	}
+		if _, err := read(t.Context(), small); err != nil {
+			t.Errorf("read a small answer beside large ones: %v", err)
+		}
+		cancelled, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := read(cancelled, large); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("read another large answer: got error %v, want it to wait until its deadline", err)
+		}
+		for _, body := range open {
+			_ = body.Close()
+		}
+		waiting.Wait()
+	})
 }
 
 func TestClient_LimitsTheHeadersOfAnswers(t *testing.T) {

@@ -8,7 +8,8 @@ import (
 	"berth/internal/api/osapi"
 )
 
-// A page of another site can make a browser send a body only with the media type of a form, plain text or none.
+// A page of another site can make a browser send a body only with the media type of a form, of plain text, or
+// without one.
 func TestMediaType_BodyOfBerthsOwnAPIsIsJSON(t *testing.T) {
 	t.Parallel()
 	h := newHostileClient(t)
