@@ -15,7 +15,7 @@ import (
 type Controller interface {
 	// Send sends one request without a retry. If Send returns an error, the controller may or may not have
 	// executed the request.
-	Send(ctx context.Context, method, path string, body []byte) (odl.Response, error)
+	Send(ctx context.Context, r odl.Request) (odl.Response, error)
 	// List calls the function `each` for every object of a collection. The parameter `key` is the JSON key in
 	// the response body under which the collection's list of objects stands.
 	List(ctx context.Context, path, key string, each func(json.RawMessage) error) (odl.Response, error)
@@ -32,7 +32,7 @@ type Controller interface {
 func (a *Activities) readObject(ctx context.Context, r journal.Request) ([]byte, error) {
 	call, cancel := context.WithTimeout(ctx, a.Timeouts.LongCall)
 	defer cancel()
-	got, err := a.ODL.Send(call, r.Method, r.Path, nil)
+	got, err := a.ODL.Send(call, odl.Request{Method: r.Method, Path: r.Path, MaxAnswer: odl.MaxObject})
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ const maxErrorText = 1000
 
 func objectError(format string, args ...any) error {
 	return temporal.NewApplicationErrorWithOptions(
-		fmt.Sprintf(format, args...),
+		text.Excerpt(fmt.Sprintf(format, args...), maxErrorText),
 		objectErrorType,
 		temporal.ApplicationErrorOptions{
 			Category: temporal.ApplicationErrorCategoryBenign,

@@ -102,16 +102,12 @@ type unlimitedController struct {
 }
 
 // Send sends a request with a new client.
-func (c unlimitedController) Send(
-	ctx context.Context,
-	method, path string,
-	body []byte,
-) (odl.Response, error) {
+func (c unlimitedController) Send(ctx context.Context, r odl.Request) (odl.Response, error) {
 	client, err := newClient(c.url)
 	if err != nil {
 		return odl.Response{}, err
 	}
-	return client.Send(ctx, method, path, body)
+	return client.Send(ctx, r)
 }
 
 func newFixtureWithoutBreaker(t *testing.T) *mirrorFixture {

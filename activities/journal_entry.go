@@ -12,6 +12,7 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/journal"
+	"berth/internal/odl"
 	"berth/internal/store/db"
 )
 
@@ -116,7 +117,12 @@ func (a *Activities) attemptEntry(
 	}
 	attempt := journal.BeginAttempt(t, a.MaxEntryFailures)
 	for r, more := attempt.NextRequest(); more; r, more = attempt.NextRequest() {
-		got, err := a.ODL.Send(ctx, r.Method, r.Path, r.Body)
+		got, err := a.ODL.Send(ctx, odl.Request{
+			Method:    r.Method,
+			Path:      r.Path,
+			Body:      r.Body,
+			MaxAnswer: journal.MaxAnswer(t.Entry),
+		})
 		if err != nil {
 			return t.Entry, journal.Outcome{}, err
 		}

@@ -15,7 +15,7 @@ import (
 type NoController struct{}
 
 // Send returns 204.
-func (NoController) Send(context.Context, string, string, []byte) (odl.Response, error) {
+func (NoController) Send(context.Context, odl.Request) (odl.Response, error) {
 	return odl.Response{Status: 204}, nil
 }
 

@@ -420,11 +420,11 @@ var packageRules = map[string]packageRule{
 		why:    "delivers the notes of all workflow types: a new type needs no change here",
 	},
 	"internal/feedback": {
-		may: []string{"internal/odl", "internal/store/portstore", "internal/store/db", "internal/network"},
+		may: []string{"internal/odl", "internal/store/portstore", "internal/store/db", "internal/network", "internal/text"},
 		why: "stores what the controller reports; it depends on no workflow, and internal/odl implements the protocol",
 	},
 	"internal/odl": {
-		may: []string{"internal/safeurl"},
+		may: []string{"internal/safeurl", "internal/text"},
 		why: "an HTTP client of the controller; internal/journal interprets the responses",
 	},
 	"internal/odl/odltest": {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http/httptest"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -160,7 +163,7 @@ func (w *fixture) sendJournal() {
 		if err != nil {
 			w.Fatal(err)
 		}
-		got, err := w.client.Send(w.Context(), r.Method, r.Path, r.Body)
+		got, err := w.client.Send(w.Context(), odl.Request{Method: r.Method, Path: r.Path, Body: r.Body})
 		o := journal.Evaluate(t.Entry,
 			journal.Response{Status: got.Status, Body: got.Body}, journal.DefaultMaxFailures)
 		if err != nil || o.Kind != journal.OutcomeDone {
@@ -390,6 +393,13 @@ func TestHostConfigs_CreateUpdateAndDeleteAgents(t *testing.T) {
 			Config: `{"half`,
 		},
 		odltest.HostConfig{ID: "nul", Type: network.ODLAgent, Config: `{"a":"\u0000"}`},
+		odltest.HostConfig{ID: "two\nlines", Type: network.ODLAgent, Config: hostConfig},
+		odltest.HostConfig{ID: "type", Type: network.ODLAgent + "\u2028x", Config: hostConfig},
+		odltest.HostConfig{
+			ID:     "large",
+			Type:   network.ODLAgent,
+			Config: `{"a":"` + strings.Repeat("x", network.MaxConfigurations) + `"}`,
+		},
 		odltest.HostConfig{ID: "cmp-8", Type: network.OVSAgent, Config: `{}`},
 	)
 	w.awaitAgent("cmp-1", false)
@@ -420,6 +430,58 @@ func TestHostConfigs_CreateUpdateAndDeleteAgents(t *testing.T) {
 	slices.Sort(got)
 	if d := cmp.Diff([]string{"ODL L2 on cmp-9 true N/A true", "ODL L3 on cmp-9 true N/A true"}, got); d != "" {
 		t.Error(d)
+	}
+}
+
+// logBuffer collects the log of a process whose goroutines log at the same time.
+type logBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// The test is not parallel, because the log belongs to the process.
+func TestHostConfigs_LogOfTheirErrorsIsShort(t *testing.T) {
+	var log logBuffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	offered := map[string]string{odl.FeaturePortStatus: strings.Repeat("y", 100<<10)}
+	w := newFixture(t, long, offered)
+	w.awaitAgent("cmp-1", true)
+	w.awaitOpenStreams(2)
+
+	hosts := []odltest.HostConfig{{ID: "cmp-9", Type: network.ODLAgent, Config: hostConfig}}
+	for i := range 1000 {
+		hosts = append(hosts, odltest.HostConfig{
+			ID:     fmt.Sprint("bad\n", i, strings.Repeat("x", 1000)),
+			Type:   strings.Repeat("z", 1000),
+			Config: "{",
+		})
+	}
+	w.odl.SetHostConfigs(hosts...)
+	w.awaitAgent("cmp-9", true)
+
+	for line := range strings.Lines(log.String()) {
+		if len(line) > 2000 {
+			t.Errorf("got a log message of %d bytes: %.300s", len(line), line)
+		}
+	}
+	// the controller's state is read a few times
+	if size := len(log.String()); size > 20<<10 || !strings.Contains(log.String(), "count=1000") {
+		t.Errorf("1000 invalid host configurations: got a log of %d bytes, want a short one with their count: %.500s",
+			size, log.String())
 	}
 }
 

@@ -1,16 +1,11 @@
 package journal
 
 import (
-	"bytes"
 	"encoding/json"
 	"math/big"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
-
-	"berth/internal/text"
 )
 
 // SameObject reports whether the controller has the object that berth has sent; both arguments include the
@@ -155,21 +150,4 @@ func canonicalUUID(id string) string {
 func sameUUID(a, b string) bool {
 	a, b = strings.ReplaceAll(a, "-", ""), strings.ReplaceAll(b, "-", "")
 	return strings.EqualFold(a, b) && hexID.MatchString(a)
-}
-
-// printable returns at most `limit` characters of a text that another system sent, as one printable line.
-func printable(raw []byte, limit int) string {
-	line := strings.Map(func(r rune) rune {
-		switch {
-		case r == utf8.RuneError:
-			return '?'
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return -1
-		default:
-			return r
-		}
-	}, text.Excerpt(bytes.TrimSpace(raw), limit))
-	return strings.TrimSpace(line)
 }

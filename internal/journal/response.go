@@ -2,10 +2,13 @@ package journal
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
+
+	"berth/internal/text"
 )
 
 // TransportFailure is the reason why a request to the controller got no HTTP response. TransportFailure is
@@ -154,11 +157,23 @@ func isSuccess(a Response) bool {
 	return a.Status == http.StatusOK || a.Status == http.StatusCreated || a.Status == http.StatusNoContent
 }
 
+// MaxAnswer returns the number of bytes of the responses to an entry's requests that must be kept. The
+// controller's object is about as large as the one that berth sends; a much larger object differs from it.
+func MaxAnswer(e Entry) int64 { return 64<<10 + 4*int64(len(e.Data)) }
+
 // isForeign reports whether a response with a success status is not from the controller, but from a proxy or
-// a login page. The controller itself returns the object in its JSON envelope, or no body.
+// a login page. The controller itself returns the object in its JSON envelope, or no body. A body of
+// MaxAnswer bytes may lack its end, so its beginning decides.
 func isForeign(e Entry, body []byte) bool {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return false
+	}
+	if int64(len(body)) >= MaxAnswer(e) {
+		d := json.NewDecoder(bytes.NewReader(body))
+		begin, err := d.Token()
+		name, err2 := d.Token()
+		return err != nil || err2 != nil || begin != json.Delim('{') ||
+			e.Operation != Delete && name != e.Object.Type
 	}
 	o, err := decodeObject(body)
 	_, enveloped := o[e.Object.Type]
@@ -180,16 +195,16 @@ func rejected(e Entry, reason string, maxFailures int) Outcome {
 const maxQuote = 200
 
 func quoteFailure(a Response) string {
-	return printable([]byte(string(a.Failure)+": "+a.Detail), maxQuote)
+	return text.OneLine(string(a.Failure)+": "+a.Detail, maxQuote)
 }
 
 // quoteResponse describes a response in one line and quotes its body.
 func quoteResponse(a Response) string {
 	s := fmt.Sprintf("the controller answered %d", a.Status)
-	if text := http.StatusText(a.Status); text != "" {
-		s += " " + text
+	if status := http.StatusText(a.Status); status != "" {
+		s += " " + status
 	}
-	if body := printable(a.Body, maxQuote); body != "" {
+	if body := text.OneLine(a.Body, maxQuote); body != "" {
 		s += ": " + body
 	}
 	return s

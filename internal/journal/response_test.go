@@ -100,12 +100,16 @@ func TestEvaluate_SuccessThatIsNotFromTheControllerIsRetried(t *testing.T) {
 		{Create, `{}`, OutcomeRetry},
 		{Create, `{"network":{}}`, OutcomeRetry},
 		{Update, `{"port":{`, OutcomeRetry},
+		{Update, `{"port":{"a":"` + strings.Repeat("x", int(MaxAnswer(entry(Update, "port", `{}`)))-14), OutcomeDone},
+		{Delete, `{"a":"` + strings.Repeat("x", int(MaxAnswer(entry(Delete, "port", `{}`)))-6), OutcomeDone},
+		{Update, `{"error":{"a":"` + strings.Repeat("x", int(MaxAnswer(entry(Update, "port", `{}`)))-15), OutcomeRetry},
+		{Update, `<p>` + strings.Repeat("x", int(MaxAnswer(entry(Update, "port", `{}`)))-3), OutcomeRetry},
 		{Update, `null`, OutcomeRetry},
 		{Update, `ok`, OutcomeRetry},
 		{Delete, `<html>sign in</html>`, OutcomeRetry},
 	} {
 		for _, code := range []int{200, 201, 204} {
-			t.Run(fmt.Sprintf("%s %d %q", tt.op, code, tt.body), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s %d %.20q", tt.op, code, tt.body), func(t *testing.T) {
 				t.Parallel()
 				o := Evaluate(entry(tt.op, "port", `{}`),
 					Response{Status: code, Body: []byte(tt.body)}, DefaultMaxFailures)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"berth/internal/safeurl"
+	"berth/internal/text"
 )
 
 // Config configures a Client.
@@ -44,9 +45,11 @@ type Config struct {
 
 const (
 	defaultTimeout = 10 * time.Second
-	// maxBody is the maximum number of bytes of a response body that the client reads. The client ignores the
-	// rest of the body.
-	maxBody = 16 << 20
+	// MaxObject is the maximum size of an object of the controller, in bytes.
+	MaxObject = 16 << 20
+	// maxDetail is the maximum number of characters of the description of a failure, which may quote a
+	// response.
+	maxDetail = 500
 	// idleTimeout is how long the client keeps an idle connection. idleTimeout is shorter than the
 	// controller's timeout, so that the client closes the connection first.
 	idleTimeout = 20 * time.Second
@@ -70,6 +73,16 @@ const (
 	// not sent because no HTTP request can be made of the arguments
 	FailureInvalidRequest Failure = "unusable"
 )
+
+// Request is a request to the controller.
+type Request struct {
+	Method string
+	Path   string // below the URL of the northbound API
+	Body   []byte
+	// MaxAnswer is the maximum number of bytes of the response body that the client keeps. The client ignores
+	// the rest of the body.
+	MaxAnswer int64
+}
 
 // Response is the outcome of a request: the controller's response, or a failure.
 type Response struct {
@@ -118,6 +131,8 @@ func New(c Config) (*Client, error) {
 		MaxIdleConnsPerHost: max(256, c.Concurrency),
 		IdleConnTimeout:     idleTimeout,
 		TLSHandshakeTimeout: c.Timeout,
+
+		MaxResponseHeaderBytes: safeurl.MaxHeader,
 	}
 	if len(c.CAPEM) > 0 {
 		pool := x509.NewCertPool()
@@ -162,11 +177,11 @@ func (c *Client) Readable() bool { return true }
 // Send sends one request without retries. If the request fails on the way to the controller or back, Send
 // returns a Response with a Failure. Send returns an error only if ctx ended; the controller may or may not
 // have executed the request.
-func (c *Client) Send(ctx context.Context, method, path string, body []byte) (Response, error) {
+func (c *Client) Send(ctx context.Context, r Request) (Response, error) {
 	ok, err := c.slots.acquire(ctx)
 	switch {
 	case err != nil:
-		return Response{}, fmt.Errorf("%s %s: wait until fewer requests are in flight: %w", method, path, err)
+		return Response{}, fmt.Errorf("%s %s: wait until fewer requests are in flight: %w", r.Method, r.Path, err)
 	case !ok:
 		return c.slots.busyResponse(), nil
 	}
@@ -174,9 +189,9 @@ func (c *Client) Send(ctx context.Context, method, path string, body []byte) (Re
 	if wait, last := c.breaker.admit(ctx); wait > 0 {
 		return breakerOpenResponse(wait, last), nil
 	}
-	a := c.send(ctx, method, c.base+path, body)
+	a := c.send(ctx, c.base, r)
 	if err := ctx.Err(); err != nil && a.Failure != "" {
-		return Response{}, fmt.Errorf("%s %s: %w", method, path, err)
+		return Response{}, fmt.Errorf("%s %s: %w", r.Method, r.Path, err)
 	}
 	c.breaker.report(ctx, controllerFailure(a))
 	return a, nil
@@ -214,11 +229,12 @@ func controllerFailure(a Response) string {
 	return ""
 }
 
-func (c *Client) send(ctx context.Context, method, target string, body []byte) Response {
+// send sends a request whose path is below the given base.
+func (c *Client) send(ctx context.Context, base string, given Request) Response {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
 	var p requestProgress
-	r, err := c.newRequest(p.trace(ctx), method, target, body)
+	r, err := c.newRequest(p.trace(ctx), given.Method, base+given.Path, given.Body)
 	if err != nil {
 		return Response{Failure: FailureInvalidRequest, Detail: err.Error()}
 	}
@@ -235,8 +251,8 @@ func (c *Client) send(ctx context.Context, method, target string, body []byte) R
 		RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now()),
 		Location:   resp.Header.Get("Location"),
 	}
-	a.Body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody))
-	if err != nil && method == http.MethodGet {
+	a.Body, err = io.ReadAll(io.LimitReader(resp.Body, given.MaxAnswer))
+	if err != nil && given.Method == http.MethodGet {
 		return p.failureResponse(ctx, err)
 	}
 	if err != nil {
@@ -281,7 +297,7 @@ func (p *requestProgress) failureResponse(ctx context.Context, err error) Respon
 	if errors.As(err, &u) {
 		err = u.Err
 	}
-	a := Response{Detail: err.Error()}
+	a := Response{Detail: text.OneLine(err.Error(), maxDetail)}
 	switch {
 	case p.connected.Load() && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		a.Failure = FailureTimeout

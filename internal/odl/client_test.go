@@ -52,7 +52,12 @@ func newClient(t *testing.T, config odl.Config) *odl.Client {
 
 func send(t *testing.T, c *odl.Client, method, path, body string) odl.Response {
 	t.Helper()
-	a, err := c.Send(t.Context(), method, path, []byte(body))
+	a, err := c.Send(t.Context(), odl.Request{
+		Method:    method,
+		Path:      path,
+		Body:      []byte(body),
+		MaxAnswer: odl.MaxObject,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +273,7 @@ func TestSend_EndOfContextIsAnError(t *testing.T) {
 	c.InjectFaults(odltest.Fault{Break: odltest.BreakHang})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	a, err := client.Send(ctx, "POST", "/networks", []byte(create))
+	a, err := client.Send(ctx, odl.Request{Method: "POST", Path: "/networks", Body: []byte(create)})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("send until the context ends: got %+v, error %v; want DeadlineExceeded", a, err)
 	}

@@ -10,6 +10,16 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"berth/internal/text"
+)
+
+// The maximum number of levels of a JSON value in a list, and of its keys and values in each MiB. Decoding a
+// value needs much more memory than its text if it has many short keys and values. berth's APIs have the same
+// limits for the objects that they send to the controller.
+const (
+	maxDepth  = 64
+	maxTokens = 100_000
 )
 
 // ErrUnexpectedBody means that the body of a response with status 200 does not have the expected form.
@@ -58,7 +68,7 @@ func (c *Client) list(
 	a := Response{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
 	w.body = resp.Body
 	if a.Status != http.StatusOK {
-		a.Body, err = io.ReadAll(io.LimitReader(w, maxBody))
+		a.Body, err = io.ReadAll(io.LimitReader(w, MaxObject))
 	} else {
 		err = decodeEnvelope(w, key, each)
 	}
@@ -135,15 +145,18 @@ func unexpectedBody(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnexpectedBody, err)
 }
 
-// decodeValue decodes one JSON value of at most maxBody bytes and calls the function `each` with it.
+// decodeValue decodes one JSON value of at most MaxObject bytes and calls the function `each` with it.
 func decodeValue(w *stallDetector, d *json.Decoder, each func(json.RawMessage) error) error {
-	w.budget = maxBody
+	w.budget = MaxObject
 	var raw json.RawMessage
 	if err := d.Decode(&raw); err != nil {
 		return unexpectedBody(err)
 	}
-	w.budget = maxBody
+	w.budget = MaxObject
 	w.stop()
+	if err := text.CheckJSONCost(raw, maxDepth, maxTokens*(1+len(raw)>>20)); err != nil {
+		return unexpectedBody(fmt.Errorf("a value is %w", err))
+	}
 	return each(raw)
 }
 
@@ -161,7 +174,7 @@ type stallDetector struct {
 var errValueTooLong = errors.New("a JSON value in the response is too long")
 
 func newStallDetector(limit time.Duration, give func()) *stallDetector {
-	w := &stallDetector{timeout: limit, budget: maxBody}
+	w := &stallDetector{timeout: limit, budget: MaxObject}
 	w.timer = time.AfterFunc(limit, func() {
 		w.expired.Store(true)
 		give()

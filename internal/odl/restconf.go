@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // Paths of the controller's operational data, below the root of its URL.
@@ -27,6 +28,10 @@ const (
 	maxHosts         = 100_000
 	maxHostsBytes    = 64 << 20
 )
+
+// operationalTimeout is the maximum duration of the read of a list of operational data. A controller that
+// never ends a list must not stop the reads of the others.
+const operationalTimeout = 15 * time.Minute
 
 // FeaturePortStatus is the name of the feature that a controller has if it reports the operational status of
 // ports.
@@ -145,6 +150,8 @@ func (c *Client) listOperational(
 	path, key string,
 	each func(json.RawMessage) error,
 ) error {
+	ctx, cancel := context.WithTimeout(ctx, operationalTimeout)
+	defer cancel()
 	a, err := c.list(ctx, c.root+path, key, each)
 	if err != nil {
 		return fmt.Errorf("GET %s: %w", path, err)

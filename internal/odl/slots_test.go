@@ -86,7 +86,7 @@ func TestSend_WithoutSlotSendsNothing(t *testing.T) {
 			callers.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
-				a, err := client.Send(ctx, "PUT", "/networks/y", []byte("{}"))
+				a, err := client.Send(ctx, odl.Request{Method: "PUT", Path: "/networks/y", Body: []byte("{}")})
 				if err != nil || a.Failure != odl.FailureBusy || a.RetryAfter <= 0 || ctx.Err() != nil {
 					t.Errorf(
 						"send while all slots are occupied: got %+v, error %v, context %v; want failure busy before the deadline",
@@ -98,7 +98,7 @@ func TestSend_WithoutSlotSendsNothing(t *testing.T) {
 		callers.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := client.Send(ctx, "PUT", "/networks/y", nil); !errors.Is(err, context.Canceled) {
+		if _, err := client.Send(ctx, odl.Request{Method: "PUT", Path: "/networks/y"}); !errors.Is(err, context.Canceled) {
 			t.Errorf("send with a cancelled context: got error %v, want context.Canceled", err)
 		}
 		if client.BreakerOpen() {

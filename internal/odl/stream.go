@@ -30,6 +30,8 @@ type ChangeEvent struct {
 }
 
 const (
+	// maxStreamName is the maximum size of the response that names a stream, in bytes.
+	maxStreamName = 4 << 10
 	// maxMessage is the maximum size of a message that the controller may send, in bytes.
 	maxMessage = 16 << 20
 	// maxDecoded is the maximum size of a message that is decoded, in bytes. Each byte of a message with many
@@ -81,7 +83,7 @@ func (c *Client) subscribe(ctx context.Context, t Topic) (string, error) {
 		`{"input":{"path":%q,"sal-remote-augment:datastore":"OPERATIONAL","sal-remote-augment:scope":"SUBTREE","sal-remote-augment:notification-output-type":"JSON"}}`,
 		t,
 	)
-	a := c.send(ctx, http.MethodPost, c.root+path, []byte(body))
+	a := c.send(ctx, c.root, Request{Method: http.MethodPost, Path: path, Body: []byte(body), MaxAnswer: maxStreamName})
 	if err := statusError("POST", path, a); err != nil {
 		return "", err
 	}
@@ -100,7 +102,7 @@ func (c *Client) subscribe(ctx context.Context, t Topic) (string, error) {
 // controller, the stream's URL uses TLS too.
 func (c *Client) streamURL(ctx context.Context, stream string) (*url.URL, error) {
 	path := "/restconf/streams/stream/" + (&url.URL{Path: stream}).EscapedPath() + "?odl-leaf-nodes-only=true"
-	a := c.send(ctx, http.MethodGet, c.root+path, nil)
+	a := c.send(ctx, c.root, Request{Method: http.MethodGet, Path: path})
 	if err := statusError("GET", path, a); err != nil {
 		return nil, err
 	}

@@ -3,7 +3,11 @@
 // error, a log line or a page never ends within a character.
 package text
 
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // mark stands for the missing part of a text.
 const mark = "…"
@@ -29,4 +33,22 @@ func WithoutMiddle(text string, limit int) string {
 	}
 	head := (limit - 1) / 2
 	return string(runes[:head]) + mark + string(runes[len(runes)-(limit-1-head):])
+}
+
+// OneLine returns at most `limit` characters of a text that another system sent, as one line that contains no
+// character that is not printable.
+func OneLine[T ~string | ~[]byte](text T, limit int) string {
+	line := strings.Map(func(r rune) rune {
+		switch {
+		case r == utf8.RuneError:
+			return '?'
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		default:
+			return r
+		}
+	}, Excerpt(strings.TrimSpace(string(text)), limit))
+	return strings.TrimSpace(line)
 }
