@@ -76,8 +76,8 @@ type calendarView struct {
 	Sizes         []fact // links to pages with other numbers of hosts; an empty path: the present number
 	Next          string
 	Late          []lateStart
-	Conflicts     []conflict
-	More          int // late starts and conflicts that the lists leave out
+	Double        []doubleBooking
+	More          int // late starts and double bookings that the lists leave out
 }
 
 type calendarHost struct {
@@ -94,16 +94,16 @@ type calendarHost struct {
 
 // calendarRow is a row of the table of the calendar: a booking, or an interval without one.
 type calendarRow struct {
-	Booking   *leasestore.Booking // nil: the host is free
-	Conflicts []leasestore.Booking
-	From, To  time.Time
+	Booking  *leasestore.Booking  // nil: the host is free
+	Double   []leasestore.Booking // the leases that are double-booked with this one
+	From, To time.Time
 }
 
 type bar struct {
 	leasestore.Booking
 	X, Y, Width int
-	Text        string // as much of the name as the bar has room for
-	Conflicts   []leasestore.Booking
+	Text        string               // as much of the name as the bar has room for
+	Double      []leasestore.Booking // the leases that are double-booked with this one
 }
 
 // shape is the part of a host's row in the overview that the leases with one status fill.
@@ -149,7 +149,6 @@ func (c *handler) calendar(ctx context.Context, q query) (any, error) {
 		next.after = hosts[page.hosts-1].ID
 		v.Next = next.path()
 	}
-	v.list(hosts, now)
 	v.Height = axisHeight
 	for _, h := range hosts {
 		row := v.describe(h, z.unit, now)
@@ -161,6 +160,8 @@ func (c *handler) calendar(ctx context.Context, q query) (any, error) {
 		v.Hosts = append(v.Hosts, row)
 		v.Height += row.Height
 	}
+	v.Late = lateStarts(hosts, now)
+	v.shortenLists()
 	for at := v.From.Truncate(z.step); at.Before(v.To); at = at.Add(z.step) {
 		if !at.Before(v.From) {
 			v.Grid = append(v.Grid, gridLine{v.x(at), at.Format(z.form)})
@@ -172,13 +173,12 @@ func (c *handler) calendar(ctx context.Context, q query) (any, error) {
 	return v, nil
 }
 
-// list lists the late starts and the conflicts of the hosts, at most maxParts of each.
-func (v *calendarView) list(hosts []leasestore.CalendarHost, now time.Time) {
-	v.Late, v.Conflicts = lateStarts(hosts, now), conflicts(hosts)
-	all := len(v.Late) + len(v.Conflicts)
+// shortenLists leaves at most maxParts late starts and maxParts double bookings.
+func (v *calendarView) shortenLists() {
+	all := len(v.Late) + len(v.Double)
 	v.Late = v.Late[:min(len(v.Late), maxParts)]
-	v.Conflicts = v.Conflicts[:min(len(v.Conflicts), maxParts)]
-	v.More = all - len(v.Late) - len(v.Conflicts)
+	v.Double = v.Double[:min(len(v.Double), maxParts)]
+	v.More = all - len(v.Late) - len(v.Double)
 }
 
 // readCalendarQuery reads the parameters of the calendar.
@@ -305,12 +305,12 @@ func (v *calendarView) draw(row *calendarHost) {
 		x := v.x(b.Start)
 		width := max(v.x(b.End)-x, 3)
 		row.Bars = append(row.Bars, bar{
-			Booking:   b,
-			X:         x,
-			Y:         row.Y + lane*laneHeight + 3,
-			Width:     width,
-			Text:      barText(b.Name, width),
-			Conflicts: r.Conflicts,
+			Booking: b,
+			X:       x,
+			Y:       row.Y + lane*laneHeight + 3,
+			Width:   width,
+			Text:    barText(b.Name, width),
+			Double:  r.Double,
 		})
 	}
 	row.Height = max(len(lanes), 1)*laneHeight + 6
@@ -341,8 +341,8 @@ func barText(name string, width int) string {
 // Label describes a bar for readers who do not see it.
 func (b bar) Label(host string) string {
 	label := fmt.Sprintf("%s on %s, %s to %s, %s", b.Name, host, minute(b.Start), minute(b.End), b.Status)
-	if b.Conflicts != nil {
-		label += ", conflicts with " + bookingNames(b.Conflicts)
+	if b.Double != nil {
+		label += ", double-booked with " + bookingNames(b.Double)
 	}
 	return label
 }

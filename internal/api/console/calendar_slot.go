@@ -51,43 +51,40 @@ func nextFree(free []slot, unit time.Duration, now time.Time) (at time.Time, ok 
 	return at, false
 }
 
-// conflict is a pair of leases that are in conflict on a host.
-type conflict struct {
+// doubleBooking is a pair of leases that have a host at the same time, although one of them needs it alone.
+type doubleBooking struct {
 	Host          leasestore.CalendarHost
 	First, Second leasestore.Booking
 }
 
-// inConflict reports whether two leases have a host at the same time, although one of them needs it alone.
-// Leases with reservations of instances may share a host.
-func inConflict(a, b leasestore.Booking) bool {
+// isDoubleBooked reports whether two leases have a host at the same time, although one of them needs it
+// alone. Leases with reservations of instances may share a host.
+func isDoubleBooked(a, b leasestore.Booking) bool {
 	return a.Start.Before(b.End) && b.Start.Before(a.End) &&
 		(a.Type == lease.PhysicalHost || b.Type == lease.PhysicalHost)
 }
 
-// conflicts returns the conflicts on the hosts.
-func conflicts(hosts []leasestore.CalendarHost) (all []conflict) {
-	for _, h := range hosts {
-		for i, a := range h.Bookings {
-			for _, b := range h.Bookings[i+1:] {
-				if inConflict(a, b) {
-					all = append(all, conflict{h, a, b})
-				}
+// doubleBookings returns the double bookings of a host, as pairs of indices of its bookings.
+func doubleBookings(h leasestore.CalendarHost) (pairs [][2]int) {
+	for i, a := range h.Bookings {
+		for j := i + 1; j < len(h.Bookings); j++ {
+			if isDoubleBooked(a, h.Bookings[j]) {
+				pairs = append(pairs, [2]int{i, j})
 			}
 		}
 	}
-	return all
+	return pairs
 }
 
-// describe returns what the table says about a host.
+// describe returns what the table says about a host, and lists the double bookings of the host.
 func (v *calendarView) describe(h leasestore.CalendarHost, unit time.Duration, now time.Time) calendarHost {
 	row := calendarHost{CalendarHost: h}
-	with := map[int][]leasestore.Booking{} // the conflicts of each booking
-	for i, a := range h.Bookings {
-		for j, b := range h.Bookings {
-			if i != j && inConflict(a, b) {
-				with[i] = append(with[i], b)
-			}
-		}
+	with := map[int][]leasestore.Booking{} // the double bookings of each booking
+	for _, pair := range doubleBookings(h) {
+		i, j := pair[0], pair[1]
+		first, second := h.Bookings[i], h.Bookings[j]
+		with[i], with[j] = append(with[i], second), append(with[j], first)
+		v.Double = append(v.Double, doubleBooking{h, first, second})
 	}
 	for i := range h.Bookings {
 		b := &h.Bookings[i]
@@ -138,8 +135,8 @@ func shortened(texts []string) string {
 	return text
 }
 
-// leaseCounts says how many leases of each status have a host, and how many of them are in conflict.
-func leaseCounts(h leasestore.CalendarHost, inConflict int) string {
+// leaseCounts says how many leases of each status have a host, and how many of them are double-booked.
+func leaseCounts(h leasestore.CalendarHost, doubleBooked int) string {
 	byStatus := map[lease.Status]int{}
 	for _, b := range h.Bookings {
 		byStatus[b.Status]++
@@ -151,8 +148,8 @@ func leaseCounts(h leasestore.CalendarHost, inConflict int) string {
 	if h.More {
 		parts = append(parts, "and more; zoom in")
 	}
-	if inConflict > 0 {
-		parts = append(parts, fmt.Sprintf("%d in conflict", inConflict))
+	if doubleBooked > 0 {
+		parts = append(parts, fmt.Sprintf("%d double-booked", doubleBooked))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -72,7 +72,7 @@ func TestNextFree_IsTheFirstSlotThatIsLongEnough(t *testing.T) {
 	}
 }
 
-func TestConflicts_AreOverlapsOfWholeHosts(t *testing.T) {
+func TestDoubleBookings_AreOverlapsOfWholeHosts(t *testing.T) {
 	t.Parallel()
 	shared := func(name string, from, to int) leasestore.Booking {
 		b := hours(name, from, to)
@@ -90,11 +90,11 @@ func TestConflicts_AreOverlapsOfWholeHosts(t *testing.T) {
 		"instance and host": {[]leasestore.Booking{shared("a", 0, 2), hours("b", 1, 3)}, []string{"a b"}},
 	} {
 		var got []string
-		for _, f := range conflicts([]leasestore.CalendarHost{{Bookings: c.bookings}}) {
-			got = append(got, f.First.Name+" "+f.Second.Name)
+		for _, pair := range doubleBookings(leasestore.CalendarHost{Bookings: c.bookings}) {
+			got = append(got, c.bookings[pair[0]].Name+" "+c.bookings[pair[1]].Name)
 		}
 		if d := cmp.Diff(c.want, got); d != "" {
-			t.Errorf("%s: conflicts (-want +got):\n%s", name, d)
+			t.Errorf("%s: double bookings (-want +got):\n%s", name, d)
 		}
 	}
 }

@@ -82,24 +82,24 @@ func TestCalendar_NamesFreeSlots(t *testing.T) {
 	}
 }
 
-// The database refuses conflicts, so the test removes its constraint.
-func TestCalendar_MarksConflicts(t *testing.T) {
+// The database refuses double bookings, so the test removes its constraint.
+func TestCalendar_MarksDoubleBookings(t *testing.T) {
 	t.Parallel()
 	e := newEstate(t)
 	h := e.console(identity.Noauth{})
 	begin := time.Now().Add(200 * time.Hour).Truncate(time.Hour)
 	one, two := e.createLease("one", begin, begin.Add(5*time.Hour), 1), e.createLease("two", begin.Add(time.Hour), begin.Add(6*time.Hour), 1)
 	from := "/console/calendar?from=" + begin.UTC().Truncate(24*time.Hour).Format("2006-01-02T15:04")
-	if _, body := e.send(h, request{"GET", from, "", browser("admin")}); strings.Contains(body, "Conflicts on") || strings.Contains(body, " conflict") {
-		t.Errorf("a calendar without conflicts names one:\n%s", body)
+	if _, body := e.send(h, request{"GET", from, "", browser("admin")}); strings.Contains(strings.ToLower(body), "double") {
+		t.Errorf("a calendar without double bookings names one:\n%s", body)
 	}
 	storetest.Exec(t, e.url, `alter table host_allocation drop constraint host_allocation_once`)
 	storetest.Exec(t, e.url, `
 		update host_allocation set host_id = $1 where reservation_id = any($2)`,
 		e.host.ID, []string{one.Reservations[0].ID.String(), two.Reservations[0].ID.String()})
 	for path, want := range map[string][]string{
-		from:                {"Conflicts on these hosts", "have the host <a href=", `<rect class="bar conflict"`, "PENDING, conflicts with two\"", "conflicts with one<"},
-		from + "&hosts=500": {"Conflicts on these hosts", "2 in conflict"},
+		from:                {"Double bookings on these hosts", "have the host <a href=", `<rect class="bar double"`, "PENDING, double-booked with two\"", "double-booked with one<"},
+		from + "&hosts=500": {"Double bookings on these hosts", "2 double-booked"},
 	} {
 		_, body := e.send(h, request{"GET", path, "", browser("admin")})
 		for _, text := range want {
