@@ -661,6 +661,8 @@ CREATE INDEX port_project_order ON public.port USING btree (project, id);
 
 CREATE INDEX port_unwired ON public.port USING btree (host) WHERE (vif = 'binding_failed'::text);
 
+CREATE INDEX port_unwired_project ON public.port USING btree (project, id) WHERE ((NOT admin_up) OR (vif = ANY (ARRAY['unbound'::text, 'binding_failed'::text, 'distributed'::text])));
+
 create table port_address (
     subnet_id uuid not null,
     address inet not null,

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"berth/internal/network"
 	"berth/internal/store/db"
@@ -187,6 +189,11 @@ func (m *portModel) checkRow() {
 	}
 	if d := cmp.Diff(state{m.status, remaining, m.ignored, append([]string{}, m.novaEvents...)}, state{p.Status, p.StatusView().Remaining(), p.IgnoredReports, novaEvents}); d != "" {
 		m.t.Fatalf("port after the steps %s (-model +store): %s", strings.Join(m.history, ", "), d)
+	}
+	inactive, _, err := m.Network.InactivePorts(m.t.Context(), p.Project, uuid.Nil, 50)
+	if err != nil || slices.Contains(inactive, p.ID) != (m.status != network.Active) {
+		m.t.Fatalf("ports that are not ACTIVE after the steps %s: got %v, error %v; the port %s is %s",
+			strings.Join(m.history, ", "), inactive, err, p.ID, m.status)
 	}
 }
 
