@@ -20,15 +20,7 @@ import (
 	"berth/bench/harness"
 )
 
-func main() { harness.Main("bench", runCommand) }
-
-// runCommand runs the stubs if the only argument says so, otherwise bench.
-func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if len(args) == 1 && args[0] == harness.StubCommand {
-		return harness.ServeStubs(ctx, stdout)
-	}
-	return run(ctx, args, stdout, stderr)
-}
+func main() { harness.Main("bench", harness.WithStubs(run)) }
 
 // quietTimeout is the time after which a measurement starts although the servers are busy.
 const quietTimeout = 90 * time.Second

@@ -39,15 +39,9 @@ type process struct {
 // ReadCPUTimes returns the CPU time of the bench process and its descendants, by component (such as berth or
 // PostgreSQL). On systems without /proc the result of ReadCPUTimes is empty.
 func ReadCPUTimes() (CPUTimes, error) {
-	dirs, err := filepath.Glob("/proc/[0-9]*")
+	all, err := readProcesses()
 	if err != nil {
 		return nil, err
-	}
-	all := map[int]process{}
-	for _, dir := range dirs {
-		if p, ok := readProcess(dir); ok { // ok is false if the process has ended meanwhile
-			all[p.pid] = p
-		}
 	}
 	total := CPUTimes{}
 	for _, p := range all {
@@ -58,29 +52,74 @@ func ReadCPUTimes() (CPUTimes, error) {
 	return total, nil
 }
 
+// serverProcesses returns the IDs of the descendants of the bench process, except the stubs.
+func serverProcesses() ([]int, error) {
+	all, err := readProcesses()
+	if err != nil {
+		return nil, err
+	}
+	var servers []int
+	for _, p := range all {
+		if name := componentOf(all, p, os.Getpid()); name != "" && name != ComponentBench && name != ComponentStubs {
+			servers = append(servers, p.pid)
+		}
+	}
+	return servers, nil
+}
+
+// readProcesses returns all processes of the machine by their ID.
+func readProcesses() (map[int]process, error) {
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil, err
+	}
+	all := map[int]process{}
+	for _, dir := range dirs {
+		if p, ok := readProcess(dir); ok { // ok is false if the process has ended meanwhile
+			all[p.pid] = p
+		}
+	}
+	return all, nil
+}
+
+// Names of components. A process of berth is the component "berth " with its roles, and a process of another
+// program has the name of the program.
+const (
+	ComponentBench            = "bench" // the client
+	ComponentStubs            = "stubs"
+	ComponentPostgres         = "postgres" // background processes such as the WAL writer
+	ComponentPostgresBerth    = "postgres of berth"
+	ComponentPostgresTemporal = "postgres of temporal"
+	ComponentBerth            = "berth "
+)
+
 // componentOf returns the component to which a process belongs. componentOf returns an empty string if the
 // process p is neither the process with the PID `self` nor a descendant of that process.
 func componentOf(all map[int]process, p process, self int) string {
+	server := p // the child of the bench process that p descends from
 	for at := p; at.pid != self; {
 		parent, ok := all[at.parent]
 		if !ok {
 			return ""
 		}
-		at = parent
+		server, at = at, parent
 	}
+	_, roles, berth := strings.Cut(p.args, " -roles ")
 	switch {
 	case p.pid == self:
-		return "bench"
+		return ComponentBench
 	case strings.Contains(p.args, StubCommand):
-		return "stubs"
+		return ComponentStubs
+	case berth:
+		return ComponentBerth + strings.TrimSpace(roles)
 	case p.name != "postgres":
 		return p.name
-	case strings.HasPrefix(p.args, "postgres: temporal "):
-		return "postgres of temporal"
+	case strings.HasPrefix(p.args, "postgres: temporal "), strings.Contains(server.args, "/"+temporalPostgres+"/"):
+		return ComponentPostgresTemporal
 	case strings.HasPrefix(p.args, "postgres: berth "):
-		return "postgres of berth"
+		return ComponentPostgresBerth
 	default:
-		return "postgres" // background processes such as the WAL writer
+		return ComponentPostgres
 	}
 }
 

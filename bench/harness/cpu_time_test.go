@@ -39,7 +39,12 @@ func TestComponentOf(t *testing.T) {
 			name: "init",
 		},
 		10: {pid: 10, parent: 1, name: "bench"},
-		11: {pid: 11, parent: 10, name: "worker"},
+		11: {
+			pid:    11,
+			parent: 10,
+			name:   "worker",
+			args:   "bin/worker -roles relay,temporal ",
+		},
 		12: {
 			pid:    12,
 			parent: 10,
@@ -64,6 +69,18 @@ func TestComponentOf(t *testing.T) {
 			name:   "postgres",
 			args:   "postgres: berth berth 127.0.0.1(2) INSERT",
 		},
+		25: {
+			pid:    25,
+			parent: 10,
+			name:   "postgres",
+			args:   "/usr/lib/postgres -D /x/postgres-temporal/cluster",
+		},
+		26: {
+			pid:    26,
+			parent: 25,
+			name:   "postgres",
+			args:   "postgres: walwriter",
+		},
 		30: {
 			pid:    30,
 			parent: 1,
@@ -79,11 +96,13 @@ func TestComponentOf(t *testing.T) {
 	want := map[int]string{
 		1:  "",
 		10: "bench",
-		11: "worker",
+		11: "berth relay,temporal",
 		12: "stubs",
 		20: "postgres",
 		21: "postgres of temporal",
 		22: "postgres of berth",
+		25: "postgres of temporal",
+		26: "postgres of temporal",
 		30: "",
 		31: "",
 	}

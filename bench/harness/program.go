@@ -17,10 +17,13 @@ import (
 // ErrUsage means that the command line is invalid.
 var ErrUsage = errors.New("usage")
 
+// program is the function that runs a program with its arguments.
+type program func(ctx context.Context, args []string, stdout, stderr io.Writer) error
+
 // Main runs a program with its arguments until it ends or gets SIGINT or SIGTERM, and then ends the process.
 // The exit code is 2 if the error of the program wraps ErrUsage, and 1 after any other error but
 // flag.ErrHelp.
-func Main(name string, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
+func Main(name string, run program) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -32,6 +35,17 @@ func Main(name string, run func(ctx context.Context, args []string, stdout, stde
 		os.Exit(2)
 	}
 	os.Exit(1)
+}
+
+// WithStubs returns a program that serves the stubs if its only argument is StubCommand, and otherwise runs
+// `run`. A program that starts a Stack needs this, because the stack runs it a second time for the stubs.
+func WithStubs(run program) program {
+	return func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+		if len(args) == 1 && args[0] == StubCommand {
+			return serveStubs(ctx, stdout)
+		}
+		return run(ctx, args, stdout, stderr)
+	}
 }
 
 // NewProgressLog returns a function that writes a line to w, with the time since now before it.

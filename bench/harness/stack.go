@@ -37,16 +37,19 @@ type Stack struct {
 	worker    string // path of berth's worker program
 	Machine   Machine
 	Postgres  *devstack.Postgres
-	server    *devstack.Temporal
-	Stubs     stubs
-	Rabbit    *devstack.RabbitMQ // nil until a figure needs it
-	API       *API
-	Rows      *pgxpool.Pool   // berth's database
-	Temporal  client.Client   // client of the simulated agents and of the baseline workflows
-	Datasets  map[string]*API // API processes whose database has a dataset, by the name of the dataset
-	PortAPIs  int             // number of databases made by openPortAPI
-	children  sync.WaitGroup
-	releases  []func() // functions that were registered by OnClose
+	separate  bool
+	// PostgreSQL server of Temporal; nil: Temporal uses Postgres, or is the dev server
+	temporalPostgres *devstack.Postgres
+	server           *devstack.Temporal
+	Stubs            stubs
+	Rabbit           *devstack.RabbitMQ // nil until a figure needs it
+	API              *API
+	Rows             *pgxpool.Pool   // berth's database
+	Temporal         client.Client   // client of the simulated agents and of the baseline workflows
+	Datasets         map[string]*API // API processes whose database has a dataset, by the name of the dataset
+	PortAPIs         int             // number of databases made by openPortAPI
+	children         sync.WaitGroup
+	releases         []func() // functions that were registered by OnClose
 }
 
 // Options are the options of a stack.
@@ -57,6 +60,7 @@ type Options struct {
 	Worker    string // path of berth's worker program
 	Dir       string // parent folder of all temporary files
 	DevServer bool   // use Temporal's dev server in memory and small data sets
+	Separate  bool   // berth's API has a process of its own, and Temporal a PostgreSQL server of its own
 }
 
 // StartStack starts PostgreSQL, Temporal, the stubs and berth, and waits until all are ready.
@@ -71,6 +75,7 @@ func StartStack(ctx context.Context, o Options, logf func(string, ...any)) (*Sta
 		Signals:   o.Signals,
 		IdlePorts: o.IdlePorts,
 		devServer: o.DevServer,
+		separate:  o.Separate,
 		worker:    o.Worker,
 		Datasets:  map[string]*API{},
 	}
@@ -109,10 +114,37 @@ func (s *Stack) start(ctx context.Context, logf func(string, ...any)) error {
 	if err := s.startStubs(ctx); err != nil {
 		return err
 	}
-	if s.API, err = s.StartBerth(ctx, "worker", s.Postgres.URL, DefaultRoles); err != nil {
+	if err := s.startBerth(ctx); err != nil {
 		return err
 	}
 	logf("berth is ready")
+	if err := s.openClients(ctx); err != nil {
+		return err
+	}
+	return s.awaitFirstFullSync(ctx)
+}
+
+// The roles of berth's processes in measurements with separate processes.
+const (
+	APIRoles    = "api"
+	WorkerRoles = "relay,temporal"
+)
+
+// startBerth starts berth's processes.
+func (s *Stack) startBerth(ctx context.Context) (err error) {
+	if !s.separate {
+		s.API, err = s.StartBerth(ctx, "worker", s.Postgres.URL, DefaultRoles)
+		return err
+	}
+	if s.API, err = s.StartBerth(ctx, "api", s.Postgres.URL, APIRoles); err != nil {
+		return err
+	}
+	_, err = s.StartBerth(ctx, "worker", s.Postgres.URL, WorkerRoles)
+	return err
+}
+
+// openClients opens the clients of the database and of Temporal that the measurements use.
+func (s *Stack) openClients(ctx context.Context) error {
 	pool, err := pgxpool.ParseConfig(s.Postgres.URL)
 	if err != nil {
 		return err
@@ -129,10 +161,7 @@ func (s *Stack) start(ctx context.Context, logf func(string, ...any)) error {
 		// as berth does on loopback
 		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}},
 	})
-	if err != nil {
-		return err
-	}
-	return s.awaitFirstFullSync(ctx)
+	return err
 }
 
 // awaitFirstFullSync requests the full sync that a new controller needs, and waits until this full sync is
@@ -152,6 +181,9 @@ func (s *Stack) awaitFirstFullSync(ctx context.Context) error {
 	return s.AwaitMirrored(ctx)
 }
 
+// temporalPostgres is the folder of the PostgreSQL server that only Temporal uses.
+const temporalPostgres = "postgres-temporal"
+
 func (s *Stack) startTemporal(ctx context.Context, progress func(string)) error {
 	dir := filepath.Join(s.dir, "temporal")
 	if s.devServer {
@@ -167,7 +199,15 @@ func (s *Stack) startTemporal(ctx context.Context, progress func(string)) error 
 	if err != nil {
 		return err
 	}
-	s.server, err = devstack.StartTemporalOnPostgres(ctx, programs, dir, s.Postgres)
+	postgres := s.Postgres
+	if s.separate {
+		o := devstack.PostgresOptions{Dir: filepath.Join(s.dir, temporalPostgres)}
+		if s.temporalPostgres, err = devstack.StartPostgres(ctx, o); err != nil {
+			return err
+		}
+		postgres = s.temporalPostgres
+	}
+	s.server, err = devstack.StartTemporalOnPostgres(ctx, programs, dir, postgres)
 	return err
 }
 
@@ -207,8 +247,10 @@ func (s *Stack) Close() {
 	if s.server != nil {
 		s.server.Stop()
 	}
-	if s.Postgres != nil {
-		s.Postgres.Stop()
+	for _, p := range []*devstack.Postgres{s.temporalPostgres, s.Postgres} {
+		if p != nil {
+			p.Stop()
+		}
 	}
 	_ = os.RemoveAll(s.dir)
 }

@@ -37,8 +37,8 @@ type stubs struct {
 	Traces  string // URL of a receiver of traces that ignores them
 }
 
-// ServeStubs prints the URLs in one line of JSON and serves until ctx ends.
-func ServeStubs(ctx context.Context, stdout io.Writer) error {
+// serveStubs prints the URLs in one line of JSON and serves until ctx ends.
+func serveStubs(ctx context.Context, stdout io.Writer) error {
 	odl, err := devstack.Serve(0, odltest.New())
 	if err != nil {
 		return err

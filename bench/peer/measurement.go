@@ -103,7 +103,7 @@ func (m *measurement) measure(ctx context.Context, f figure, p *peer, round int)
 	if _, err := p.sendAll(ctx, begin, warmup, requests); err != nil {
 		return batch{}, err
 	}
-	busy, err := harness.AwaitQuiet(ctx, m.settings.quiet, readBusyTime, harness.Pause)
+	busy, err := harness.AwaitQuiet(ctx, m.settings.quiet, harness.ReadBusyTime, harness.Pause)
 	if err != nil {
 		return batch{}, err
 	}

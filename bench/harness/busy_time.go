@@ -1,4 +1,4 @@
-package main
+package harness
 
 import (
 	"fmt"
@@ -6,19 +6,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"berth/bench/harness"
 )
 
-// clockTick is the unit of the CPU times in /proc/stat.
-const clockTick = 10 * time.Millisecond
-
-// readBusyTime returns the CPU time that all processes of the machine have used: Placement's processes and
-// those of PostgreSQL are no components of the harness. On systems without /proc it returns 0.
-func readBusyTime() (harness.CPUTimes, error) {
+// ReadBusyTime returns the CPU time that all processes of the machine have used, also those that are no
+// descendants of the bench process. On systems without /proc it returns 0.
+func ReadBusyTime() (CPUTimes, error) {
 	raw, err := os.ReadFile("/proc/stat")
 	if os.IsNotExist(err) {
-		return harness.CPUTimes{}, nil
+		return CPUTimes{}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -39,5 +34,5 @@ func readBusyTime() (harness.CPUTimes, error) {
 			total += time.Duration(ticks) * clockTick
 		}
 	}
-	return harness.CPUTimes{"machine": total}, nil
+	return CPUTimes{"machine": total}, nil
 }
