@@ -460,6 +460,13 @@ var figures = []Figure{
 		WindowShare:   1,
 		Open:          openIdle,
 	},
+	{
+		Name:          "leases-pending", // the last figure, because its leases stay
+		Title:         "leases from POST until their workflows are started; each client leases a host of its own",
+		LastRoundOnly: true,
+		WindowShare:   0.5,
+		Open:          openPendingLeases,
+	},
 }
 
 // Names returns the names of all figures.
@@ -479,16 +486,24 @@ func Select(list string) ([]Figure, error) {
 	}
 	wanted := map[string]bool{}
 	for name := range strings.SplitSeq(list, ",") {
-		name = strings.TrimSpace(name)
-		i := slices.IndexFunc(figures, func(f Figure) bool { return f.Name == name })
-		if i < 0 {
-			return nil, fmt.Errorf("unknown figure %q; known figures: %s",
-				name, strings.Join(Names(), ", "))
+		f, err := Find(strings.TrimSpace(name))
+		if err != nil {
+			return nil, err
 		}
-		wanted[name] = true
-		wanted[figures[i].Baseline] = true
+		wanted[f.Name] = true
+		wanted[f.Baseline] = true
 	}
 	return slices.DeleteFunc(slices.Clone(figures), func(f Figure) bool { return !wanted[f.Name] }), nil
+}
+
+// Find returns the figure with the name.
+func Find(name string) (Figure, error) {
+	for _, f := range figures {
+		if f.Name == name {
+			return f, nil
+		}
+	}
+	return Figure{}, fmt.Errorf("unknown figure %q; known figures: %s", name, strings.Join(Names(), ", "))
 }
 
 // Pace returns the figure's own pace. The parameter `p` has the number of clients, the warm-up and the window
