@@ -90,6 +90,10 @@ bench: deps build ## measure ports, journal entries, leases and allocations, wri
 bench-peers: deps build ## measure berth and OpenStack Placement with the same requests, write peers.json; OUT=file, BENCH="-h" lists the options
 	@python=$$(tools/venv.sh placement) && go build -o bin/ ./bench/peer && exec bin/peer -python "$$python" -out "$(or $(OUT),peers.json)" $(BENCH)
 
+.PHONY: bench-costs
+bench-costs: deps build ## measure the CPU time of an operation in each part, and limit the servers to check what it predicts, write costs.json; OUT=file, BENCH="-h" lists the options
+	@go build -o bin/ ./bench/cost && exec bin/cost -out "$(or $(OUT),costs.json)" $(BENCH)
+
 .PHONY: vendor
 vendor: ## refresh the files from npm in the console, and check them against npm's integrity hashes; needs npm; CHECK=-n only checks
 	@tools/vendor.sh $(CHECK)

@@ -213,6 +213,10 @@ var packageRules = map[string]packageRule{
 		always: []string{temporal, pgx},
 		why:    "starts the servers and the stubs for the figures, so it imports no figure; internal/store/db only to migrate the database",
 	},
+	"bench/cost": {
+		may: []string{"bench/figure", "bench/harness"},
+		why: "measures figures with separate processes and limited processors, and computes with their CPU time; it starts no server itself",
+	},
 	"bench/peer": {
 		may:    []string{"bench/harness", "internal/devstack", "internal/store/db"},
 		always: []string{pgx},

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the tables of docs/scaling.md from testdata/costs.json")
+
+// TestCostTables_EqualMeasuredResults fails when the tables of docs/scaling.md differ from the measured
+// results in testdata/costs.json. To update the tables, run `go test ./bench/cost -run CostTables -update`.
+func TestCostTables_EqualMeasuredResults(t *testing.T) {
+	t.Parallel()
+	const (
+		page  = "../../docs/scaling.md"
+		begin = "<!-- Generated from bench/cost/testdata/costs.json by go test ./bench/cost -run CostTables -update: %s. Do not edit. -->\n"
+		end   = "<!-- End of the generated part. -->\n"
+	)
+	r := readReport(t, "testdata/costs.json")
+	raw, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(raw)
+	want := got
+	for name, table := range map[string]string{
+		"costs":       costTable(r),
+		"predictions": checkTable(r),
+		"sizes":       sizeTable(r),
+	} {
+		head, rest, found := strings.Cut(want, fmt.Sprintf(begin, name))
+		_, tail, ended := strings.Cut(rest, end)
+		if !found || !ended {
+			t.Fatalf("%s: no generated part %q", page, name)
+		}
+		want = head + fmt.Sprintf(begin, name) + "\n" + table + "\n" + end + tail
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%s differs from testdata/costs.json; to update the page, run go test ./bench/cost -run CostTables -update (-json +page):\n%s",
+			page, d)
+	}
+}
+
+// costTable renders the CPU time of each operation in each component.
+func costTable(r report) string {
+	var b strings.Builder
+	m := r.Machine
+	fmt.Fprintf(&b, "A machine with %d cores, PostgreSQL %s, Temporal %s; %d clients, of which a quarter send operations with a workflow; "+
+		"a window of %g s for each measurement.\n",
+		m.Cores, strings.Fields(m.PostgreSQL)[0], m.Temporal, r.Settings.Clients, r.Settings.Window)
+	if r.Busy == 0 {
+		b.WriteString("The run did not check whether other programs used the processors.\n\n")
+	} else {
+		fmt.Fprintf(&b, "Before the measurements, other work used at most %.2f cores.\n\n", r.Busy)
+	}
+	b.WriteString("| CPU time in ms |")
+	for _, c := range servers {
+		b.WriteString(" " + c.title + " |")
+	}
+	b.WriteString(" all servers | client |\n|---|" + strings.Repeat("---|", len(servers)+2) + "\n")
+	row := func(title, format string, of map[string]float64) {
+		b.WriteString("| " + title + " |")
+		for _, c := range servers {
+			fmt.Fprintf(&b, " "+format+" |", of[c.name])
+		}
+		fmt.Fprintf(&b, " "+format+" | "+format+" |\n", sum(of, servers), sum(of, components)-sum(of, servers))
+	}
+	for _, one := range r.Results {
+		row(one.Title+": "+one.Extent, "%.2f", one.Cost)
+	}
+	perSecond := map[string]float64{}
+	for name, cores := range r.Idle {
+		perSecond[name] = 1000 * cores
+	}
+	row("each second without load", "%.0f", perSecond)
+	return b.String()
+}
+
+// checkTable renders the comparison of the predictions with the measurements.
+func checkTable(r report) string {
+	if r.Unlimited != "" {
+		return "This run could not limit the servers, so no prediction is compared with a measurement.\n"
+	}
+	var b strings.Builder
+	b.WriteString("| Operation | Cores of the servers | Predicted: per second | Measured: per second | Error of the prediction | Cores used |\n" +
+		"|---|---|---|---|---|---|\n")
+	for _, one := range r.Results {
+		for _, c := range one.Checks {
+			fmt.Fprintf(&b, "| %s | %g | %s | %s | %+.0f %% | %.2f |\n",
+				one.Title, c.Cores, perSecond(c.Predicted), perSecond(c.Rate), 100*c.Error, c.Used)
+		}
+	}
+	return b.String()
+}
+
+// sizes are the numbers of cores of the deployments in sizeTable.
+var sizes = []float64{8, 32, 128}
+
+// sizeTable renders what the model says about larger deployments.
+func sizeTable(r report) string {
+	var b strings.Builder
+	b.WriteString("| Operation | Cores of all servers | Per second |")
+	for _, c := range servers {
+		b.WriteString(" " + c.title + " |")
+	}
+	b.WriteString(" Most cores | Largest PostgreSQL |\n|---|---|---|" + strings.Repeat("---|", len(servers)+2) + "\n")
+	for _, one := range r.Results {
+		m := r.model(one)
+		for _, cores := range sizes {
+			rate := m.rate(cores)
+			fmt.Fprintf(&b, "| %s | %g | %s |", one.Title, cores, perSecond(twoDigits(rate)))
+			for _, c := range servers {
+				fmt.Fprintf(&b, " %.1f |", m.cores(c, rate))
+			}
+			fmt.Fprintf(&b, " %s | %s |\n", m.bottleneck(servers, rate).title, m.bottleneck(databases, rate).title)
+		}
+	}
+	return b.String()
+}
+
+// twoDigits rounds a positive rate to two digits, because an extrapolation is not more exact.
+func twoDigits(rate float64) float64 {
+	if rate <= 0 {
+		return 0
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(rate))-1)
+	return math.Round(rate/unit) * unit
+}
+
+// perSecond renders a rate with three digits or more, and with commas between the thousands.
+func perSecond(rate float64) string {
+	if rate < 100 {
+		return fmt.Sprintf("%.1f", rate)
+	}
+	digits := fmt.Sprintf("%.0f", rate)
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}

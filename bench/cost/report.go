@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"berth/bench/harness"
+)
+
+// reportedSettings are the settings that influence the results.
+type reportedSettings struct {
+	Clients int     `json:"clients"`
+	Warmup  float64 `json:"warmup_seconds"`
+	Window  float64 `json:"window_seconds"`
+}
+
+// report is the content of the JSON file.
+type report struct {
+	Machine  harness.Machine  `json:"machine"`
+	Settings reportedSettings `json:"settings"`
+	// The most cores that were busy in the second before a measurement, with other work than the measurement.
+	Busy float64 `json:"busy_cores_before_measurements"`
+	// why no limit could be set; empty: the predictions were compared with measurements
+	Unlimited string             `json:"no_limit_because,omitempty"`
+	Idle      map[string]float64 `json:"idle_cores"`
+	Results   []result           `json:"operations"`
+}
+
+// result is the result of one operation.
+type result struct {
+	Name   string             `json:"name"`
+	Title  string             `json:"title"`
+	Extent string             `json:"extent"`        // what is measured
+	Cost   map[string]float64 `json:"cpu_ms_each"`   // of all measurements on the whole machine
+	Whole  []measured         `json:"whole_machine"` // before and after the measurements with limits
+	Checks []check            `json:"limits,omitempty"`
+}
+
+// measured is the result of one measurement.
+type measured struct {
+	Count int                `json:"count"`
+	Rate  float64            `json:"per_second"`
+	Used  float64            `json:"server_cores"` // that the servers have used
+	Cost  map[string]float64 `json:"cpu_ms_each"`
+}
+
+// check compares the prediction with a measurement whose servers together had a number of cores.
+type check struct {
+	Cores     float64 `json:"cores"`
+	Predicted float64 `json:"predicted_per_second"`
+	Error     float64 `json:"error"` // of the prediction, as a share of the measured rate
+	measured
+}
+
+// measuredIn returns the result of a measurement.
+func measuredIn(idle map[string]float64, s harness.Sample) measured {
+	return measured{
+		Count: s.Count,
+		Rate:  s.Rate(),
+		Used:  harness.Ratio(sum(byComponent(s.CPU), servers), s.Seconds),
+		Cost:  newCostModel(idle, s).cost,
+	}
+}
+
+// model returns the model of an operation.
+func (r report) model(of result) costModel { return costModel{idle: r.Idle, cost: of.Cost} }
+
+const (
+	costFormat  = "\n%-20s CPU time of one operation\n"
+	partFormat  = "  %-22s %8.2f ms\n"
+	wholeFormat = "  whole machine: %8.1f/s with %.2f cores\n"
+	checkFormat = "  %4g cores: predicted %8.1f/s, measured %8.1f/s with %.2f cores, error %+.0f %%\n"
+)
+
+// printHead prints the machine and the settings.
+func (r report) printHead(w io.Writer) {
+	m := r.Machine
+	fmt.Fprintf(w, "%d cores, %s, %s, PostgreSQL %s, Temporal %s; %d clients, windows of %gs after a warm-up of %gs\n",
+		m.Cores, m.System, m.Go, m.PostgreSQL, m.Temporal, r.Settings.Clients, r.Settings.Window, r.Settings.Warmup)
+	if m.DevServer {
+		fmt.Fprintln(w, "Temporal is the dev server in memory: these results say nothing about production.")
+	}
+	if r.Unlimited != "" {
+		fmt.Fprintf(w, "No prediction is compared with a measurement: %s.\n", r.Unlimited)
+	}
+}
+
+// print prints the result of one operation.
+func (r result) print(w io.Writer) {
+	fmt.Fprintf(w, costFormat, r.Name)
+	for _, c := range components {
+		fmt.Fprintf(w, partFormat, c.name, r.Cost[c.name])
+	}
+	for _, m := range r.Whole {
+		fmt.Fprintf(w, wholeFormat, m.Rate, m.Used)
+	}
+	for _, c := range r.Checks {
+		fmt.Fprintf(w, checkFormat, c.Cores, c.Predicted, c.Rate, c.Used, 100*c.Error)
+	}
+}
