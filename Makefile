@@ -53,8 +53,9 @@ races: deps ## repeat the tests of concurrent writers, killed processes and many
 		go test -count 1 -timeout 120m -v -run '$(races)' ./internal/api/placement ./internal/api/blazar ./internal/store/... ./internal/torture/kills ./workflows
 
 .PHONY: soak
-soak: deps ## send mixed traffic for an hour, kill a process each minute, and check that nothing grows; DURATION=1h, SEED=n
+soak: deps ## send mixed traffic for an hour, kill a process each minute, and check that nothing grows; DURATION=1h, SEED=n, OUT=file of the samples (scaling.json)
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_DURATION=$${DURATION:-1h} BERTH_TEST_KILL_EVERY=1m BERTH_TEST_SEED=$$SEED \
+		BERTH_TEST_OUT=$(abspath $(or $(OUT),scaling.json)) \
 		go test -count 1 -timeout 24h -v -run TestRandomFaults ./internal/torture/kills
 
 .PHONY: torture
@@ -91,8 +92,8 @@ bench-peers: deps build ## measure berth and OpenStack Placement with the same r
 	@python=$$(tools/venv.sh placement) && go build -o bin/ ./bench/peer && exec bin/peer -python "$$python" -out "$(or $(OUT),peers.json)" $(BENCH)
 
 .PHONY: bench-costs
-bench-costs: deps build ## measure the CPU time of an operation in each part, and limit the servers to check what it predicts, write costs.json; OUT=file, BENCH="-h" lists the options
-	@go build -o bin/ ./bench/cost && exec bin/cost -out "$(or $(OUT),costs.json)" $(BENCH)
+bench-costs: deps build ## measure the CPU time of an operation in each part, and limit the servers to check what it predicts, write it to scaling.json; OUT=file, BENCH="-h" lists the options
+	@go build -o bin/ ./bench/cost && exec bin/cost -out "$(or $(OUT),scaling.json)" $(BENCH)
 
 .PHONY: vendor
 vendor: ## refresh the files from npm in the console, and check them against npm's integrity hashes; needs npm; CHECK=-n only checks

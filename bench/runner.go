@@ -8,6 +8,7 @@ import (
 
 	"berth/bench/figure"
 	"berth/bench/harness"
+	"berth/internal/resultfile"
 )
 
 // runner measures the figures round by round; in each round the runner measures one figure after the other.
@@ -164,7 +165,7 @@ func (r *runner) publish(f *figureRun, last bool) error {
 	if r.settings.out == "" {
 		return nil
 	}
-	return harness.WriteJSON(r.settings.out, all)
+	return resultfile.Write(r.settings.out, all)
 }
 
 // report returns the report with all results so far.

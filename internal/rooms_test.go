@@ -103,6 +103,7 @@ var packageRules = map[string]packageRule{
 			"internal/devstack",
 			"internal/notify/notifytest",
 			"internal/odl/odltest",
+			"internal/resultfile",
 			"internal/server/servertest",
 			"internal/store/db",
 		},
@@ -179,7 +180,7 @@ var packageRules = map[string]packageRule{
 		why: "shows in a terminal what the other packages read; it changes nothing",
 	},
 	"bench": {
-		may: []string{"bench/figure", "bench/harness"},
+		may: []string{"bench/figure", "bench/harness", "internal/resultfile"},
 		why: "contains the command line, the rounds and the report; it opens figures and knows none of them",
 	},
 	"bench/figure": {
@@ -214,11 +215,14 @@ var packageRules = map[string]packageRule{
 		why:    "starts the servers and the stubs for the figures, so it imports no figure; internal/store/db only to migrate the database",
 	},
 	"bench/cost": {
-		may: []string{"bench/figure", "bench/harness"},
+		may: []string{"bench/figure", "bench/harness", "internal/resultfile"},
 		why: "measures figures with separate processes and limited processors, and computes with their CPU time; it starts no server itself",
 	},
+	"bench/resultpage": {
+		why: "compares texts, and knows no measurement",
+	},
 	"bench/peer": {
-		may:    []string{"bench/harness", "internal/devstack", "internal/store/db"},
+		may:    []string{"bench/harness", "internal/devstack", "internal/resultfile", "internal/store/db"},
 		always: []string{pgx},
 		why: "measures the worker binary and OpenStack Placement as the same client; of bench/harness it uses the connections and the samples; it only migrates the database, and knows nothing else of berth, " +
 			"so that both servers get the same requests",
@@ -440,6 +444,9 @@ var packageRules = map[string]packageRule{
 	},
 	"internal/notify/notifytest": {
 		why: "contains stubs of Nova, Neutron and a webhook; it shares no code with the client that it tests",
+	},
+	"internal/resultfile": {
+		why: "writes files, and knows no measurement",
 	},
 	"internal/version": {
 		why: "describes the build of a program and the versions of its APIs; every program imports it, so it imports no package of this module",

@@ -4,53 +4,32 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"berth/bench/resultpage"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/scaling.md from testdata/costs.json")
+var update = flag.Bool("update", false, "write the tables of docs/scaling.md from bench/testdata/scaling.json")
 
 // TestCostTables_EqualMeasuredResults fails when the tables of docs/scaling.md differ from the measured
-// results in testdata/costs.json. To update the tables, run `go test ./bench/cost -run CostTables -update`.
+// results in bench/testdata/scaling.json. To update the tables, run
+// `go test ./bench/cost -run CostTables -update`.
 func TestCostTables_EqualMeasuredResults(t *testing.T) {
 	t.Parallel()
-	const (
-		page  = "../../docs/scaling.md"
-		begin = "<!-- Generated from bench/cost/testdata/costs.json by go test ./bench/cost -run CostTables -update: %s. Do not edit. -->\n"
-		end   = "<!-- End of the generated part. -->\n"
-	)
-	r := readReport(t, "testdata/costs.json")
-	raw, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := string(raw)
-	want := got
-	for name, table := range map[string]string{
-		"costs":       costTable(r),
-		"predictions": checkTable(r),
-		"sizes":       sizeTable(r),
-	} {
-		head, rest, found := strings.Cut(want, fmt.Sprintf(begin, name))
-		_, tail, ended := strings.Cut(rest, end)
-		if !found || !ended {
-			t.Fatalf("%s: no generated part %q", page, name)
-		}
-		want = head + fmt.Sprintf(begin, name) + "\n" + table + "\n" + end + tail
-	}
-	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("%s differs from testdata/costs.json; to update the page, run go test ./bench/cost -run CostTables -update (-json +page):\n%s",
-			page, d)
-	}
+	const results = "bench/testdata/scaling.json"
+	r := readReport(t, "../../"+results)
+	resultpage.Tables{
+		Page:    "docs/scaling.md",
+		Source:  results,
+		Command: "go test ./bench/cost -run CostTables",
+		Root:    "../..",
+		Content: map[string]string{
+			"costs":       costTable(r),
+			"predictions": checkTable(r),
+			"sizes":       sizeTable(r),
+		},
+	}.Check(t, *update)
 }
 
 // costTable renders the CPU time of each operation in each component.

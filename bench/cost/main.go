@@ -43,7 +43,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 		"comma-separated `list` of numbers of cores to which the servers together are limited, one after the other")
 	flags.DurationVar(&s.quiet, "quiet", 5*time.Second,
 		"how long a measurement waits until the processors are idle; 0: not at all")
-	flags.StringVar(&s.out, "out", "costs.json", "`file` of the results in JSON; empty: none")
+	flags.StringVar(&s.out, "out", "scaling.json", "JSON `file` whose key costs gets the results; empty: none")
 	flags.StringVar(&s.stack.Worker, "worker", "",
 		"path of berth's worker `program` (default: in the folder of this program)")
 	flags.StringVar(&s.stack.Dir, "dir", harness.DiskFolder(),

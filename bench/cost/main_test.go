@@ -102,11 +102,11 @@ func readReport(t *testing.T, file string) report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r report
-	if err := json.Unmarshal(raw, &r); err != nil {
+	var all map[string]report
+	if err := json.Unmarshal(raw, &all); err != nil {
 		t.Fatal(err)
 	}
-	return r
+	return all[section]
 }
 
 func TestRun_RejectsInvalidCommandLines(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"berth/bench/figure"
 	"berth/bench/harness"
+	"berth/internal/resultfile"
 )
 
 // operation is an operation of berth whose CPU time is measured: a figure of bench.
@@ -85,7 +86,7 @@ func (m *measurement) run(ctx context.Context) error {
 		if m.settings.out == "" {
 			continue
 		}
-		if err := harness.WriteJSON(m.settings.out, m.report); err != nil {
+		if err := resultfile.WriteSection(m.settings.out, section, m.report); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,10 @@ type reportedSettings struct {
 	Window  float64 `json:"window_seconds"`
 }
 
-// report is the content of the JSON file.
+// section is the key of the report in the JSON file.
+const section = "costs"
+
+// report is the value of `section` in the JSON file.
 type report struct {
 	Machine  harness.Machine  `json:"machine"`
 	Settings reportedSettings `json:"settings"`

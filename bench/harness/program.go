@@ -2,7 +2,6 @@ package harness
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -69,18 +68,4 @@ func DiskFolder() string {
 		return "/var/tmp"
 	}
 	return os.TempDir()
-}
-
-// WriteJSON replaces the content of the file by the value in JSON. The replacement of the file is atomic, so
-// a reader never sees an incomplete value.
-func WriteJSON(file string, value any) error {
-	raw, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
-		return err
-	}
-	partial := file + ".part"
-	if err := os.WriteFile(partial, append(raw, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(partial, file)
 }

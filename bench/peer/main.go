@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"berth/bench/harness"
+	"berth/internal/resultfile"
 )
 
 func main() { harness.Main("peer", run) }
@@ -121,5 +122,5 @@ func compare(
 	if s.out == "" {
 		return nil
 	}
-	return harness.WriteJSON(s.out, results)
+	return resultfile.Write(s.out, results)
 }

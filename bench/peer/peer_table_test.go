@@ -3,11 +3,10 @@ package main
 import (
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"berth/bench/resultpage"
 )
 
 var update = flag.Bool("update", false, "write the table of docs/benchmarks.md from testdata/peers.json")
@@ -16,32 +15,13 @@ var update = flag.Bool("update", false, "write the table of docs/benchmarks.md f
 // results in testdata/peers.json. To update the table, run `go test ./bench/peer -run PeerTable -update`.
 func TestPeerTable_EqualsMeasuredResults(t *testing.T) {
 	t.Parallel()
-	const (
-		page   = "../../docs/benchmarks.md"
-		marker = "go test ./bench/peer -run PeerTable -update. Do not edit. -->\n"
-		end    = "<!-- End of the generated table. -->\n"
-	)
-	r := readReport(t, "testdata/peers.json")
-	raw, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, found := strings.Cut(string(raw), marker)
-	got, tail, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		t.Fatalf("%s: no lines with %q and %q", page, marker, end)
-	}
-	want := peerTable(r)
-	if *update {
-		if err := os.WriteFile(page, []byte(head+marker+want+end+tail), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("%s differs from testdata/peers.json; to update the page, run go test ./bench/peer -run PeerTable -update (-json +page):\n%s",
-			page, d)
-	}
+	resultpage.Tables{
+		Page:    "docs/benchmarks.md",
+		Source:  "bench/peer/testdata/peers.json",
+		Command: "go test ./bench/peer -run PeerTable",
+		Root:    "../..",
+		Content: map[string]string{"peers": peerTable(readReport(t, "testdata/peers.json"))},
+	}.Check(t, *update)
 }
 
 // peerTable renders the results.

@@ -204,19 +204,19 @@ func TestCourses_ReportWhatHasGrown(t *testing.T) {
 		}
 		s.latencies = append(s.latencies, point{at, 10 + float64(i)/20})
 	}
-	table, grown := s.courses(hour)
+	report := s.report(hour)
 	var names []string
-	for _, g := range grown {
+	for _, g := range report.grown() {
 		name, _, _ := strings.Cut(g, ":")
 		names = append(names, name)
 	}
 	want := []string{"leak", "rows of note, rising", "99th percentile of latency"}
 	if !slices.Equal(names, want) {
-		t.Errorf("courses: got growth of %v, want of %v\n%s", names, want, table)
+		t.Errorf("report: got growth of %v, want of %v\n%s", names, want, report.table())
 	}
 	s.latencies = []point{{0, 10}, {hour - 1, 12}}
-	if _, grown := s.courses(hour); len(grown) != 2 {
-		t.Errorf("courses with a latency of 10 ms and then 12 ms: got growth of %v, want no word of the latency", grown)
+	if grown := s.report(hour).grown(); len(grown) != 2 {
+		t.Errorf("report with a latency of 10 ms and then 12 ms: got growth of %v, want no word of the latency", grown)
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	"berth/internal/resultfile"
 )
 
 // maxRest is the time within which all work must end after the last fault. It is so long because the last
@@ -29,6 +31,8 @@ type RunOptions struct {
 	// With a positive interval, the faults are only kills, one in each interval, and CheckAfterFaults checks
 	// that nothing has grown.
 	killEvery time.Duration
+	// JSON file whose key soak gets the samples of the run; empty: none
+	out string
 }
 
 // ReadRunOptions reads the options from the environment. Without options the run is a short one.
@@ -60,6 +64,7 @@ func ReadRunOptions(t *testing.T) RunOptions {
 		}
 		o.killEvery = d
 	}
+	o.out = os.Getenv("BERTH_TEST_OUT")
 	names := strings.Split(os.Getenv("BERTH_TEST_FAULTS"), ",")
 	for _, k := range faultKinds {
 		if names[0] == "" && !k.optional || names[0] == "all" || slices.Contains(names, k.name) {
@@ -94,9 +99,15 @@ func (d *RandomDeployment) CheckAfterFaults(
 	ended := time.Now()
 	histories := stop()
 	findings := append(d.awaitRest(d.ledger, ended.Add(maxRest)), checkRegisters(histories)...)
-	courses, grown := d.samples.courses(o.duration)
-	d.Log(table(faults, d.ledger, findings, time.Since(ended)) + courses)
-	if o.killEvery > 0 && len(grown) > 0 {
+	report := d.samples.report(o.duration)
+	report.Faults, report.Findings = faults, len(findings)
+	d.Log(table(faults, d.ledger, findings, time.Since(ended)) + report.table())
+	if o.out != "" {
+		if err := resultfile.WriteSection(o.out, "soak", report); err != nil {
+			d.Error(err)
+		}
+	}
+	if grown := report.grown(); o.killEvery > 0 && len(grown) > 0 {
 		d.Errorf("after %s these have grown: %s", o.duration, strings.Join(grown, "; "))
 	}
 	for _, f := range findings[:min(len(findings), 15)] {

@@ -42,6 +42,9 @@ var processMetrics = map[string]struct {
 	"process_open_fds":              {"open file descriptors", 1},
 }
 
+// walBytes is a quantity that always grows; its report has the rate at which it grows.
+const walBytes = "bytes of WAL"
+
 // sampledRows counts the rows that wait for work, and rows of the objects and their histories.
 const sampledRows = `
 	select 'rows of note', count(*) from note
@@ -53,7 +56,7 @@ const sampledRows = `
 	union all select 'rows of generation_change', count(*) from generation_change
 	union all select 'rows of audit_record', count(*) from audit_record
 	union all select 'connections to the database', count(*) from pg_stat_activity where datname = current_database()
-	union all select 'bytes of WAL', (pg_current_wal_lsn() - '0/0')::bigint`
+	union all select '` + walBytes + `', (pg_current_wal_lsn() - '0/0')::bigint`
 
 func (s *samples) add(name string, value float64) {
 	s.mu.Lock()
@@ -138,12 +141,12 @@ type trend struct {
 	noise  float64 // standard error of the growth
 }
 
-// trendOf fits a line to the points by least squares.
-func trendOf(points []point, duration time.Duration) (t trend) {
+// trendOf fits a line to the points by least squares. Fewer than three points have no trend.
+func trendOf(points []point, duration time.Duration) (t trend, ok bool) {
 	points = slices.DeleteFunc(slices.Clone(points), func(p point) bool { return p.at < duration/6 })
 	n := float64(len(points))
 	if n < 3 {
-		return trend{noise: math.Inf(1)}
+		return trend{}, false
 	}
 	var at float64
 	for _, p := range points {
@@ -161,7 +164,7 @@ func trendOf(points []point, duration time.Duration) (t trend) {
 		residuals += r * r
 	}
 	t.growth, t.noise = slope*span, math.Sqrt(residuals/(n-2)/xx)*span
-	return t
+	return t, true
 }
 
 // grows reports whether the quantity has certainly grown by more than a tenth, and by more than a few.
@@ -189,29 +192,84 @@ func p99(points []point, from, to time.Duration) float64 {
 // first sixth.
 const slowdown = 1.2
 
-// courses returns a table of the quantities in the course of the run, and what has grown without a reason.
-func (s *samples) courses(duration time.Duration) (table string, grown []string) {
+// soakReport says what has become of the quantities in the course of a run.
+type soakReport struct {
+	Seconds  float64        `json:"duration_seconds"`
+	Faults   map[string]int `json:"faults"`
+	Findings int            `json:"findings"` // what berth has lost, doubled or left
+	Requests int            `json:"acknowledged_requests"`
+	// 99th percentiles of latency in the first and in the last sixth of the run
+	First      float64  `json:"p99_ms_in_first_sixth"`
+	Last       float64  `json:"p99_ms_in_last_sixth"`
+	Quantities []course `json:"quantities"`
+}
+
+// course is a quantity in the course of a run. Mean, growth and noise are those of its trend.
+type course struct {
+	Name   string       `json:"name"`
+	Mean   float64      `json:"mean"`
+	Growth float64      `json:"growth"`
+	Noise  float64      `json:"noise"`
+	Grown  bool         `json:"grown_without_a_reason"`
+	Points [][2]float64 `json:"points"` // seconds since the begin, value
+}
+
+// report returns what has become of the quantities in a run of the given duration.
+func (s *samples) report(duration time.Duration) soakReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var b strings.Builder
-	fmt.Fprintf(&b, "\n  %-42s %12s %12s %12s\n", "quantity", "mean", "growth", "noise")
+	r := soakReport{
+		Seconds:  duration.Seconds(),
+		Requests: len(s.latencies),
+		First:    p99(s.latencies, 0, duration/6),
+		Last:     p99(s.latencies, duration-duration/6, duration),
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.quantity)) {
 		points := s.quantity[name]
-		if name == "bytes of WAL" {
-			points = ratesOf(points)
+		if name == walBytes {
+			name, points = "bytes of WAL a second", ratesOf(points)
 		}
-		t := trendOf(points, duration)
-		fmt.Fprintf(&b, "  %-42s %12.1f %12.1f %12.1f\n", name, t.mean, t.growth, t.noise)
-		if t.grows() && !slices.Contains(growingRows, name) {
-			grown = append(grown, fmt.Sprintf("%s: mean %.1f, growth %.1f, noise %.1f", name, t.mean, t.growth, t.noise))
+		t, ok := trendOf(points, duration)
+		if !ok {
+			continue
+		}
+		c := course{
+			Name:   name,
+			Mean:   t.mean,
+			Growth: t.growth,
+			Noise:  t.noise,
+			Grown:  t.grows() && !slices.Contains(growingRows, name),
+		}
+		for _, p := range points {
+			c.Points = append(c.Points, [2]float64{p.at.Seconds(), p.value})
+		}
+		r.Quantities = append(r.Quantities, c)
+	}
+	return r
+}
+
+// table returns a line for each quantity.
+func (r soakReport) table() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n  %-42s %12s %12s %12s\n", "quantity", "mean", "growth", "noise")
+	for _, c := range r.Quantities {
+		fmt.Fprintf(&b, "  %-42s %12.1f %12.1f %12.1f\n", c.Name, c.Mean, c.Growth, c.Noise)
+	}
+	fmt.Fprintf(&b, "  99th percentile of latency: %.1f ms in the first sixth, %.1f ms in the last (%d requests)\n", r.First, r.Last, r.Requests)
+	return b.String()
+}
+
+// grown returns what has grown without a reason.
+func (r soakReport) grown() (all []string) {
+	for _, c := range r.Quantities {
+		if c.Grown {
+			all = append(all, fmt.Sprintf("%s: mean %.1f, growth %.1f, noise %.1f", c.Name, c.Mean, c.Growth, c.Noise))
 		}
 	}
-	first, last := p99(s.latencies, 0, duration/6), p99(s.latencies, duration-duration/6, duration)
-	fmt.Fprintf(&b, "  99th percentile of latency: %.1f ms in the first sixth, %.1f ms in the last (%d requests)\n", first, last, len(s.latencies))
-	if last > slowdown*first {
-		grown = append(grown, fmt.Sprintf("99th percentile of latency: %.1f ms in the last sixth, %.1f ms in the first", last, first))
+	if r.Last > slowdown*r.First {
+		all = append(all, fmt.Sprintf("99th percentile of latency: %.1f ms in the last sixth, %.1f ms in the first", r.Last, r.First))
 	}
-	return b.String(), grown
+	return all
 }
 
 // ratesOf returns the increases per second of a quantity that only grows.
