@@ -95,6 +95,10 @@ bench-peers: deps build ## measure berth and OpenStack Placement with the same r
 bench-costs: deps build ## measure the CPU time of an operation in each part, and limit the servers to check what it predicts, write it to scaling.json; OUT=file, BENCH="-h" lists the options
 	@go build -o bin/ ./bench/cost && exec bin/cost -out "$(or $(OUT),scaling.json)" $(BENCH)
 
+.PHONY: bench-failover
+bench-failover: deps build ## measure what clients see while PostgreSQL fails over, write it to scaling.json; OUT=file, BENCH="-h" lists the options
+	@go build -o bin/ ./bench/failover && exec bin/failover -out "$(or $(OUT),scaling.json)" $(BENCH)
+
 .PHONY: vendor
 vendor: ## refresh the files from npm in the console, and check them against npm's integrity hashes; needs npm; CHECK=-n only checks
 	@tools/vendor.sh $(CHECK)

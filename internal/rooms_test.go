@@ -218,6 +218,10 @@ var packageRules = map[string]packageRule{
 		may: []string{"bench/figure", "bench/harness", "internal/resultfile"},
 		why: "measures figures with separate processes and limited processors, and computes with their CPU time; it starts no server itself",
 	},
+	"bench/failover": {
+		may: []string{"bench/harness", "internal/resultfile"},
+		why: "measures the worker binary as a client while PostgreSQL fails over; it reads the rows only to find lost writes",
+	},
 	"bench/resultpage": {
 		why: "compares texts, and knows no measurement",
 	},

@@ -37,6 +37,8 @@ type Stack struct {
 	worker    string // path of berth's worker program
 	Machine   Machine
 	Postgres  *devstack.Postgres
+	Standby   *devstack.Postgres // synchronous standby of Postgres; nil: none
+	database  string             // URL of berth's database
 	separate  bool
 	// PostgreSQL server of Temporal; nil: Temporal uses Postgres, or is the dev server
 	temporalPostgres *devstack.Postgres
@@ -61,6 +63,7 @@ type Options struct {
 	Dir       string // parent folder of all temporary files
 	DevServer bool   // use Temporal's dev server in memory and small data sets
 	Separate  bool   // berth's API has a process of its own, and Temporal a PostgreSQL server of its own
+	Standby   bool   // berth's PostgreSQL has a synchronous standby, and berth knows both servers
 }
 
 // StartStack starts PostgreSQL, Temporal, the stubs and berth, and waits until all are ready.
@@ -80,7 +83,7 @@ func StartStack(ctx context.Context, o Options, logf func(string, ...any)) (*Sta
 		Datasets:  map[string]*API{},
 	}
 	s.Context, s.Fail = context.WithCancelCause(ctx)
-	err = s.start(s.Context, logf)
+	err = s.start(s.Context, o.Standby, logf)
 	if err == nil {
 		s.Machine, err = describeMachine(s.Context, s)
 	}
@@ -95,15 +98,8 @@ func StartStack(ctx context.Context, o Options, logf func(string, ...any)) (*Sta
 // DefaultRoles are the roles of berth's process in most measurements.
 const DefaultRoles = "api,relay,temporal"
 
-func (s *Stack) start(ctx context.Context, logf func(string, ...any)) error {
-	if err := os.Chmod(s.dir, 0o755); err != nil { // PostgreSQL may run under another account
-		return err
-	}
-	var err error
-	if s.Postgres, err = devstack.StartPostgres(ctx, devstack.PostgresOptions{Dir: filepath.Join(s.dir, "postgres")}); err != nil {
-		return err
-	}
-	if _, err := db.Migrate(ctx, s.Postgres.URL); err != nil {
+func (s *Stack) start(ctx context.Context, standby bool, logf func(string, ...any)) error {
+	if err := s.startPostgres(ctx, standby); err != nil {
 		return err
 	}
 	logf("PostgreSQL is ready")
@@ -124,6 +120,27 @@ func (s *Stack) start(ctx context.Context, logf func(string, ...any)) error {
 	return s.awaitFirstFullSync(ctx)
 }
 
+// startPostgres starts berth's PostgreSQL, with a standby if the measurement needs one, and creates the
+// schema.
+func (s *Stack) startPostgres(ctx context.Context, standby bool) error {
+	if err := os.Chmod(s.dir, 0o755); err != nil { // PostgreSQL may run under another account
+		return err
+	}
+	var err error
+	if s.Postgres, err = devstack.StartPostgres(ctx, devstack.PostgresOptions{Dir: filepath.Join(s.dir, "postgres")}); err != nil {
+		return err
+	}
+	s.database = s.Postgres.URL
+	if standby {
+		if s.Standby, err = s.Postgres.StartStandby(ctx, filepath.Join(s.dir, "standby")); err != nil {
+			return err
+		}
+		s.database = devstack.FailoverURL(s.Postgres, s.Standby)
+	}
+	_, err = db.Migrate(ctx, s.database)
+	return err
+}
+
 // The roles of berth's processes in measurements with separate processes.
 const (
 	APIRoles    = "api"
@@ -133,19 +150,19 @@ const (
 // startBerth starts berth's processes.
 func (s *Stack) startBerth(ctx context.Context) (err error) {
 	if !s.separate {
-		s.API, err = s.StartBerth(ctx, "worker", s.Postgres.URL, DefaultRoles)
+		s.API, err = s.StartBerth(ctx, "worker", s.database, DefaultRoles)
 		return err
 	}
-	if s.API, err = s.StartBerth(ctx, "api", s.Postgres.URL, APIRoles); err != nil {
+	if s.API, err = s.StartBerth(ctx, "api", s.database, APIRoles); err != nil {
 		return err
 	}
-	_, err = s.StartBerth(ctx, "worker", s.Postgres.URL, WorkerRoles)
+	_, err = s.StartBerth(ctx, "worker", s.database, WorkerRoles)
 	return err
 }
 
 // openClients opens the clients of the database and of Temporal that the measurements use.
 func (s *Stack) openClients(ctx context.Context) error {
-	pool, err := pgxpool.ParseConfig(s.Postgres.URL)
+	pool, err := pgxpool.ParseConfig(s.database)
 	if err != nil {
 		return err
 	}
@@ -247,7 +264,7 @@ func (s *Stack) Close() {
 	if s.server != nil {
 		s.server.Stop()
 	}
-	for _, p := range []*devstack.Postgres{s.temporalPostgres, s.Postgres} {
+	for _, p := range []*devstack.Postgres{s.temporalPostgres, s.Standby, s.Postgres} {
 		if p != nil {
 			p.Stop()
 		}
