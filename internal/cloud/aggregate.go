@@ -2,11 +2,13 @@ package cloud
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/aggregates"
@@ -148,12 +150,24 @@ func (n nova) deleteAggregate(ctx context.Context, a aggregates.Aggregate) error
 	return nil
 }
 
-// servers lists the servers of all projects that match the filter.
+// errIgnoredFilter means that Nova has listed servers that do not match the filter.
+var errIgnoredFilter = errors.New("Nova ignores the filter of the list, as it does for users without the role admin")
+
+// servers lists the servers of all projects on a host or with a flavor. Nova ignores a filter that the policy
+// of the caller does not allow, and berth deletes the servers of the list. So servers returns an error if one
+// server does not name the host or the flavor.
 func (n nova) servers(ctx context.Context, filter servers.ListOpts) ([]servers.Server, error) {
 	filter.AllTenants = true
 	all, err := listAll(ctx, n.client, servers.List(n.client, filter), servers.ExtractServers)
 	if err != nil {
 		return nil, fmt.Errorf("list servers: %w", err)
+	}
+	for _, s := range all {
+		if filter.Host != "" && !strings.EqualFold(s.Host, filter.Host) ||
+			filter.Flavor != "" && s.Flavor["id"] != filter.Flavor {
+			return nil, fmt.Errorf("list servers: %w: server %s has the host %q and the flavor %v",
+				errIgnoredFilter, s.ID, s.Host, s.Flavor["id"])
+		}
 	}
 	return all, nil
 }

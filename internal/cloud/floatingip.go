@@ -30,7 +30,10 @@ func (a addresses) apply(ctx context.Context, c lease.CloudReservation) (lease.C
 // the reservation; a second request sets the tags of the floating IP.
 func (a addresses) create(ctx context.Context, c lease.CloudReservation, f lease.ReservableFloatingIP) error {
 	found, err := a.listFloatingIPs(ctx,
-		floatingips.ListOpts{FloatingNetworkID: f.Network.String(), FloatingIP: f.IP.String()})
+		floatingips.ListOpts{FloatingNetworkID: f.Network.String(), FloatingIP: f.IP.String()},
+		func(found floatingips.FloatingIP) bool {
+			return found.FloatingNetworkID == f.Network.String() && found.FloatingIP == f.IP.String()
+		})
 	if err != nil {
 		return err
 	}
@@ -64,9 +67,11 @@ func (a addresses) create(ctx context.Context, c lease.CloudReservation, f lease
 	return nil
 }
 
-// belongsTo reports whether a floating IP belongs to the reservation.
+// belongsTo reports whether a floating IP belongs to the reservation. Every user can give a floating IP the
+// description and the tag of a reservation, so the floating IP must also be in the reservation's project.
 func belongsTo(f floatingips.FloatingIP, c lease.CloudReservation) bool {
-	return f.Description == reservationName(c) || slices.Contains(f.Tags, reservationName(c))
+	return f.ProjectID == c.Project &&
+		(f.Description == reservationName(c) || slices.Contains(f.Tags, reservationName(c)))
 }
 
 // deleteAllBut deletes the reservation's floating IPs, except the floating IPs in `keep`.
@@ -75,11 +80,12 @@ func (a addresses) deleteAllBut(
 	c lease.CloudReservation,
 	keep []lease.ReservableFloatingIP,
 ) error {
-	all, err := a.listFloatingIPs(ctx, floatingips.ListOpts{Tags: reservationName(c)})
+	own := func(f floatingips.FloatingIP) bool { return belongsTo(f, c) }
+	all, err := a.listFloatingIPs(ctx, floatingips.ListOpts{Tags: reservationName(c)}, own)
 	if err != nil {
 		return err
 	}
-	more, err := a.listFloatingIPs(ctx, floatingips.ListOpts{Description: reservationName(c)})
+	more, err := a.listFloatingIPs(ctx, floatingips.ListOpts{Description: reservationName(c)}, own)
 	if err != nil {
 		return err
 	}
@@ -108,11 +114,14 @@ func (a addresses) remove(ctx context.Context, c lease.CloudReservation) error {
 
 func (addresses) beforeEnd(context.Context, lease.CloudReservation) error { return nil }
 
+// listFloatingIPs lists the floating IPs that match the filter. The function `matches` checks them, too.
 func (a addresses) listFloatingIPs(
 	ctx context.Context,
 	filter floatingips.ListOpts,
+	matches func(floatingips.FloatingIP) bool,
 ) ([]floatingips.FloatingIP, error) {
-	all, err := listAll(ctx, a.client, floatingips.List(a.client, filter), floatingips.ExtractFloatingIPs)
+	list := floatingips.List(a.client, filter)
+	all, err := listMatching(ctx, a.client, list, floatingips.ExtractFloatingIPs, matches)
 	if err != nil {
 		return nil, fmt.Errorf("list floating IPs: %w", err)
 	}

@@ -37,7 +37,7 @@ func (p *linkedPages) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	page := "{" + strings.Repeat(" ", p.padding)
 	for _, name := range []string{"servers", "networks", "ports", "subnets", "floatingips"} {
-		page += fmt.Sprintf(`"%s":[{"id":"%s"}],"%[1]s_links":%[3]s,`, name, uuid.NewString(), links)
+		page += fmt.Sprintf(`"%s":[{"id":"%s","OS-EXT-SRV-ATTR:host":"cmp"}],"%[1]s_links":%[3]s,`, name, uuid.NewString(), links)
 	}
 	return &http.Response{
 		StatusCode: http.StatusOK,

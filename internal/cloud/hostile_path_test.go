@@ -55,17 +55,17 @@ type echoServices struct {
 var collectionAnswers = map[string]string{
 	"os-aggregates": `"aggregates":[{"id":7,"name":"RESERVATION","hosts":["cmp"],"metadata":{"blazar:owner":"red"}},{"id":8,"name":"freepool","hosts":[]}]
 		"aggregate":{"id":7,"name":"freepool","hosts":[],"metadata":{}}`,
-	"servers":              `"servers":[{"id":VALUE,"name":"s"}]`,
+	"servers":              `"servers":[{"id":VALUE,"name":"s","OS-EXT-SRV-ATTR:host":HOST}]`,
 	"flavors":              `"flavor":{"id":VALUE,"name":"f","vcpus":1,"ram":1,"disk":1},"extra_specs":{},"flavor_access":[]`,
 	"os-server-groups":     `"server_groups":[{"id":VALUE,"name":"reservation:RESERVATION"}]`,
 	"os-hypervisors":       `"hypervisors":[]`,
 	"os-availability-zone": `"availabilityZoneInfo":[]`,
-	"floatingips": `"floatingips":[{"id":VALUE,"port_id":VALUE,"floating_ip_address":"172.24.4.10","description":"reservation:RESERVATION"}]
+	"floatingips": `"floatingips":[{"id":VALUE,"port_id":VALUE,"floating_ip_address":"172.24.4.10","project_id":"red","description":"reservation:RESERVATION"}]
 		"floatingip":{"id":VALUE},"tags":[]`,
-	"networks": `"networks":[{"id":VALUE,"name":"reservation:RESERVATION"}]
+	"networks": `"networks":[{"id":VALUE,"project_id":"red","name":"reservation:RESERVATION"}]
 		"network":{"id":VALUE},"tags":[]`,
-	"ports":   `"ports":[{"id":VALUE,"device_id":VALUE,"device_owner":"network:router_interface"},{"id":VALUE,"device_owner":"other"}]`,
-	"subnets": `"subnets":[{"id":VALUE}]`,
+	"ports":   `"ports":[{"id":VALUE,"network_id":VALUE,"device_id":VALUE,"device_owner":"network:router_interface"},{"id":VALUE,"network_id":VALUE,"device_owner":"other"}]`,
+	"subnets": `"subnets":[{"id":VALUE,"network_id":VALUE}]`,
 	"routers": `"port_id":VALUE`,
 }
 
@@ -84,7 +84,8 @@ func (e *echoServices) RoundTrip(r *http.Request) (*http.Response, error) {
 		members = `"servers":[]` // otherwise the servers of the flavor would never be deleted
 	}
 	value, _ := json.Marshal(e.value)
-	values := strings.NewReplacer("VALUE", string(value), "RESERVATION", echoReservation)
+	host, _ := json.Marshal(r.URL.Query().Get("host"))
+	values := strings.NewReplacer("VALUE", string(value), "HOST", string(host), "RESERVATION", echoReservation)
 	answer := "{" + values.Replace(members) + "}"
 	status := http.StatusOK
 	switch {

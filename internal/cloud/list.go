@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -51,4 +52,18 @@ func listAll[T any](
 		return true, nil
 	})
 	return all, err
+}
+
+// listMatching returns the objects on all pages of a list for which the function `matches` returns true.
+// Neutron ignores the filters of extensions that are not loaded, and berth deletes the objects of some lists.
+// So `matches` checks what the filter of the list requests.
+func listMatching[T any](
+	ctx context.Context,
+	client *gophercloud.ServiceClient,
+	list pagination.Pager,
+	extract func(pagination.Page) ([]T, error),
+	matches func(T) bool,
+) ([]T, error) {
+	all, err := listAll(ctx, client, list, extract)
+	return slices.DeleteFunc(all, func(one T) bool { return !matches(one) }), err
 }

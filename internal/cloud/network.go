@@ -106,10 +106,18 @@ func (n foundNetwork) isOn(s lease.Segment) bool {
 		n.SegmentationID == strconv.Itoa(s.ID)
 }
 
+// belongsTo reports whether a network belongs to a reservation. Every user can give a network the
+// reservation's name and tag, so the network must also be in the reservation's project and on the reserved
+// segment. After the end of the reservation, belongsTo does not compare the segment, because it is not known
+// any more.
+func (n foundNetwork) belongsTo(c lease.CloudReservation) bool {
+	return n.ProjectID == c.Project &&
+		(n.Name == reservationName(c) || slices.Contains(n.Tags, reservationName(c))) &&
+		(c.Segment.ID == 0 || n.isOn(c.Segment))
+}
+
 // networksOf returns the networks of a reservation: usually none or one. The network whose ID berth has
-// stored comes first. Another network belongs to the reservation only if it is in the reservation's project
-// and on the reserved segment, because every user can give a network the reservation's name and tag. After
-// the end of the reservation, networksOf does not compare the segment, because it is not known any more.
+// stored comes first.
 func (s networkSegments) networksOf(ctx context.Context, c lease.CloudReservation) ([]foundNetwork, error) {
 	filters := []networks.ListOpts{
 		{Tags: reservationName(c), ProjectID: c.Project},
@@ -130,7 +138,7 @@ func (s networkSegments) networksOf(ctx context.Context, c lease.CloudReservatio
 		}
 		for _, n := range found {
 			known := slices.ContainsFunc(all, func(other foundNetwork) bool { return other.ID == n.ID })
-			if !known && (n.ID == c.NetworkID || c.Segment.ID == 0 || n.isOn(c.Segment)) {
+			if !known && (n.ID == c.NetworkID || n.belongsTo(c)) {
 				all = append(all, n)
 			}
 		}
@@ -163,7 +171,8 @@ func (s networkSegments) remove(ctx context.Context, c lease.CloudReservation) e
 // deletePorts deletes the ports of a network, except the ports that Neutron deletes itself with the network.
 func (s networkSegments) deletePorts(ctx context.Context, network string) error {
 	list := ports.List(s.client, ports.ListOpts{NetworkID: network})
-	all, err := listAll(ctx, s.client, list, ports.ExtractPorts)
+	all, err := listMatching(ctx, s.client, list, ports.ExtractPorts,
+		func(p ports.Port) bool { return p.NetworkID == network })
 	if err != nil {
 		return fmt.Errorf("list the ports of network %s: %w", network, err)
 	}
@@ -210,7 +219,8 @@ func (s networkSegments) deletePort(ctx context.Context, p ports.Port) error {
 
 func (s networkSegments) deleteSubnets(ctx context.Context, network string) error {
 	list := subnets.List(s.client, subnets.ListOpts{NetworkID: network})
-	all, err := listAll(ctx, s.client, list, subnets.ExtractSubnets)
+	all, err := listMatching(ctx, s.client, list, subnets.ExtractSubnets,
+		func(one subnets.Subnet) bool { return one.NetworkID == network })
 	if err != nil {
 		return fmt.Errorf("list the subnets of network %s: %w", network, err)
 	}

@@ -64,6 +64,13 @@ func (n *Neutron) AddSubnet(network string) {
 	n.subnets = append(n.subnets, &Subnet{uuid.NewString(), network})
 }
 
+// Subnets returns the number of subnets.
+func (n *Neutron) Subnets() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.subnets)
+}
+
 // AddPort adds a port to a network of the stub, and returns the ID of the port.
 func (n *Neutron) AddPort(network, deviceOwner, device string) string {
 	n.mu.Lock()
@@ -92,24 +99,26 @@ func (n *Neutron) replyNetwork(r *http.Request, collection string, parts []strin
 			return n.deleteSubnet(parts[0])
 		}
 		return http.StatusOK, map[string]any{
-			"subnets": matching(n.subnets, func(s *Subnet) bool {
-				return s.Network == r.URL.Query().Get("network_id")
-			}),
+			"subnets": matching(n.subnets, func(s *Subnet) bool { return isOf(r, s.Network) }),
 		}
 	case "ports":
 		if r.Method == http.MethodDelete {
 			return n.deletePort(parts[0])
 		}
 		return http.StatusOK, map[string]any{
-			"ports": matching(n.ports, func(p *Port) bool {
-				return p.Network == r.URL.Query().Get("network_id")
-			}),
+			"ports": matching(n.ports, func(p *Port) bool { return isOf(r, p.Network) }),
 		}
 	case "routers":
 		return n.removeInterface(parts[0], raw)
 	default:
 		return neutronError(http.StatusNotFound, "HTTPNotFound")
 	}
+}
+
+// isOf reports whether a list with the query of the request contains the objects of a network.
+func isOf(r *http.Request, network string) bool {
+	asked := r.URL.Query().Get("network_id")
+	return asked == "" || asked == network
 }
 
 func neutronError(status int, kind string) (int, any) {
