@@ -3,6 +3,7 @@ package lease
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -50,6 +51,27 @@ type CallFailure struct {
 	LastAt   time.Time
 	NextAt   *time.Time `json:",omitempty"` // nil: no attempt is planned
 	Attempts int
+}
+
+// What a reader who may not see hosts reads instead of a call and its error.
+const (
+	hiddenCall  = "a call"
+	hiddenError = "only administrators can read the error"
+)
+
+// WithoutCallErrors returns the reservation without the texts of failed calls, for readers who may not see
+// hosts. These texts quote requests to other services and their answers, with addresses and hosts of the
+// cloud, and with servers and reservations of other projects.
+func (r Reservation) WithoutCallErrors() Reservation {
+	if r.Failure != nil {
+		f := *r.Failure
+		f.Call, f.Error = hiddenCall, hiddenError
+		r.Failure = &f
+	}
+	if r.LastError != "" && !strings.HasPrefix(r.LastError, expiryReason) {
+		r.LastError = hiddenError
+	}
+	return r
 }
 
 const (

@@ -13,6 +13,9 @@ func (l Lease) hasStuckBlocker() bool {
 	return slices.ContainsFunc(l.Blockers, func(b Blocker) bool { return b.Stuck })
 }
 
+// expiryReason is the beginning of the reason why a lease could not start before its end.
+const expiryReason = "the lease could not start before its end, because "
+
 // Expire changes a PENDING lease that could not start before its end, because other leases still held its
 // hosts: the start has failed, so the lease, its start_lease and end_lease events and its reservations get
 // the status ERROR. Nothing has to be cleared in Nova and Neutron, because the lease has never started.
@@ -36,7 +39,7 @@ func Expire(l Lease, now time.Time) (Lease, error) {
 		}
 	}
 	start.Status, end.Status = EventFailed, EventFailed
-	reason := "the lease could not start before its end, because " + strings.Join(reasons, " and ")
+	reason := expiryReason + strings.Join(reasons, " and ")
 	for i := range l.Reservations {
 		r := &l.Reservations[i]
 		r.Status, r.LastError = ReservationError, reason

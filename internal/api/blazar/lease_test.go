@@ -1,6 +1,7 @@
 package blazar
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"berth/internal/identity"
+	"berth/internal/identity/policy"
 	"berth/internal/lease"
 	"berth/internal/store/storetest"
 )
@@ -86,6 +89,47 @@ func TestLease_NamesOnlyLeasesAndHostsThatTheCallerSees(t *testing.T) {
 			if strings.Contains(a.raw, text) {
 				t.Errorf("show a lease that waits as %s: got %s, which contains %q", c.token, a.raw, text)
 			}
+		}
+	}
+}
+
+// The errors of calls to Nova quote its address, its hosts, and servers and reservations of other projects.
+func TestLease_OnlyThoseWhoSeeHostsReadTheErrorsOfCalls(t *testing.T) {
+	t.Parallel()
+	const call, secret = "GET /v2.1/servers/detail?host=cmp-1", "server 7 of project blue is on host cmp-1"
+	s := newService(t, "cmp-1")
+	starting := s.lease("alice:red", "starting", 1, 2)["id"].(string)
+	failed := s.lease("alice:red", "failed", 2, 3)["id"].(string)
+	for _, id := range []string{starting, failed} {
+		storetest.Exec(t, s.db, `
+			insert into reservation_failure (reservation_id, party, call, error)
+			select id, 'nova', $2, $3 from reservation where lease_id = $1`, id, call, secret)
+	}
+	storetest.Exec(t, s.db, `
+		with l as (update lease set status = 'STARTING' where id = $1)
+		update event set status = 'IN_PROGRESS' where lease_id = $1 and event_type = 'start_lease'`, starting)
+	storetest.Exec(t, s.db, `
+		with l as (update lease set status = 'ERROR' where id = $1),
+			e as (update event set status = 'ERROR' where lease_id = $1 and event_type <> 'before_end_lease')
+		update reservation set status = 'error', last_error = $2 where lease_id = $1`, failed, secret)
+	reader := LeaseReader{s.store.Lease, policy.MustOpen(Policy...)}
+	for _, id := range []string{starting, failed} {
+		for token, sees := range map[string]bool{"admin": true, "alice:red": false} {
+			a := s.as(token, "GET", "/v1/leases/"+id, "")
+			if got := strings.Contains(a.raw, secret); got != sees || a.status != 200 {
+				t.Errorf("show a lease with a failed call as %s: got %d %s; want the error in it: %t",
+					token, a.status, a.raw, sees)
+			}
+			if !sees && (strings.Contains(a.raw, "cmp-1") || !strings.Contains(a.raw, `"party":"nova"`)) {
+				t.Errorf("show a lease with a failed call as %s: got %s, want the party and no host", token, a.raw)
+			}
+		}
+		l, err := reader.Lease(t.Context(),
+			identity.Caller{User: "alice", Project: "red", Roles: []string{"member"}}, uuid.MustParse(id))
+		sentence, _ := lease.Explain(l, time.Now())
+		if texts := fmt.Sprint(sentence, l.FailedCalls(), l.Reservations[0].LastError); err != nil ||
+			len(l.FailedCalls()) != 1 || strings.Contains(texts, "cmp-1") {
+			t.Errorf("read a lease with a failed call for the console: got %s, %v; want no host", texts, err)
 		}
 	}
 }

@@ -96,7 +96,8 @@ func (a access) allows(rule string, l lease.Lease) bool {
 }
 
 // redact returns the lease for the caller: without the IDs, names and owners of those blockers that the
-// caller may not see, and without the hosts of the blockers if the caller may not see hosts.
+// caller may not see, and, if the caller may not see hosts, without the hosts of the blockers and the errors
+// of calls to other services.
 func (a access) redact(l lease.Lease) lease.Lease {
 	l.Blockers = slices.Clone(l.Blockers)
 	seesHosts := a.mayCall(endpoint{rule: "oshosts:get"})
@@ -108,6 +109,13 @@ func (a access) redact(l lease.Lease) lease.Lease {
 			b = b.WithoutHost()
 		}
 		l.Blockers[i] = b
+	}
+	if seesHosts {
+		return l
+	}
+	l.Reservations = slices.Clone(l.Reservations)
+	for i, r := range l.Reservations {
+		l.Reservations[i] = r.WithoutCallErrors()
 	}
 	return l
 }
