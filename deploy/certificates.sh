@@ -7,6 +7,12 @@ set -eu
 umask 077
 days=825 # how long certificates and tokens are valid
 private=${BERTH_PRIVATE:-"$(dirname "$0")/private"}
+mkdir -p "$private"
+# The folder contains keys and passwords. Docker Compose makes a missing folder that every user can open.
+case $(ls -ld "$private") in
+drwx------*) ;;
+*) echo "certificates.sh: other users can open $private, which will contain keys: chmod 700 $private" >&2 && exit 1 ;;
+esac
 mkdir -p "$private/authorities"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -4,15 +4,23 @@
 # environment has them (see choose). It asks for the passwords of other services, unless the environment has them (see ask).
 set -eu
 umask 077
-secrets=${BERTH_PRIVATE:-"$(dirname "$0")/private"}/secrets
+private=${BERTH_PRIVATE:-"$(dirname "$0")/private"}
+secrets=$private/secrets
 # The group whose members can read the files. docker-compose.yml gives the containers this group, because their users are not the owner.
 if [ "$(id -u)" = 0 ]; then group=${SECRETS_GROUP:-65532}; else group=${SECRETS_GROUP:-$(id -g)}; fi
-mkdir -p "$secrets"
 
 fail() {
 	echo "secrets.sh: $1" >&2
 	exit 1
 }
+
+mkdir -p "$private"
+# The folder contains keys and passwords. Docker Compose makes a missing folder that every user can open.
+case $(ls -ld "$private") in
+drwx------*) ;;
+*) fail "other users can open $private, which will contain secrets: chmod 700 $private" ;;
+esac
+mkdir -p "$secrets"
 
 # write FILE VALUE: writes a file that its owner and the group can read.
 write() {

@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -195,6 +196,30 @@ func TestSecrets_OnlyTheOwnerAndTheGroupOfTheContainersReadThem(t *testing.T) {
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
 				t.Errorf("folder %s: got mode %v and error %v, want 700", path, info.Mode().Perm(), err)
 			}
+		}
+	}
+}
+
+// TestSecrets_FolderThatOthersCanOpenIsRefused: Docker Compose makes a missing folder with the mode 755 if it
+// starts before the scripts have run.
+func TestSecrets_FolderThatOthersCanOpenIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []os.FileMode{0o755, 0o710, 0o701} {
+		folder := filepath.Join(t.TempDir(), "private")
+		if err := errors.Join(os.Mkdir(folder, 0o700), os.Chmod(folder, mode)); err != nil {
+			t.Fatal(err)
+		}
+		_, noCertificates := createCertificates(folder)
+		for script, err := range map[string]error{
+			"secrets.sh":      createSecrets(folder),
+			"certificates.sh": noCertificates,
+		} {
+			if err == nil || !strings.Contains(err.Error(), "chmod 700 "+folder) {
+				t.Errorf("%s with a folder of mode %o: got %v, want an error that says chmod 700", script, mode, err)
+			}
+		}
+		if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+			t.Errorf("folder of mode %o: got the files %v and error %v, want none", mode, left, err)
 		}
 	}
 }
