@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // AddressFile is the name of a file in the folder BERTH_DATA. While a development run (`worker --dev`) is
@@ -39,6 +40,25 @@ func RemoveAddresses(data string) error {
 		return nil
 	}
 	return err
+}
+
+// CheckAddressOwner returns an error if another user than the one of this process, and root, can change the
+// address file in a folder. Without an address file, there is nothing to change.
+func CheckAddressOwner(data string) error {
+	for _, path := range []string{data, filepath.Join(data, AddressFile)} {
+		info, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		owner := int(info.Sys().(*syscall.Stat_t).Uid)
+		if owner != 0 && owner != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
+			return fmt.Errorf("another user can change %s; set BERTH_DATA=%s if you trust it", path, data)
+		}
+	}
+	return nil
 }
 
 // ReadAddresses reads the variables of the address file. If the address file does not exist, ReadAddresses

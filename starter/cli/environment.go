@@ -47,15 +47,23 @@ func (e Environment) Get(name string) string {
 }
 
 // readEnvironment reads the process environment, and the address file in the data folder that BERTH_DATA
-// names. A missing address file is not an error.
+// names, or in the folder .berth of the current folder if no other user can change it: the address file says
+// to which servers starter sends tokens and passwords. A missing address file is not an error.
 func readEnvironment(environ []string) (Environment, error) {
 	e := Environment{process: map[string]string{}}
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")
 		e.process[name] = value
 	}
-	var err error
-	if e.file, err = config.ReadAddresses(cmp.Or(e.process["BERTH_DATA"], ".berth")); err != nil {
+	data, err := e.process["BERTH_DATA"], error(nil)
+	if data == "" { // the current folder may belong to another user, as /tmp does
+		data = ".berth"
+		err = config.CheckAddressOwner(data)
+	}
+	if err == nil {
+		e.file, err = config.ReadAddresses(data)
+	}
+	if err != nil {
 		return e, fmt.Errorf("read the addresses of the development run: %w", err)
 	}
 	if e.process["BERTH_LISTEN"] != "" {
