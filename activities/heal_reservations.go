@@ -61,6 +61,12 @@ func (a *Activities) updateHosts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	all, others := lease.TrustedHypervisors(all)
+	if others > 0 {
+		activity.GetLogger(ctx).Warn(
+			"Nova describes hypervisors with invalid values or with the same hostname; they are ignored",
+			"hypervisors", others)
+	}
 	if err := a.Store.Lease.RefreshHosts(ctx, all); err != nil || !a.MonitorHosts {
 		return err
 	}

@@ -1,6 +1,8 @@
 package activities_test
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,6 +121,59 @@ func TestHealReservations_RefreshesHosts(t *testing.T) {
 			h,
 			err,
 		)
+	}
+}
+
+// hypervisorList is what Nova says about its hypervisors.
+type hypervisorList []lease.Hypervisor
+
+func (l hypervisorList) Hypervisors(context.Context) ([]lease.Hypervisor, error) { return l, nil }
+
+// The compute service of a host chooses what Nova says about its hypervisors, also their hostnames.
+func TestHealReservations_OneHostileHypervisorAffectsNoOtherHost(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		hostile   lease.Hypervisor
+		refreshed bool // what Nova says about the other host counts
+	}{
+		"NUL in the hostname":          {lease.Hypervisor{Hostname: "e\x00"}, true},
+		"NUL in the CPU information":   {lease.Hypervisor{Hostname: "e", CPUInfo: "\x00"}, true},
+		"NUL in the zone":              {lease.Hypervisor{Hostname: "e", AvailabilityZone: "\x00"}, true},
+		"huge version":                 {lease.Hypervisor{Hostname: "e", Version: 1 << 40}, true},
+		"very negative version":        {lease.Hypervisor{Hostname: "e", Version: -1 << 40}, true},
+		"long hostname":                {lease.Hypervisor{Hostname: strings.Repeat("e", 1<<20)}, true},
+		"hostname of the other host":   {lease.Hypervisor{Hostname: "cmp-1", Service: "e", Type: "E"}, false},
+		"service of the other host":    {lease.Hypervisor{Hostname: "e", Service: "cmp-1"}, true},
+		"hostname in different letter": {lease.Hypervisor{Hostname: "CMP-1", Service: "e"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := storetest.New(t)
+			honest := lease.Hypervisor{Hostname: "cmp-1", Service: "cmp-1", Type: "KVM", Up: true}
+			acts := newActivities(activities.Options{
+				Store:         s,
+				Hypervisors:   hypervisorList{c.hostile, honest, c.hostile},
+				MonitorHosts:  true,
+				HealingWindow: time.Hour,
+			})
+			env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+			activities.Register(env, acts.Functions())
+			if _, err := s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: hostUUIDs["cmp-1"], Name: "cmp-1"}); err != nil {
+				t.Fatal(err)
+			}
+			h, err := s.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: "cmp-1"}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := env.ExecuteActivity(acts.HealReservations); err != nil {
+				t.Fatal(err)
+			}
+			want := map[bool]string{true: "KVM", false: "QEMU"}[c.refreshed]
+			if h, err = s.Lease.Host(t.Context(), h.ID); err != nil || h.ServiceName != "cmp-1" ||
+				!h.Reservable || h.HypervisorType != want {
+				t.Errorf("the other host: got %+v, %v; want reservable, the service cmp-1 and the type %s", h, err, want)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,9 @@
 package lease
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
 // Hypervisor is a hypervisor as Nova describes it.
 type Hypervisor struct {
@@ -20,6 +23,36 @@ type Hypervisor struct {
 // ReservationZonePrefix is the prefix of the names of availability zones that exist only while a reservation
 // is active.
 const ReservationZonePrefix = "blazar_"
+
+// maxHypervisorText is the maximum length of a text about a hypervisor, in bytes. Nova's columns are shorter.
+const maxHypervisorText = 64 << 10
+
+// isStorable reports whether the database can store what Nova says about the hypervisor.
+func (h Hypervisor) isStorable() bool {
+	for _, text := range []string{h.Hostname, h.Service, h.Type, h.CPUInfo, h.AvailabilityZone} {
+		if len(text) > maxHypervisorText || strings.Contains(text, "\x00") {
+			return false
+		}
+	}
+	return h.Version >= math.MinInt32 && h.Version <= math.MaxInt32
+}
+
+// TrustedHypervisors returns the hypervisors from which berth learns about hosts, and the number of the
+// others. The compute service of a hypervisor chooses the values and the hostname that Nova shows. So one
+// hypervisor must neither prevent that berth stores the values of the others, nor speak for the host of
+// another one: if several hypervisors have the same hostname, berth learns from none of them.
+func TrustedHypervisors(all []Hypervisor) (trusted []Hypervisor, others int) {
+	named := map[string]int{}
+	for _, h := range all {
+		named[h.Hostname]++
+	}
+	for _, h := range all {
+		if named[h.Hostname] == 1 && h.isStorable() {
+			trusted = append(trusted, h)
+		}
+	}
+	return trusted, len(all) - len(trusted)
+}
 
 // FindHypervisor returns the hypervisor that a client calls `name`. The name is the hypervisor's hostname,
 // its ID, the host of its compute service, or a part of its hostname that no other hostname contains.
