@@ -56,6 +56,33 @@ func TestDocs_PathsExist(t *testing.T) {
 	}
 }
 
+// secretOutput matches a command that writes a file with secrets or with the data of all projects.
+var secretOutput = regexp.MustCompile(`pg_dump |openssl genpkey |starter agent (key|token) create .*>`)
+
+// TestDocs_FilesWithSecretsAreOnlyForTheirOwner checks the commands in the documentation that write secrets:
+// the same line, or an earlier line of the same block, sets the umask.
+func TestDocs_FilesWithSecretsAreOnlyForTheirOwner(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for _, page := range pages(t) {
+		for _, block := range codeBlock.FindAllString(text(t, page), -1) {
+			private := false
+			for line := range strings.Lines(block) {
+				private = private || strings.TrimSpace(line) == "umask 077"
+				if secretOutput.MatchString(line) {
+					found++
+					if !private && !strings.Contains(line, "(umask 077; ") {
+						t.Errorf("page %s: the command %q writes secrets, want umask 077 before it", page, line)
+					}
+				}
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("commands that write secrets: got %d, want the 5 that the documentation has", found)
+	}
+}
+
 // madeByRuns lists files that the documentation names and that only commands create, so that they are not in
 // the repository.
 var madeByRuns = map[string]bool{

@@ -68,7 +68,7 @@ var notRun = []struct{ prefix, reason string }{
 	{"temporal workflow list -q \"TemporalWorkerDeploymentVersion", versionedByRecipe},
 	{"temporal workflow update-options ", versionedByRecipe},
 	{"pg_restore ", "TestRestore_RunbookBringsBackAllWork runs the commands"},
-	{"pg_dump ", "TestRestore_RunbookBringsBackAllWork runs the commands"},
+	{"(umask 077; pg_dump ", "TestRestore_RunbookBringsBackAllWork runs the commands"},
 	{"export TEMPORAL_ADDRESS=", "a step of the installation of the packages, which make install-test runs"},
 	{"/usr/share/berth/", "a step of the installation of the packages, which make install-test runs"},
 	{"rabbitmqctl ", "TestNeutronAgents_BringPortsUp runs the commands and starts agents with the new user"},
