@@ -188,8 +188,11 @@ func (d *document) compareHeaders(a answer, described *v3.Response) []string {
 // compare returns what in the answer differs from the description of a response.
 func (d *document) compare(a answer, described *v3.Response) (differences []string) {
 	differences = d.compareHeaders(a, described)
-	if a.long || a.request.Method == http.MethodHead || described.Content == nil && len(a.body) == 0 {
+	if a.request.Method == http.MethodHead || described.Content == nil && len(a.body) == 0 {
 		return differences
+	}
+	if a.long {
+		return append(differences, fmt.Sprintf("the body has more than %d MiB, the most that can be compared", maxBody>>20))
 	}
 	if described.Content == nil {
 		return append(differences, "the document describes no body")

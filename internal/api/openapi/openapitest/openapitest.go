@@ -5,7 +5,7 @@
 //   - the server itself, and not an API, answers requests that are malformed as HTTP, and requests to paths
 //     of no API;
 //   - an answer to a method or a path that the document does not describe has to be an error of the API;
-//   - of an answer with more than 1 MiB, only the status and the headers are compared;
+//   - an answer with more than 32 MiB is a failure, because only its status and headers are compared;
 //   - a document describes one microversion, so of a success with another one, only the ID of the request
 //     is compared;
 //   - an answer that the server breaks off, or that the client does not read to its end, is not compared;
@@ -28,8 +28,9 @@ import (
 	"berth/internal/api/osapi"
 )
 
-// maxBody is the maximum size of a body that is compared with its document, in bytes.
-const maxBody = 1 << 20
+// maxBody is the maximum size of a body that is compared with its document, in bytes. The memory that the
+// comparison needs grows with this size, and not with the answer.
+const maxBody = 32 << 20
 
 // maxReported is the maximum number of differences that one server reports, so that the output stays readable
 // if a test sends the same request again and again.

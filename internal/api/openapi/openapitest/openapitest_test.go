@@ -105,7 +105,7 @@ func TestAPI_FailsTheTestWhoseAnswerDiffersFromTheDocument(t *testing.T) {
 		"an error without a code": {"GET /ships/1", answer{404, map[string]any{"error": map[string]any{"message": ""}}, ""}, "missing property 'code'"},
 		"an unknown path":         {"GET /ships/1/anchors", answer{}, ""},
 		"an unknown method":       {"PUT /ships/1", answer{}, ""},
-		"longer than compared":    {"GET /ships/1", answer{200, []byte("{" + strings.Repeat(" ", 1<<20)), "harbor 1.2"}, ""},
+		"a large body is wrong":   {"GET /ships/1", answer{200, []byte(`{"name":7` + strings.Repeat(" ", 2<<20) + `}`), "harbor 1.2"}, "at /name: got number, want string"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -147,6 +147,23 @@ func TestHandler_ReportsAtMost20DifferencesOfAServer(t *testing.T) {
 	})
 	if len(f.texts) != 20 {
 		t.Errorf("failures of 30 answers that differ from the document: got %d, want 20", len(f.texts))
+	}
+}
+
+func TestHandler_FailsTheTestWhoseAnswerIsTooLargeToCompare(t *testing.T) {
+	t.Parallel()
+	f := &failures{}
+	t.Run("exchange", func(t *testing.T) {
+		f.TB = t
+		url := serveShips(t, f, func(r *http.Request) (int, any, error) {
+			osapi.Header(r.Context()).Set("OpenStack-API-Version", "harbor 1.2")
+			return http.StatusOK, []byte(`{"name":"` + strings.Repeat("a", 32<<20) + `"}`), nil
+		})
+		exchange(t, url, "GET /ships/1")
+	})
+	const want = "the body has more than 32 MiB"
+	if len(f.texts) != 1 || !strings.Contains(f.texts[0], want) {
+		t.Errorf("got %d failures %.300q, want one that contains %q", len(f.texts), f.texts, want)
 	}
 }
 
