@@ -13,6 +13,7 @@ const (
 	// the agents of an entity, on one host or on any host that serves a network
 	Agent         Party = "agent"
 	Host          Party = "host"          // a host on which no agent can bind the port
+	Lease         Party = "lease"         // a lease that still has a host although its end has passed
 	Controller    Party = "controller"    // OpenDaylight
 	EarlierEntry  Party = "entry"         // an earlier journal entry
 	Administrator Party = "administrator" // an operator who must retry or skip failed journal entries
@@ -28,6 +29,7 @@ const (
 // Parties lists the kinds of parties in the order in which operators see them.
 var Parties = []Party{
 	Agent,
+	Lease,
 	Host,
 	Controller,
 	EarlierEntry,
@@ -50,6 +52,10 @@ var partyTexts = map[Party]struct{ title, hint, label string }{
 	Host: {
 		title: "Hosts",
 		hint:  "No live agent on these hosts can bind the port. A port binds again when a suitable agent reports.",
+	},
+	Lease: {
+		title: "Leases past their end",
+		hint:  "These leases still have hosts that other leases need next. The next lease starts late unless they leave the host before its start.",
 	},
 	Controller: {
 		title: "Controller",
@@ -114,6 +120,8 @@ func (p Party) Label(name, host string) string {
 		return name
 	case p == Host:
 		return "agents on " + host
+	case p == Lease:
+		return name + " to leave " + host
 	case p == Service:
 		return lease.PartyName(name)
 	}

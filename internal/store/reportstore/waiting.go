@@ -23,7 +23,11 @@ type WaitingGroup struct {
 	// trunk/ID, journal/SEQ, agent-notifications/NETWORK, ….
 	Longest string
 	// more objects may wait, because the report counts at most MaxCounted objects from each table
-	AtLeast bool
+	AtLeast     bool
+	LongestName string // name of the port, trunk or lease in Longest; empty: it has none
+	// SilentSince is the last heartbeat of the agents on Host if none of them can report because all of them
+	// are silent; nil: an agent is alive, or the party is not an agent of one host.
+	SilentSince *time.Time
 }
 
 // MaxCounted is the maximum number of waiting objects that Waiting counts in each table.
@@ -70,6 +74,10 @@ var waitingSQL = `
 	select 'temporal', '', '', 'note', count(*), min(created_at), (array_agg(workflow_id order by created_at))[1]
 	from (select workflow_id, created_at from note limit $1) s
 	union all
+	select 'lease', holder, host, 'lease', count(*), min(since), 'lease/' || (array_agg(id order by start_at))[1]
+	from (` + lateSQL(nextStartsSQL("$1")) + `) s
+	group by holder, host
+	union all
 	select 'worker', '', '', 'lease', count(*), min(at), 'lease/' || (array_agg(lease_id order by at))[1]
 	from (
 		select lease_id, at
@@ -78,15 +86,34 @@ var waitingSQL = `
 		order by at
 		limit $1) s`
 
+// longestNameSQL is the name of the object that waits the longest in a group. PostgreSQL evaluates it for the
+// groups of the result only.
+const longestNameSQL = `
+			case when party in ('agent', 'host', 'service', 'nova', 'lease', 'worker') then
+				case split_part(longest, '/', 1)
+				when 'port' then (select p.name from port p where p.id = split_part(longest, '/', 2)::uuid)
+				when 'trunk' then (select t.name from trunk t where t.id = split_part(longest, '/', 2)::uuid)
+				when 'lease' then (select l.name from lease l where l.id = split_part(longest, '/', 2)::uuid)
+				end
+			end`
+
+// silentSQL is the last heartbeat of the agents that wire ports on the host of a group, or null if at least
+// one of them is alive.
+const silentSQL = `(
+				select case when max(a.heartbeat_at) < now() - $3::interval then max(a.heartbeat_at) end
+				from agent a
+				where a.agent_type = any($4) and a.host = w.host)`
+
 // Waiting returns what waits for whom: the party for which objects wait the longest comes first.
 func (s *Store) Waiting(ctx context.Context) ([]WaitingGroup, error) {
 	groups, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[WaitingGroup], `
 		select party, name, host, objects, waiting, oldest, coalesce(longest, ''),
-			sum(waiting) over (partition by case when party in ('controller', 'entry', 'administrator') then 'journal' else party end) >= $1
+			sum(waiting) over (partition by case when party in ('controller', 'entry', 'administrator') then 'journal' else party end) >= $1,
+			coalesce(`+longestNameSQL+`, ''), case when party = 'agent' and name = '`+network.L2+`' then `+silentSQL+` end
 		from (`+waitingSQL+`) as w (party, name, host, objects, waiting, oldest, longest)
 		where waiting > 0
 		order by oldest, party, name, host, objects
-		limit $2`, MaxCounted, MaxGroups)
+		limit $2`, MaxCounted, MaxGroups, network.AgentDownTime, network.L2AgentTypes())
 	if err != nil {
 		return nil, fmt.Errorf("count what waits: %w", err)
 	}

@@ -52,6 +52,11 @@ var waitingObjectSQL = map[Party]string{
 		from (select * from port where vif = '` + network.VIFFailed + `' and host = $2 order by host limit $4) p
 		where p.id > $3
 		order by p.id`,
+	Lease: `
+		select s.id, 'lease', s.id, s.name, s.status, s.since, s.start_at, ''
+		from (` + lateSQL(nextStartsSQL("$4")) + `) s
+		where s.holder = $1 and s.host = $2 and s.id > $3
+		order by s.id`,
 	Service: `
 		select f.reservation_id, 'lease', l.id, l.name, l.status, f.since, f.next_at, f.call || ': ' || f.error || $2
 		from (select * from reservation_failure where reservation_id > $3 order by reservation_id limit $4) f

@@ -83,6 +83,7 @@ func TestWaitingObjects_PagesHaveEachObjectOnce(t *testing.T) {
 		reportstore.Agent:   120,
 		reportstore.Nova:    1,
 		reportstore.Host:    0,
+		reportstore.Lease:   0,
 		reportstore.Service: 0,
 		reportstore.Worker:  0,
 	} {
