@@ -173,6 +173,12 @@ func (c *handler) pages() []page {
 func (c *handler) objectPages() []page {
 	return []page{
 		{
+			path:     "/ports",
+			title:    "Ports with a name",
+			template: "named_ports",
+			load:     c.namedPorts,
+		},
+		{
 			path:     "/ports/{id}",
 			title:    "Port",
 			template: "object",

@@ -2,14 +2,17 @@ package console_test
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"berth/internal/identity"
 	"berth/internal/inventory"
+	"berth/internal/network"
 	"berth/internal/store/storetest"
 )
 
@@ -59,6 +62,9 @@ func TestPages_ShowEachObject(t *testing.T) {
 func TestFind_RedirectsToTheObject(t *testing.T) {
 	t.Parallel()
 	e := newEstate(t)
+	for range 2 {
+		e.createPort("twin", "cmp-1")
+	}
 	h := e.console(identity.Noauth{})
 	for id, want := range map[string]string{
 		e.web.ID.String():                      "/console/ports/" + e.web.ID.String(),
@@ -70,6 +76,8 @@ func TestFind_RedirectsToTheObject(t *testing.T) {
 		" 5 ":                                  "/console/entries/5",
 		"node-1":                               fmt.Sprintf("/console/hosts/%d", e.host.ID),
 		"cmp-9":                                "/console/waiting/host?host=cmp-9&name=",
+		"web":                                  "/console/ports/" + e.web.ID.String(),
+		"twin":                                 "/console/ports?name=twin",
 		"":                                     "",
 		"nothing":                              "",
 		"99999":                                "",
@@ -79,6 +87,70 @@ func TestFind_RedirectsToTheObject(t *testing.T) {
 		if got := r.Header.Get("Location"); got != want ||
 			(want == "") != (r.StatusCode == http.StatusNotFound || r.StatusCode == http.StatusBadRequest) {
 			t.Errorf("find %q: got %d with the Location %q, want %q", id, r.StatusCode, got, want)
+		}
+	}
+}
+
+func TestNamedPorts_ListsEachPortWithItsReason(t *testing.T) {
+	t.Parallel()
+	e := newEstate(t)
+	h := e.console(identity.Noauth{})
+	for _, host := range []string{"cmp-1", "cmp-2"} {
+		p := e.createPort("twin", host)
+		_, body := e.send(h, request{"GET", "/console/ports?name=twin", "", browser("admin")})
+		for _, text := range []string{"Ports with the name twin", "/console/ports/" + p.ID.String(), "it waits for L2 on " + host} {
+			if !strings.Contains(body, text) {
+				t.Errorf("the list does not contain %q:\n%s", text, body)
+			}
+		}
+	}
+	if _, body := e.send(h, request{"GET", "/console/ports?name=none", "", browser("admin")}); !strings.Contains(body, "No port has this name.") {
+		t.Errorf("the list of a name that no port has: got %s", body)
+	}
+}
+
+// lateRows makes the lease with the first ID stay on the host node-1 eight minutes after its end, lets the
+// second one start there in 40 minutes, and silences the agent of this host.
+const lateRows = `
+	set local session_replication_role = replica;
+	delete from host_allocation where host_id = (select id from host where hostname = 'node-1') or reservation_id in (select id from reservation where lease_id in ('%[1]s', '%[2]s'));
+	update lease set status = 'TERMINATING', start_at = now() - interval '6 hours', end_at = now() - interval '8 minutes' where id = '%[1]s';
+	update lease set start_at = now() + interval '40 minutes', end_at = now() + interval '9 hours' where id = '%[2]s';
+	insert into host_allocation (reservation_id, host_id, during)
+	select r.id, h.id, tstzrange(l.start_at, l.end_at) from reservation r join lease l on l.id = r.lease_id, host h where l.id in ('%[1]s', '%[2]s') and h.hostname = 'node-1';
+	update event v set at = case v.event_type when 'start_lease' then l.start_at else l.end_at end, status = case when l.status = 'PENDING' then 'UNDONE' when v.event_type = 'end_lease' then 'IN_PROGRESS' else 'DONE' end
+	from lease l where l.id = v.lease_id and l.id in ('%[1]s', '%[2]s');
+	update agent set heartbeat_at = now() - interval '9 minutes' where host = 'node-1';
+	update block set since = now() - interval '6 minutes' where host = 'node-1';`
+
+func TestPages_NameTheHostAndTheLeaseThatMakeOthersWait(t *testing.T) {
+	t.Parallel()
+	e := newEstate(t)
+	_, err := e.Network.ReportState(t.Context(),
+		network.AgentState{Type: network.OVSAgent, Host: "node-1", Configurations: json.RawMessage(`{}`)})
+	e.check(err)
+	p := e.createPort("billing", "node-1")
+	from := time.Now().Add(100 * time.Hour)
+	old, next := e.createLease("experiment", from, from.Add(time.Hour), 1), e.createLease("nightly", from, from.Add(time.Hour), 1)
+	storetest.ExecScript(t, e.url, fmt.Sprintf(lateRows, old.ID, next.ID))
+	h := e.console(identity.Noauth{})
+	host := fmt.Sprintf("/console/hosts/%d", e.host.ID)
+	waiting := "/console/waiting/lease?host=node-1&amp;name=experiment"
+	for path, want := range map[string][]string{
+		"/console/": {"agent silent for 9 minutes", `-first" href="/console/ports/`, ">billing</a>", "Leases past their end",
+			waiting, "experiment to leave node-1", "8 minutes</time>", ">nightly</a>", "/console/leases/" + next.ID.String()},
+		strings.ReplaceAll(waiting, "&amp;", "&"): {">nightly</a>", "(8 minutes)", host, "Host node-1"},
+		host: {"Lease experiment should have left the host at ", "Lease nightly gets it next: it starts late if the host is not free at ",
+			"The Open vSwitch agent is silent: its last report was at ", "1 lease and 1 port wait for this host.", "Waiting for this host",
+			waiting, "lease experiment should leave the host"},
+		"/console/ports/" + p.ID.String():     {"Waits for", `<a href="` + host + `">L2 on node-1</a>`, "whose agent was last heard of at"},
+		"/console/leases/" + next.ID.String(): {"It starts late unless lease experiment leaves node-1, which it should have left at ", "/console/leases/" + old.ID.String()},
+	} {
+		_, body := e.send(h, request{"GET", path, "", browser("admin")})
+		for _, text := range want {
+			if !strings.Contains(body, text) {
+				t.Errorf("%s does not contain %q:\n%s", path, text, body)
+			}
 		}
 	}
 }

@@ -267,6 +267,7 @@ func (e *estate) paths() map[string]string {
 		"projections":     "/console/projections",
 		"conflicts":       "/console/conflicts",
 		"waiting objects": "/console/waiting/agent?host=cmp-2&name=L2",
+		"named ports":     "/console/ports?name=db",
 		"port":            "/console/ports/" + e.web.ID.String(),
 		"trunk":           "/console/trunks/" + e.trunk.ID.String(),
 		"lease":           "/console/leases/" + e.gold.ID.String(),

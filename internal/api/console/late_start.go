@@ -27,7 +27,7 @@ func lateStarts(hosts []leasestore.CalendarHost, now time.Time) (all []lateStart
 		var holder *leasestore.Booking
 		for i, b := range h.Bookings { // sorted by start
 			if b.Status != lease.Pending && b.Status != lease.Starting {
-				if b.Status != lease.Terminated && b.Status != lease.Error && now.Sub(b.End) > lease.OverdueAfter {
+				if isOverdueHolder(b, now) {
 					holder = &h.Bookings[i]
 				}
 				continue
@@ -45,4 +45,17 @@ func lateStarts(hosts []leasestore.CalendarHost, now time.Time) (all []lateStart
 		}
 	}
 	return all
+}
+
+// isOverdueHolder reports whether the lease of a booking still has the host although its end has passed. A
+// lease with the status ERROR keeps a whole host until its resources are removed, and an instance reservation
+// of such a lease does not keep other instances from the host.
+func isOverdueHolder(b leasestore.Booking, now time.Time) bool {
+	switch {
+	case b.Status == lease.Pending || b.Status == lease.Terminated:
+		return false
+	case b.Status == lease.Error && b.Type != lease.PhysicalHost:
+		return false
+	}
+	return now.Sub(b.End) > lease.OverdueAfter
 }

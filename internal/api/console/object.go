@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -112,9 +111,10 @@ func (c *handler) temporalURL(workflow string) string {
 		"/workflows/" + url.PathEscape(workflow)
 }
 
-// find redirects to the page of the object with the ID or the host name in the query.
+// find redirects to the page of the object with the ID in the query, or of the host or the port with the name
+// in the query.
 func (c *handler) find(r *http.Request) (int, any, error) {
-	text, err := searched(r, "an ID or a host name")
+	text, err := searched(r, "an ID, or the name of a port or a host")
 	if err != nil {
 		return 0, nil, err
 	}
@@ -124,7 +124,7 @@ func (c *handler) find(r *http.Request) (int, any, error) {
 	}
 	if path == "" {
 		return 0, nil, osapi.Fault(http.StatusNotFound, "",
-			"No port, trunk, lease, resource provider, consumer, host or journal entry has the ID or host name %q.",
+			"No port, trunk, lease, resource provider, consumer, host or journal entry has the ID %q, and no port or host has this name.",
 			text)
 	}
 	return redirect(r, path)
@@ -145,8 +145,8 @@ func redirect(r *http.Request, path string) (int, any, error) {
 	return http.StatusSeeOther, nil, nil
 }
 
-// pathOf returns the path of the page of the object with the given ID or host name, or "" if no object has
-// it.
+// pathOf returns the path of the page of the object with the given ID, or of the host or the port with the
+// given name, or "" if no object has it. A port may have the name of a host: then the host has precedence.
 func (c *handler) pathOf(ctx context.Context, text string) (string, error) {
 	if seq, err := strconv.ParseInt(text, 10, 64); err == nil && seq > 0 {
 		_, _, _, err := c.Journal.JournalEntry(ctx, seq)
@@ -155,11 +155,27 @@ func (c *handler) pathOf(ctx context.Context, text string) (string, error) {
 	if consumerPattern.MatchString(text) {
 		return c.pathOfID(ctx, text)
 	}
-	host, err := c.Lease.HostByName(ctx, text)
-	if host == 0 && err == nil {
-		return c.waitingPathOf(ctx, text)
+	host, err := c.hostLink(ctx, text)
+	if host.Path != "" || err != nil {
+		return host.Path, err
 	}
-	return fmt.Sprintf("/hosts/%d", host), err
+	if path, err := c.waitingPathOf(ctx, text); path != "" || err != nil {
+		return path, err
+	}
+	return c.pathOfPort(ctx, text)
+}
+
+// pathOfPort returns the path of the page of the port with a name, or of the list of the ports if several
+// have the name, or "" if none has it.
+func (c *handler) pathOfPort(ctx context.Context, name string) (string, error) {
+	ports, err := c.portsNamed(ctx, name, 2)
+	switch {
+	case err != nil || len(ports) == 0:
+		return "", err
+	case len(ports) == 1:
+		return "/ports/" + ports[0].ID.String(), nil
+	}
+	return "/ports?" + url.Values{"name": {name}}.Encode(), nil
 }
 
 // pathOfID returns the path of the page of the object with the given ID, or "" if no object has it.

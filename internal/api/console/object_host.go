@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/inventory"
+	"berth/internal/lease"
 	"berth/internal/network"
 	"berth/internal/store/db"
 	"berth/internal/store/leasestore"
@@ -59,17 +61,22 @@ func (c *handler) host(ctx context.Context, q query) (any, error) {
 				Path:  "/providers/" + h.Provider.String(),
 			}},
 	}
-	v.Why = hostSentence(h, now)
+	var free bool
+	v.Why, free = hostSentence(h, now)
+	v.Good = v.Good && free
 	if h.Enabled {
 		v.Status = "enabled"
 	}
 	if err := c.addAgents(ctx, &v, h.Hostname); err != nil {
 		return nil, err
 	}
+	if err := c.addWaitingFor(ctx, &v, h.Hostname, now); err != nil {
+		return nil, err
+	}
 	if err := c.addPorts(ctx, &v, h.Hostname); err != nil {
 		return nil, err
 	}
-	v.Timeline = bookingMoments(h.Bookings)
+	v.Timeline = bookingMoments(h.Bookings, now)
 	if err := c.addProvider(ctx, &v, h.Provider.String()); err != nil {
 		return nil, err
 	}
@@ -77,18 +84,71 @@ func (c *handler) host(ctx context.Context, q query) (any, error) {
 	return v, nil
 }
 
-// hostSentence says which lease holds a host now, and when the next lease gets it.
-func hostSentence(h leasestore.CalendarHost, now time.Time) string {
+// hostSentence says which lease holds a host now, and when the next lease gets it. The result `onTime` is
+// false if a lease still has the host although its end has passed, or has not got it although its start has
+// passed.
+func hostSentence(h leasestore.CalendarHost, now time.Time) (sentence string, onTime bool) {
+	overdue := ""
 	for _, b := range h.Bookings {
 		switch {
+		case isOverdueHolder(b, now):
+			overdue += fmt.Sprintf("Lease %s should have left the host at %s, and still has it. ", b.Name, utc(b.End))
 		case b.End.Before(now):
+		case b.Start.After(now) && overdue != "":
+			return fmt.Sprintf("%sLease %s gets it next: it starts late if the host is not free at %s.",
+				overdue, b.Name, utc(b.Start)), false
 		case b.Start.After(now):
-			return fmt.Sprintf("The host is free. Lease %s gets it at %s.", b.Name, utc(b.Start))
+			return fmt.Sprintf("The host is free. Lease %s gets it at %s.", b.Name, utc(b.Start)), true
+		case b.Status == lease.Pending && now.Sub(b.Start) > lease.OverdueAfter:
+			return fmt.Sprintf("%sLease %s should have got it at %s.", overdue, b.Name, utc(b.Start)), false
 		default:
-			return fmt.Sprintf("Lease %s holds the host until %s.", b.Name, utc(b.End))
+			return fmt.Sprintf("%sLease %s holds the host until %s.", overdue, b.Name, utc(b.End)), overdue == ""
 		}
 	}
-	return "The host is free, and no lease gets it in the next 14 days."
+	if overdue != "" {
+		return overdue + "No other lease gets it in the next 14 days.", false
+	}
+	return "The host is free, and no lease gets it in the next 14 days.", true
+}
+
+// addWaitingFor adds a table of what waits for parties on a host, and a sentence with the number of the
+// objects.
+func (c *handler) addWaitingFor(ctx context.Context, v *objectView, host string, now time.Time) error {
+	groups, err := c.Report.Waiting(ctx)
+	if err != nil {
+		return err
+	}
+	t := table{Title: "Waiting for this host", Columns: []string{"Waits for", "Waiting", "Longest", "First to wait"}}
+	numbers := map[string]int{} // by kind of object
+	total := 0
+	for _, g := range groups {
+		if g.Host != host {
+			continue
+		}
+		w := groupView(g, now)
+		numbers[g.Objects] += int(g.Count)
+		total += int(g.Count)
+		t.Rows = append(t.Rows, []fact{
+			{Value: w.Label, Path: w.Path},
+			{Value: counted(int(g.Count), g.Objects)},
+			{Value: w.Age},
+			w.First,
+		})
+	}
+	if total == 0 {
+		return nil
+	}
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(numbers)) {
+		parts = append(parts, counted(numbers[kind], kind))
+	}
+	verb := "wait"
+	if total == 1 {
+		verb = "waits"
+	}
+	v.Why += fmt.Sprintf(" %s %s for this host.", strings.Join(parts, " and "), verb)
+	v.Tables = append([]table{t}, v.Tables...)
+	return nil
 }
 
 func (c *handler) addAgents(ctx context.Context, v *objectView, host string) error {
@@ -102,6 +162,10 @@ func (c *handler) addAgents(ctx context.Context, v *objectView, host string) err
 	}
 	t := table{Title: "Agents", Columns: []string{"Agent", "Alive", "Enabled", "Last report"}}
 	for _, a := range agents {
+		if a.AdminUp && !a.Alive {
+			v.Why += fmt.Sprintf(" The %s is silent: its last report was at %s.", a.Type, utc(a.HeartbeatAt))
+			v.Good = false
+		}
 		t.Rows = append(t.Rows, []fact{
 			{Value: a.Type},
 			{Value: yesNo(a.Alive)},

@@ -9,6 +9,7 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/lease"
+	"berth/internal/store/reportstore"
 )
 
 // maxParts is the maximum number of parts of one kind, for example hosts of a reservation, that a page lists.
@@ -28,6 +29,11 @@ func (c *handler) lease(ctx context.Context, q query) (any, error) {
 	now := time.Now()
 	v := leaseView(l, now)
 	v.Temporal = c.temporalURL(contract.LeaseID(l.ID.String()))
+	if l.Status == lease.Pending && now.Before(l.StartAt) {
+		if err := c.addHeldHosts(ctx, &v, l); err != nil {
+			return nil, err
+		}
+	}
 	reservations, err := c.reservationTable(ctx, l)
 	if err != nil {
 		return nil, err
@@ -35,6 +41,28 @@ func (c *handler) lease(ctx context.Context, q query) (any, error) {
 	v.Tables = append(v.Tables, reservations)
 	v.newestFirst(now)
 	return v, nil
+}
+
+// addHeldHosts says which leases still have hosts of a lease that has not started yet, although their end has
+// passed.
+func (c *handler) addHeldHosts(ctx context.Context, v *objectView, l lease.Lease) error {
+	held, err := c.Report.HeldHosts(ctx, l.ID)
+	if err != nil || len(held) == 0 {
+		return err
+	}
+	var parts []string
+	for _, h := range held {
+		parts = append(parts,
+			fmt.Sprintf("lease %s leaves %s, which it should have left at %s", h.HolderName, h.Host, utc(h.Since)))
+		v.Waits = append(v.Waits, wait{
+			For:      "lease " + reportstore.Lease.Label(h.HolderName, h.Host),
+			Path:     "/leases/" + h.Holder.String(),
+			Since:    h.Since,
+			Deadline: &l.StartAt,
+		})
+	}
+	v.Why += " It starts late unless " + strings.Join(parts, ", and ") + "."
+	return nil
 }
 
 // leaseView returns what the page of a lease shows to administrators and to the project of the lease.

@@ -13,6 +13,7 @@ import (
 	"berth/internal/contract"
 	"berth/internal/journal"
 	"berth/internal/network"
+	"berth/internal/store/db"
 	"berth/internal/store/journalstore"
 	"berth/internal/store/leasestore"
 )
@@ -48,6 +49,47 @@ func (c *handler) port(ctx context.Context, q query) (any, error) {
 	}
 	v.newestFirst(now)
 	return v, nil
+}
+
+// namedPortsView is the content of the page of the ports with one name.
+type namedPortsView struct {
+	Name  string
+	Ports []namedPort
+	Cut   bool // more ports have the name
+}
+
+func (v namedPortsView) title() string { return "Ports with the name " + v.Name }
+
+type namedPort struct {
+	network.Port
+	Why string
+}
+
+// namedPorts reads the first ports with the name in the query.
+func (c *handler) namedPorts(ctx context.Context, q query) (any, error) {
+	v := namedPortsView{Name: q.values.Get("name")}
+	ports, err := c.portsNamed(ctx, v.Name, pageSize+1)
+	if err != nil {
+		return nil, err
+	}
+	if v.Cut = len(ports) > pageSize; v.Cut {
+		ports = ports[:pageSize]
+	}
+	for _, p := range ports {
+		v.Ports = append(v.Ports, namedPort{p, portWhy(p.WithAgentHosts(), time.Now())})
+	}
+	return v, nil
+}
+
+// portsNamed lists at most `most` ports with a name.
+func (c *handler) portsNamed(ctx context.Context, name string, most int) ([]network.Port, error) {
+	if name == "" {
+		return nil, nil
+	}
+	return c.Network.Ports(ctx, db.Listing{
+		Where: []db.Condition{{Field: "name", In: []string{name}}},
+		Limit: most,
+	})
 }
 
 // portView returns what the page of a port shows to administrators and to the project of the port.
@@ -136,6 +178,12 @@ func (c *handler) addHostLeases(ctx context.Context, v *objectView, hostname str
 	if err != nil || id == 0 {
 		return err
 	}
+	page := fmt.Sprintf("/hosts/%d", id)
+	for i := range v.Waits {
+		if strings.HasSuffix(v.Waits[i].For, " on "+hostname) {
+			v.Waits[i].Path = page
+		}
+	}
 	hosts, err := c.Lease.HostCalendar(ctx, leasestore.Calendar{
 		Host:  id,
 		Limit: 1,
@@ -145,16 +193,20 @@ func (c *handler) addHostLeases(ctx context.Context, v *objectView, hostname str
 	if err != nil {
 		return err
 	}
-	v.link("Host", fmt.Sprintf("/hosts/%d", id))
+	v.link("Host", page)
 	for _, h := range hosts {
 		v.Omitted = v.Omitted || h.More
-		v.Timeline = append(v.Timeline, bookingMoments(h.Bookings)...)
+		v.Timeline = append(v.Timeline, bookingMoments(h.Bookings, now)...)
 	}
 	return nil
 }
 
-func bookingMoments(bookings []leasestore.Booking) (all []moment) {
+func bookingMoments(bookings []leasestore.Booking, now time.Time) (all []moment) {
 	for _, b := range bookings {
+		leaves := "leaves"
+		if isOverdueHolder(b, now) {
+			leaves = "should leave"
+		}
 		path := "/leases/" + b.Lease.String()
 		all = append(
 			all,
@@ -167,7 +219,7 @@ func bookingMoments(bookings []leasestore.Booking) (all []moment) {
 			moment{
 				At:   b.End,
 				Part: "lease",
-				Text: fmt.Sprintf("lease %s leaves the host", b.Name),
+				Text: fmt.Sprintf("lease %s %s the host", b.Name, leaves),
 				Path: path,
 			},
 		)

@@ -378,7 +378,7 @@ func TestFind_EmptySearchSaysWhatTheCallerCanFind(t *testing.T) {
 	t.Parallel()
 	e := newEstate(t)
 	h := e.console(callersByToken)
-	for token, want := range map[string]string{"root": ">Enter an ID or a host name.<", "ann": ">Enter an ID.<"} {
+	for token, want := range map[string]string{"root": ">Enter an ID, or the name of a port or a host.<", "ann": ">Enter an ID.<"} {
 		w, body := e.send(h, request{"GET", "/console/find?id=+", "", browser(token)})
 		if w.StatusCode != http.StatusBadRequest || !strings.Contains(body, want) {
 			t.Errorf("an empty search as %s: got %d, want 400 and %q:\n%s", token, w.StatusCode, want, body)

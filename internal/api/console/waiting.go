@@ -36,6 +36,9 @@ type waitingGroup struct {
 	Label string
 	Age   string
 	Path  string // page with the waiting objects, below the path of the console; empty: none
+	// First is the object that waits the longest; an empty path: it has no page
+	First  fact
+	Silent string // for how long the agents of the party are silent; empty: they are not
 }
 
 // waiting reads what waits, grouped by the party for which it waits.
@@ -72,6 +75,10 @@ func groupView(g reportstore.WaitingGroup, now time.Time) waitingGroup {
 		WaitingGroup: g,
 		Label:        g.Party.Label(g.Name, g.Host),
 		ID:           "group-" + hashOf([]byte(key)),
+		First:        longestObject(g),
+	}
+	if g.SilentSince != nil {
+		w.Silent = age(now.Sub(*g.SilentSince))
 	}
 	if g.Oldest != nil {
 		w.Age = age(now.Sub(*g.Oldest))
@@ -85,6 +92,18 @@ func groupView(g reportstore.WaitingGroup, now time.Time) waitingGroup {
 		w.Path = "/journal"
 	}
 	return w
+}
+
+// longestObject returns the name and the page of the object that waits the longest in a group.
+func longestObject(g reportstore.WaitingGroup) fact {
+	kind, id, _ := strings.Cut(g.Longest, "/")
+	switch {
+	case kind == "journal":
+		return fact{Value: "entry " + id, Path: "/entries/" + id}
+	case reportstore.HasPages(g.Party) && g.LongestName != "":
+		return fact{Value: g.LongestName, Path: "/" + kind + "s/" + id}
+	}
+	return fact{}
 }
 
 // age returns a duration in its largest unit, rounded down. The text changes rarely, because each change of a
@@ -107,6 +126,7 @@ func age(d time.Duration) string {
 // waitingObjectsView is the content of the page of the objects that wait for one party.
 type waitingObjectsView struct {
 	Label   string
+	Host    fact // the host of the party; an empty path: it has no page
 	Objects []waitingObject
 	Next    string // path of the next page, below the path of the console; empty: this page is the last
 }
@@ -136,6 +156,9 @@ func (c *handler) waitingObjects(ctx context.Context, q query) (any, error) {
 		return nil, err
 	}
 	v := waitingObjectsView{Label: w.Party.Label(w.Name, w.Host)}
+	if v.Host, err = c.hostLink(ctx, w.Host); err != nil {
+		return nil, err
+	}
 	now := time.Now()
 	for _, o := range found {
 		v.Objects = append(v.Objects, waitingObject{
@@ -152,4 +175,18 @@ func (c *handler) waitingObjects(ctx context.Context, q query) (any, error) {
 		}.Encode()
 	}
 	return v, nil
+}
+
+// hostLink returns the name of a host with the path of its page. The path is empty if leases cannot reserve
+// the host.
+func (c *handler) hostLink(ctx context.Context, hostname string) (fact, error) {
+	link := fact{Value: hostname}
+	if hostname == "" {
+		return link, nil
+	}
+	id, err := c.Lease.HostByName(ctx, hostname)
+	if id > 0 {
+		link.Path = fmt.Sprintf("/hosts/%d", id)
+	}
+	return link, err
 }
