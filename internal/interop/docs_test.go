@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"berth/internal/api/openapi/openapitest"
 	"berth/internal/config"
 	"berth/internal/contract"
 	"berth/internal/identity"
@@ -52,7 +53,8 @@ var expectations = []struct{ command, output string }{
 }
 
 // TestDocs_CommandsRun starts `worker --dev`, which also runs berth's demo, and then runs every command of
-// every documentation page against this worker.
+// every documentation page against this worker. The commands reach the worker through a proxy that compares
+// each answer with the OpenAPI document of its API.
 func TestDocs_CommandsRun(t *testing.T) {
 	t.Parallel()
 	bin, data := programs(t), servertest.DataFolder(t)
@@ -63,6 +65,10 @@ func TestDocs_CommandsRun(t *testing.T) {
 			append([]string{"BERTH_DATA=" + data}, servertest.FreePorts...)...)
 		p := servertest.StartCommand(t, cmd)
 		addresses := p.Addresses(t, data)
+		addresses["BERTH_URL"] = openapitest.Proxy(t, addresses["BERTH_URL"])
+		if err := config.WriteAddresses(data, addresses); err != nil { // some commands read the file
+			t.Fatal(err)
+		}
 		if !strings.Contains(p.Output(), "All checks passed in") {
 			t.Fatalf("start `worker --dev`: the demo failed, want it to pass all checks:\n%s", p.Output())
 		}
