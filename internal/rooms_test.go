@@ -183,8 +183,13 @@ var packageRules = map[string]packageRule{
 		may: []string{"bench/figure", "bench/harness", "internal/resultfile"},
 		why: "contains the command line, the rounds and the report; it opens figures and knows none of them",
 	},
+	"bench/dataset": {
+		may: []string{"bench/harness"},
+		why: "contains only SQL, so that the measurements of several programs use the same rows",
+	},
 	"bench/figure": {
 		may: []string{
+			"bench/dataset",
 			"bench/harness",
 			"internal/contract",
 			"internal/devstack",

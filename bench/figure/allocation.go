@@ -2,12 +2,12 @@ package figure
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"berth/bench/dataset"
 	"berth/bench/harness"
 	"berth/internal/api/placement"
 	"berth/internal/devstack"
@@ -103,25 +103,25 @@ func measureAllocations(
 // allocation does not depend on what is already allocated, the rate does not depend on n.
 func openAllocationsAfter(n int) func(context.Context, *harness.Stack) (*Subject, error) {
 	return func(ctx context.Context, s *harness.Stack) (*Subject, error) {
-		return measureOneProvider(ctx, s, oneProvider(s.ScaleRows(n)))
+		return measureOneProvider(ctx, s, dataset.OneProvider(s.ScaleRows(n)))
 	}
 }
 
 // openLoggedAllocations measures allocations by a process that logs each request.
 func openLoggedAllocations(ctx context.Context, s *harness.Stack) (*Subject, error) {
-	d := oneProvider(0)
+	d := dataset.OneProvider(0)
 	d.Name, d.Settings = "one_provider_logged", []string{"BERTH_LOG_LEVEL=info"}
 	return measureOneProvider(ctx, s, d)
 }
 
 // openTracedAllocations measures allocations by a process that sends a trace of each request.
 func openTracedAllocations(ctx context.Context, s *harness.Stack) (*Subject, error) {
-	d := oneProvider(0)
+	d := dataset.OneProvider(0)
 	d.Name, d.Settings = "one_provider_traced", []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + s.Stubs.Traces}
 	return measureOneProvider(ctx, s, d)
 }
 
-// measureOneProvider measures allocations by one client from the provider of a dataset of oneProvider.
+// measureOneProvider measures allocations by one client from the provider of dataset.OneProvider.
 func measureOneProvider(ctx context.Context, s *harness.Stack, d harness.Dataset) (*Subject, error) {
 	a, err := s.LoadDataset(ctx, d)
 	if err != nil {
@@ -133,29 +133,9 @@ func measureOneProvider(ctx context.Context, s *harness.Stack, d harness.Dataset
 		setUp: connections.Open,
 		op: func(context.Context, int) (int, error) {
 			return 1, connections.Send(0, http.MethodPut,
-				"/placement/allocations/"+uuid.NewString(), allocationBody(soleProvider))
+				"/placement/allocations/"+uuid.NewString(), allocationBody(dataset.SoleProvider))
 		},
 	}, nil
-}
-
-// soleProvider is the UUID of the provider in a dataset of oneProvider.
-const soleProvider = "6d6e1c5e-6a6b-4a2f-9a53-4e8a4f1c0b11"
-
-// oneProvider returns a dataset of one provider with n consumers, each of which has allocations of three
-// resource classes.
-func oneProvider(n int) harness.Dataset {
-	return harness.Dataset{Name: fmt.Sprint("one_provider_", n), SQL: []string{
-		fmt.Sprintf(`insert into provider (id, uuid, name, root_id) values (1, '%s', 'host', 1)`, soleProvider),
-		`insert into inventory (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)
-			select 1, id, 2147483647, 0, 1, 2147483647, 1, 1 from resource_class where name in ('VCPU', 'MEMORY_MB', 'DISK_GB')`,
-		fmt.Sprintf(`
-			with consumers as (
-				insert into consumer (uuid, project, user_id, generation)
-				select gen_random_uuid()::text, 'bench', 'bench', 1 from generate_series(1, %d)
-				returning id)
-			insert into allocation (consumer_id, provider_id, class_id, amount)
-			select k.id, i.provider_id, i.class_id, 2 from consumers k, inventory i`, n),
-	}}
 }
 
 // allocationBody returns the request body that allocates resources of a provider to a new consumer.

@@ -7,22 +7,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"berth/bench/dataset"
 	"berth/bench/harness"
 	"berth/internal/journal"
 	"berth/internal/network"
 	"berth/internal/store"
 	"berth/internal/store/journalstore"
 )
-
-// completedEntries returns SQL that inserts n completed journal entries. berth keeps completed journal
-// entries until their retention time has passed.
-func completedEntries(n int) string {
-	return fmt.Sprintf(`
-		insert into journal_entry (object_type, object_id, operation, data, parents, state, attempt, project, name, taken_at, finished_at)
-		select 'port', gen_random_uuid()::text, 'create', jsonb_build_object('name', 'port-' || n, 'description', repeat('kept ', 50)),
-			array['network/' || gen_random_uuid()], 'completed', 1, 'bench', 'port-' || n, now(), now()
-		from generate_series(1, %d) as n`, n)
-}
 
 // openJournalStore measures only the SQL transactions of a journal entry: the creation of the entry together
 // with its object, the beginning of the attempt, and the outcome of the attempt. During the measurement the
@@ -38,7 +29,7 @@ func openJournalStore(n int) func(context.Context, *harness.Stack) (*Subject, er
 			return nil, err
 		}
 		s.OnClose(func() { _ = c.Close(context.WithoutCancel(ctx)) })
-		for _, sql := range []string{completedEntries(s.ScaleRows(n)), `vacuum analyze`, `checkpoint`} {
+		for _, sql := range []string{dataset.CompletedEntries(s.ScaleRows(n)), `vacuum analyze`, `checkpoint`} {
 			if _, err := c.Exec(ctx, sql); err != nil {
 				return nil, fmt.Errorf("insert completed entries: %w", err)
 			}

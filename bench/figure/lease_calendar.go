@@ -2,10 +2,10 @@ package figure
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
 
+	"berth/bench/dataset"
 	"berth/bench/harness"
 )
 
@@ -20,7 +20,7 @@ const (
 // leases.
 func openLeaseCreates(ctx context.Context, s *harness.Stack) (*Subject, error) {
 	a, err := s.LoadDataset(ctx,
-		leaseCalendar(s.ScaleRows(calendarHosts), s.ScaleRows(pastLeases), s.ScaleRows(pendingLeases)))
+		dataset.LeaseCalendar(s.ScaleRows(calendarHosts), s.ScaleRows(pastLeases), s.ScaleRows(pendingLeases)))
 	if err != nil {
 		return nil, err
 	}
@@ -41,63 +41,4 @@ func openLeaseCreates(ctx context.Context, s *harness.Stack) (*Subject, error) {
 			})
 		},
 	}, nil
-}
-
-// leaseCalendar returns a dataset of hosts with past and pending leases. The past leases of the dataset have
-// no host allocations, because berth deletes host allocations at the end of a lease. The pending leases of
-// the dataset begin tomorrow or later; on each host, one pending lease follows the other.
-func leaseCalendar(hosts, past, pending int) harness.Dataset {
-	return harness.Dataset{Name: "lease_calendar", SQL: []string{
-		`set session_replication_role = replica`, // no triggers and no foreign key checks
-		`insert into resource_class (name) values ('CUSTOM_PHYSICAL_HOST') on conflict do nothing`,
-		fmt.Sprintf(`
-			with wanted as materialized (
-				select n, gen_random_uuid() as provider, gen_random_uuid() as nested, nextval('provider_id') as root, nextval('provider_id') as leaf
-				from generate_series(0, %d - 1) as n),
-			roots as (insert into provider (id, uuid, name, root_id) select root, provider::text, 'host-' || n, root from wanted),
-			leaves as (
-				insert into provider (id, uuid, name, root_id, parent_id)
-				select leaf, nested::text, 'blazar_host-' || n, root, root from wanted)
-			insert into host (hostname, provider, nested, service_name, hypervisor_type, vcpus, memory_mb, local_gb)
-			select 'host-' || n, provider, nested, 'host-' || n, 'QEMU', 64, 262144, 2000
-			from wanted
-			order by n`, hosts),
-		insertInventories(`c.name = 'CUSTOM_PHYSICAL_HOST' and p.parent_id is not null`),
-		insertLeases(
-			past, "TERMINATED", "deleted", "DONE", `- interval '1 hour' - n * interval '10 minutes'`,
-		),
-		insertLeases(
-			pending, "PENDING", "pending", "UNDONE",
-			fmt.Sprintf(`+ interval '1 day' + (n / %d) * interval '2 hours'`, hosts),
-		),
-		fmt.Sprintf(`
-			insert into host_allocation (reservation_id, host_id, during, owner)
-			select r.id, 1 + row_number() over (order by l.start_at, l.id) %% %d, tstzrange(l.start_at, l.end_at), r.id
-			from lease l
-			join reservation r on r.lease_id = l.id
-			where l.status = 'PENDING'`, hosts),
-		`set session_replication_role = origin`,
-	}}
-}
-
-// insertLeases returns SQL that inserts n leases of one hour. The parameters `status`, `reservation` and
-// `event` are the statuses of the leases, their reservations and their events. The parameter `begins` is SQL
-// for the start of the n-th lease, relative to the current hour.
-func insertLeases(n int, status, reservation, event, begins string) string {
-	return fmt.Sprintf(`
-		with made as (
-			insert into lease (id, name, user_id, project_id, status, start_at, end_at)
-			select gen_random_uuid(), 'lease-' || n, 'bench', 'bench', '%[2]s', date_trunc('hour', now()) %[5]s,
-				date_trunc('hour', now()) %[5]s + interval '1 hour'
-			from generate_series(0, %[1]d - 1) as n
-			returning id, start_at, end_at),
-		held as (
-			insert into reservation (id, lease_id, position, resource_type, status, min_hosts, max_hosts, hypervisor_properties,
-				resource_properties, before_end)
-			select gen_random_uuid(), id, 0, 'physical:host', '%[3]s', 1, 1, '', '', '' from made)
-		insert into event (id, lease_id, event_type, at, status)
-		select gen_random_uuid(), m.id, e.event_type, e.at, '%[4]s'
-		from made m
-		cross join lateral (values ('start_lease', m.start_at), ('before_end_lease', m.start_at), ('end_lease', m.end_at)) as e (event_type, at)`,
-		n, status, reservation, event, begins)
 }
