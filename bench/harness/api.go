@@ -24,7 +24,7 @@ type API struct {
 	roles   string // roles of berth's process
 	brokers string // RabbitMQ URL of the process; empty: none
 	command func() *exec.Cmd
-	stop    func() // ends the process gracefully
+	Stop    func() // ends the process gracefully
 	Kill    func() // ends the process by SIGKILL
 	log     string // path of the log file
 }

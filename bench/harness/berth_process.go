@@ -64,7 +64,7 @@ func (s *Stack) Boot(ctx context.Context, a *API) error {
 	running, stop := context.WithCancel(s.Context)
 	cmd := a.command()
 	ended := s.runProcess(running, cmd)
-	a.stop = func() {
+	a.Stop = func() {
 		stop()
 		<-ended
 	}
@@ -80,7 +80,7 @@ func (s *Stack) Boot(ctx context.Context, a *API) error {
 
 // RestartBerth stops berth and starts berth again with the given roles and AMQP brokers.
 func (s *Stack) RestartBerth(ctx context.Context, roles, brokers string) error {
-	s.API.stop()
+	s.API.Stop()
 	s.API.roles, s.API.brokers = roles, brokers
 	return s.Boot(ctx, s.API)
 }

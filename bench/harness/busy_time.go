@@ -9,7 +9,7 @@ import (
 )
 
 // ReadBusyTime returns the CPU time that all processes of the machine have used, also those that are no
-// descendants of the bench process. On systems without /proc it returns 0.
+// components of the harness. On systems without /proc, the result of ReadBusyTime is empty.
 func ReadBusyTime() (CPUTimes, error) {
 	raw, err := os.ReadFile("/proc/stat")
 	if os.IsNotExist(err) {

@@ -52,21 +52,29 @@ func (s *Stack) LoadDataset(ctx context.Context, d Dataset) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := pgx.Connect(ctx, database)
-	if err != nil {
+	if err := d.Fill(ctx, database); err != nil {
 		return nil, err
-	}
-	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
-	for _, sql := range append(d.SQL, `vacuum analyze`, `checkpoint`) {
-		if _, err := c.Exec(ctx, sql); err != nil {
-			return nil, fmt.Errorf("load dataset %s: %w", d.Name, err)
-		}
 	}
 	a, err := s.StartBerth(ctx, d.Name, database, "api", d.Settings...)
 	if err == nil {
 		s.Datasets[d.Name] = a
 	}
 	return a, err
+}
+
+// Fill inserts the rows of the dataset into the database with the given URL.
+func (d Dataset) Fill(ctx context.Context, database string) error {
+	c, err := pgx.Connect(ctx, database)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
+	for _, sql := range append(d.SQL, `vacuum analyze`, `checkpoint`) {
+		if _, err := c.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("load dataset %s: %w", d.Name, err)
+		}
+	}
+	return nil
 }
 
 // ScaleDeadlines returns n, or n/100 when the run uses Temporal's dev server.

@@ -15,6 +15,7 @@ import (
 // measurement. HTTPConnections does not use net/http's client, because that client would use as much CPU time
 // as the measured server on the same machine.
 type HTTPConnections struct {
+	Token        string        // X-Auth-Token
 	Microversion string        // of the Placement API
 	Timeout      time.Duration // maximum duration of one request
 	host         string
@@ -30,6 +31,7 @@ type httpConnection struct {
 // NewHTTPConnections returns n connections, still unopened, to the server at the URL `base`.
 func NewHTTPConnections(base string, n int) *HTTPConnections {
 	return &HTTPConnections{
+		Token:        "admin",
 		Microversion: "latest",
 		Timeout:      30 * time.Second,
 		host:         strings.TrimPrefix(base, "http://"),
@@ -111,8 +113,8 @@ func (c *httpConnection) exchange(h *HTTPConnections, method, path, body string)
 	}
 	c.request = fmt.Appendf(
 		c.request[:0],
-		"%s %s HTTP/1.1\r\nHost: %s\r\nX-Auth-Token: admin\r\nOpenStack-API-Version: placement %s\r\n",
-		method, path, h.host, h.Microversion,
+		"%s %s HTTP/1.1\r\nHost: %s\r\nX-Auth-Token: %s\r\nOpenStack-API-Version: placement %s\r\n",
+		method, path, h.host, h.Token, h.Microversion,
 	)
 	if body != "" {
 		c.request = fmt.Appendf(c.request, "Content-Type: application/json\r\nContent-Length: %d\r\n",
