@@ -13,44 +13,56 @@ func LeaseCalendar(hosts, past, pending int) harness.Dataset {
 	return harness.Dataset{Name: "lease_calendar", SQL: []string{
 		`set session_replication_role = replica`, // no triggers and no foreign key checks
 		`insert into resource_class (name) values ('CUSTOM_PHYSICAL_HOST') on conflict do nothing`,
-		fmt.Sprintf(`
-			with wanted as materialized (
-				select n, gen_random_uuid() as provider, gen_random_uuid() as nested, nextval('provider_id') as root, nextval('provider_id') as leaf
-				from generate_series(0, %d - 1) as n),
-			roots as (insert into provider (id, uuid, name, root_id) select root, provider::text, 'host-' || n, root from wanted),
-			leaves as (
-				insert into provider (id, uuid, name, root_id, parent_id)
-				select leaf, nested::text, 'blazar_host-' || n, root, root from wanted)
-			insert into host (hostname, provider, nested, service_name, hypervisor_type, vcpus, memory_mb, local_gb)
-			select 'host-' || n, provider, nested, 'host-' || n, 'QEMU', 64, 262144, 2000
-			from wanted
-			order by n`, hosts),
-		insertInventories(`c.name = 'CUSTOM_PHYSICAL_HOST' and p.parent_id is not null`),
-		insertLeases(
-			past, "TERMINATED", "deleted", "DONE", `- interval '1 hour' - n * interval '10 minutes'`,
-		),
-		insertLeases(
-			pending, "PENDING", "pending", "UNDONE",
-			fmt.Sprintf(`+ interval '1 day' + (n / %d) * interval '2 hours'`, hosts),
-		),
-		fmt.Sprintf(`
-			insert into host_allocation (reservation_id, host_id, during, owner)
-			select r.id, 1 + row_number() over (order by l.start_at, l.id) %% %d, tstzrange(l.start_at, l.end_at), r.id
-			from lease l
-			join reservation r on r.lease_id = l.id
-			where l.status = 'PENDING'`, hosts),
+		insertProviders(hosts),
+		insertHosts(hosts),
+		insertInventories(hostClass),
+		pastLeases(past, `'bench'`),
+		pendingLeases(pending, hosts, `'bench'`),
+		allocateHosts(hosts),
 		`set session_replication_role = origin`,
 	}}
+}
+
+// hostClass is the condition of insertInventories for the reservable hosts.
+const hostClass = `c.name = 'CUSTOM_PHYSICAL_HOST' and p.parent_id is not null`
+
+// insertHosts returns SQL that makes the first n root providers reservable hosts.
+func insertHosts(n int) string {
+	return fmt.Sprintf(`
+		with wanted as materialized (
+			select id as root, uuid::uuid as provider, name, gen_random_uuid() as nested, nextval('provider_id') as leaf
+			from (select id, uuid, name from provider where parent_id is null order by id limit %d) as p),
+		leaves as (
+			insert into provider (id, uuid, name, root_id, parent_id)
+			select leaf, nested::text, 'blazar_' || name, root, root from wanted)
+		insert into host (hostname, provider, nested, service_name, hypervisor_type, vcpus, memory_mb, local_gb)
+		select name, provider, nested, name, 'QEMU', 64, 262144, 2000
+		from wanted
+		order by root`, n)
+}
+
+// pastLeases returns SQL that inserts n leases that have ended. The parameter `project` is SQL for the
+// project of the n-th lease.
+func pastLeases(n int, project string) string {
+	return insertLeases(n, "TERMINATED", "deleted", "DONE", project,
+		`- interval '1 hour' - n * interval '10 minutes'`)
+}
+
+// pendingLeases returns SQL that inserts n leases that begin tomorrow or later. At any time, they use at most
+// the given number of hosts.
+func pendingLeases(n, hosts int, project string) string {
+	return insertLeases(n, "PENDING", "pending", "UNDONE", project,
+		fmt.Sprintf(`+ interval '1 day' + (n / %d) * interval '2 hours'`, hosts))
 }
 
 // insertLeases returns SQL that inserts n leases of one hour. The parameters `status`, `reservation` and
 // `event` are the statuses of the leases, their reservations and their events. The parameter `begins` is SQL
 // for the start of the n-th lease, relative to the current hour.
-func insertLeases(n int, status, reservation, event, begins string) string {
+func insertLeases(n int, status, reservation, event, project, begins string) string {
 	return fmt.Sprintf(`
 		with made as (
 			insert into lease (id, name, user_id, project_id, status, start_at, end_at)
-			select gen_random_uuid(), 'lease-' || n, 'bench', 'bench', '%[2]s', date_trunc('hour', now()) %[5]s,
+			select md5('%[2]s' || n)::uuid, 'lease-' || n, 'bench', %[6]s, '%[2]s', date_trunc('hour', now()) %[5]s,
 				date_trunc('hour', now()) %[5]s + interval '1 hour'
 			from generate_series(0, %[1]d - 1) as n
 			returning id, start_at, end_at),
@@ -62,5 +74,15 @@ func insertLeases(n int, status, reservation, event, begins string) string {
 		select gen_random_uuid(), m.id, e.event_type, e.at, '%[4]s'
 		from made m
 		cross join lateral (values ('start_lease', m.start_at), ('before_end_lease', m.start_at), ('end_lease', m.end_at)) as e (event_type, at)`,
-		n, status, reservation, event, begins)
+		n, status, reservation, event, begins, project)
+}
+
+// allocateHosts returns SQL that gives each pending lease one of the n hosts.
+func allocateHosts(n int) string {
+	return fmt.Sprintf(`
+		insert into host_allocation (reservation_id, host_id, during, owner)
+		select r.id, 1 + row_number() over (order by l.start_at, l.id) %% %d, tstzrange(l.start_at, l.end_at), r.id
+		from lease l
+		join reservation r on r.lease_id = l.id
+		where l.status = 'PENDING'`, n)
 }

@@ -15,9 +15,7 @@ func PortsOfProjects(ports int) harness.Dataset {
 		`set session_replication_role = replica`, // no triggers and no foreign key checks
 		`insert into network (id, project, name, description, admin_up, shared, external, port_security, mtu, type)
 			values ('00000000-0000-4000-8000-000000000001', 'big', 'big', '', true, false, false, true, 1500, 'local')`,
-		`insert into agent (id, agent_type, host, binary_name, topic, configurations, heartbeat_at)
-			select gen_random_uuid(), 'Open vSwitch agent', 'host-' || n, 'bench', 'N/A', '{}', now() + interval '1 day'
-			from generate_series(0, 499) as n`,
+		insertL2Agents,
 		fmt.Sprintf(`
 			insert into port (id, network_id, project, name, description, admin_up, mac, device_id, device_owner, status, host, vnic, profile, vif, port_security)
 			select case n when 0 then '00000000-0000-4000-8000-000000000000' else gen_random_uuid() end,
@@ -35,3 +33,13 @@ func PortsOfProjects(ports int) harness.Dataset {
 		`set session_replication_role = origin`,
 	}}
 }
+
+// agentHosts is the number of hosts with an L2 agent.
+const agentHosts = 500
+
+// insertL2Agents inserts the L2 agents of host-0 to host-499. Their last heartbeat is a day in the future, so
+// that berth regards the agents as up although they send no heartbeats.
+const insertL2Agents = `
+	insert into agent (id, agent_type, host, binary_name, topic, configurations, heartbeat_at)
+	select gen_random_uuid(), 'Open vSwitch agent', 'host-' || n, 'bench', 'N/A', '{}', now() + interval '1 day'
+	from generate_series(0, 499) as n`

@@ -30,12 +30,9 @@ func OneProvider(n int) harness.Dataset {
 // FlatProviders returns a dataset of n providers without children, each with 40 traits and five consumers.
 func FlatProviders(n int) harness.Dataset {
 	return harness.Dataset{Name: fmt.Sprint("flat_", n), SQL: []string{
-		fmt.Sprintf(`
-			insert into provider (id, uuid, name, root_id)
-			select n, gen_random_uuid()::text, 'host-' || n, n
-			from generate_series(1, %d) as n`, n),
-		insertInventories(`c.name in ('VCPU', 'MEMORY_MB', 'DISK_GB')`),
-		`insert into provider_trait (provider_id, trait_id) select p.id, t.id from provider p, trait t where t.id <= 40`,
+		insertProviders(n),
+		insertInventories(serverClasses),
+		insertTraits,
 		insertConsumers(n),
 	}}
 }
@@ -57,6 +54,23 @@ func NestedProviders(n int) harness.Dataset {
 		insertConsumers(n),
 	}}
 }
+
+// insertProviders returns SQL that inserts the root providers host-1 to host-n.
+func insertProviders(n int) string {
+	return fmt.Sprintf(`
+		insert into provider (id, uuid, name, root_id)
+		select n, md5('provider' || n)::uuid::text, 'host-' || n, n
+		from generate_series(1, %[1]d) as n;
+		select setval('provider_id', %[1]d)`, n)
+}
+
+// serverClasses is the condition of insertInventories for the resource classes of a server.
+const serverClasses = `c.name in ('VCPU', 'MEMORY_MB', 'DISK_GB')`
+
+// insertTraits gives every provider 40 traits; Nova sets about as many on a compute host.
+const insertTraits = `
+	insert into provider_trait (provider_id, trait_id)
+	select p.id, t.id from provider p, trait t where t.id <= 40`
 
 // insertInventories returns SQL that gives every provider p an inventory of each resource class c for which
 // the condition is true. The parameter `condition` is an SQL condition in which p is the provider and c is
