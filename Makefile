@@ -99,6 +99,10 @@ bench-costs: deps build ## measure the CPU time of an operation in each part, an
 bench-failover: deps build ## measure what clients see while PostgreSQL fails over, write it to scaling.json; OUT=file, BENCH="-h" lists the options
 	@go build -o bin/ ./bench/failover && exec bin/failover -out "$(or $(OUT),scaling.json)" $(BENCH)
 
+.PHONY: bench-growth
+bench-growth: deps build ## measure how times, memory and storage grow with the rows, write growth.json; SIZES=1000,10000, OUT=file, BENCH="-h" lists the options
+	@go build -o bin/ ./bench/growth && exec bin/growth -sizes "$(or $(SIZES),1000,10000,100000,1000000)" -out "$(or $(OUT),growth.json)" $(BENCH)
+
 .PHONY: vendor
 vendor: ## refresh the files from npm in the console, and check them against npm's integrity hashes; needs npm; CHECK=-n only checks
 	@tools/vendor.sh $(CHECK)

@@ -230,6 +230,12 @@ var packageRules = map[string]packageRule{
 	"bench/resultpage": {
 		why: "compares texts, and knows no measurement",
 	},
+	"bench/growth": {
+		may:    []string{"bench/dataset", "bench/harness", "internal/contract", "internal/resultfile"},
+		always: []string{temporal},
+		why: "measures the worker binary as a client; it reads the rows only to learn what berth has compared, and knows of Temporal only how " +
+			"the relay starts a workflow",
+	},
 	"bench/peer": {
 		may:    []string{"bench/harness", "internal/devstack", "internal/resultfile", "internal/store/db"},
 		always: []string{pgx},

@@ -86,7 +86,7 @@ func (s *Stack) RestartBerth(ctx context.Context, roles, brokers string) error {
 }
 
 // readyTimeout is how long berth may take to become ready.
-const readyTimeout = time.Minute
+const readyTimeout = 5 * time.Minute
 
 // awaitReady waits until berth is ready. awaitReady returns an error if berth's process ends earlier.
 func (a *API) awaitReady(ctx context.Context, ended <-chan error, log string) error {

@@ -1,0 +1,136 @@
+// Growth measures how berth's cost grows with the number of rows: the times of the main routes, memory, the
+// size of the database, the start, and the work of an idle berth. For each size growth starts PostgreSQL, a
+// Temporal server, stubs of OpenDaylight and Nova, and berth's worker program, fills the database, and
+// measures. At the end growth stops all processes that it has started and deletes their files; only the
+// results remain.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"berth/bench/harness"
+)
+
+func main() { harness.Main("growth", harness.WithStubs(run)) }
+
+// run measures each of the sizes that the command line names.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	s, err := parseSettings(args, stderr)
+	if err != nil {
+		return err
+	}
+	return measureSizes(ctx, s, stdout, harness.NewProgressLog(stderr))
+}
+
+// settings holds the values of the command line.
+type settings struct {
+	Requests int     `json:"requests"` // measured requests of each route
+	Warmup   int     `json:"warmup"`   // requests of each route before the measured ones
+	Idle     float64 `json:"idle_seconds"`
+	// The maximum number of ports for which an execution is open while berth is idle. A database of the idle
+	// phase has no more ports.
+	IdlePorts int `json:"idle_ports"`
+	sizes     []int
+	out       string // JSON file of the results; empty: none
+	stack     harness.Options
+}
+
+func parseSettings(args []string, stderr io.Writer) (settings, error) {
+	var s settings
+	var sizes string
+	var idle time.Duration
+	flags := flag.NewFlagSet("growth", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&sizes, "sizes", "1000,10000,100000,1000000",
+		"comma-separated `list` of sizes, in ascending order: numbers of providers, ports, completed entries and ended leases")
+	flags.IntVar(&s.Requests, "requests", 200, "number of measured requests of each route")
+	flags.IntVar(&s.Warmup, "warmup", 20, "number of requests of each route before the measured ones")
+	flags.DurationVar(&idle, "idle", time.Minute, "time for which the idle processes are measured")
+	flags.IntVar(&s.IdlePorts, "idle-ports", 200_000, "maximum number of ports while the processes are idle")
+	flags.StringVar(&s.out, "out", "growth.json",
+		"`file` of the results in JSON, rewritten after each part of a size; empty: none")
+	flags.StringVar(&s.stack.Worker, "worker", "",
+		"path of berth's worker `program` (default: in the folder of this program)")
+	flags.StringVar(&s.stack.Dir, "dir", harness.DiskFolder(),
+		"`folder` of the temporary databases; use a disk, not a memory file system")
+	flags.BoolVar(&s.stack.DevServer, "dev-server", false,
+		"use Temporal's dev server in memory, to test growth itself; the results say nothing about production")
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return s, err
+	case err != nil:
+	case flags.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case s.Requests < 1 || s.Warmup < 0 || idle <= 0 || s.IdlePorts < 1:
+		err = errors.New("-requests, -idle and -idle-ports must be positive, -warmup not negative")
+	default:
+		s.sizes, err = parseSizes(sizes, shares*(s.Requests+s.Warmup+countedRequests))
+	}
+	if err != nil {
+		return s, fmt.Errorf("%w: %w; see growth -h", harness.ErrUsage, err)
+	}
+	s.Idle, s.stack.Clients = idle.Seconds(), 1
+	if s.stack.Worker == "" {
+		s.stack.Worker, err = harness.WorkerProgram()
+	}
+	return s, err
+}
+
+// parseSizes parses an ascending list of numbers of which none is below the minimum.
+func parseSizes(list string, smallest int) ([]int, error) {
+	var sizes []int
+	last := smallest - 1
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fmt.Errorf("-sizes: %q is not a number", text)
+		}
+		if n <= last {
+			return nil, fmt.Errorf("-sizes: %d must be greater than %d: no request may change the object of another one, and sizes ascend",
+				n, last)
+		}
+		sizes, last = append(sizes, n), n
+	}
+	return sizes, nil
+}
+
+// measureSizes measures the sizes one after the other, and writes all results so far after each part of a size. The
+// failure of a size ends the measurement of this size only.
+func measureSizes(ctx context.Context, s settings, stdout io.Writer, logf func(string, ...any)) error {
+	r := report{Settings: s}
+	var failed []error
+	for _, n := range s.sizes {
+		m := &measurement{settings: s, size: n, logf: logf}
+		m.publish = func() error {
+			r.add(m.result)
+			if m.servers != nil {
+				r.Machine = m.servers.Machine
+			}
+			return r.write(s.out)
+		}
+		logf("%s: begin", thousands(n))
+		err := m.run(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			err = fmt.Errorf("size %d: %w", n, err)
+			m.result.Error = err.Error()
+			failed = append(failed, err)
+			logf("%v", err)
+		}
+		if err := m.publish(); err != nil {
+			return err
+		}
+	}
+	r.print(stdout)
+	return errors.Join(failed...)
+}

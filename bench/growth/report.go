@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"berth/bench/harness"
+	"berth/internal/resultfile"
+)
+
+// report is the content of the JSON file.
+type report struct {
+	Machine  harness.Machine `json:"machine"`
+	Settings settings        `json:"settings"`
+	Sizes    []sizeResult    `json:"sizes"`
+	Curves   []curve         `json:"curves"`
+}
+
+// sizeResult is what was measured of one size. A failed size has the error, and what was measured before.
+type sizeResult struct {
+	Size  int    `json:"size"`
+	Error string `json:"error,omitempty"`
+	// duration of each part of the measurement
+	Seconds       map[string]float64 `json:"seconds"`
+	DatabaseBytes int64              `json:"database_bytes,omitempty"`
+	Idle          idleResult         `json:"idle"`
+	AllRoles      processResult      `json:"all_roles"` // the process of the idle phase
+	API           processResult      `json:"api"`       // the process that answered the requests
+	// cores that other programs of the machine used while the client sent the requests
+	OtherCores float64       `json:"other_cores"`
+	Routes     []routeResult `json:"routes,omitempty"`
+}
+
+// processResult is the start and the memory of a process of berth.
+type processResult struct {
+	Ready      float64 `json:"ready_seconds"`
+	StartBytes int64   `json:"resident_bytes_when_ready"`
+	EndBytes   int64   `json:"resident_bytes_at_end"`
+}
+
+// idleResult is what the processes do while no client sends requests.
+type idleResult struct {
+	Ports int `json:"ports"`
+	// seconds from the start of the process until all rows were compared with Temporal, and all usages with
+	// the allocations
+	FirstComparison float64            `json:"first_comparison_seconds"`
+	FirstUsage      float64            `json:"first_usage_comparison_seconds"`
+	Seconds         float64            `json:"seconds"`                // duration of the measured period
+	Sweep           float64            `json:"sweep_seconds"`          // mean
+	Comparisons     float64            `json:"comparisons_per_minute"` // of all rows with Temporal
+	RowsRead        float64            `json:"rows_read_per_minute"`   // with index entries
+	CPU             map[string]float64 `json:"cpu_seconds_per_minute"`
+}
+
+// routeResult is the time of the requests of a route, in milliseconds, and the rows and index entries that
+// PostgreSQL reads for one of them.
+type routeResult struct {
+	Name  string  `json:"name"`
+	Count int     `json:"count"`
+	P50   float64 `json:"p50_ms"`
+	P99   float64 `json:"p99_ms"`
+	Reads float64 `json:"rows_read,omitempty"`
+}
+
+// add adds the result of a size, or replaces an earlier one of the same size.
+func (r *report) add(s sizeResult) {
+	i := slices.IndexFunc(r.Sizes, func(e sizeResult) bool { return e.Size == s.Size })
+	if i < 0 {
+		r.Sizes = append(r.Sizes, s)
+	} else {
+		r.Sizes[i] = s
+	}
+	r.Curves = curvesOf(r.Sizes)
+}
+
+func (r report) write(file string) error {
+	if file == "" {
+		return nil
+	}
+	return resultfile.Write(file, r)
+}
+
+// print prints a line for each curve.
+func (r report) print(w io.Writer) {
+	m := r.Machine
+	fmt.Fprintf(w, "%d cores, %s, %s, PostgreSQL %s, Temporal %s; %d requests of each route after %d\n",
+		m.Cores, m.System, m.Go, m.PostgreSQL, m.Temporal, r.Settings.Requests, r.Settings.Warmup)
+	if m.DevServer {
+		fmt.Fprintln(w, "Temporal is the dev server in memory: these results say nothing about production.")
+	}
+	fmt.Fprintf(w, "\n%-44s", "")
+	for _, s := range r.Sizes {
+		fmt.Fprintf(w, " %16s", thousands(s.Size))
+	}
+	fmt.Fprintf(w, "  %7s\n", "ratio")
+	for _, c := range r.Curves {
+		fmt.Fprintf(w, "%-44s", c.Name)
+		for i := range c.Values {
+			fmt.Fprintf(w, " %16s", c.cell(i))
+		}
+		fmt.Fprintf(w, "  %7.2f  %s\n", c.Ratio, c.verdict())
+	}
+	for _, s := range r.Sizes {
+		if s.Error != "" {
+			fmt.Fprintf(w, "FAILED: %s\n", s.Error)
+		}
+	}
+}
+
+// thousands renders a number with commas.
+func thousands(n int) string {
+	text := fmt.Sprint(n)
+	var groups []string
+	for len(text) > 3 {
+		groups = append([]string{text[len(text)-3:]}, groups...)
+		text = text[:len(text)-3]
+	}
+	return strings.Join(append([]string{text}, groups...), ",")
+}

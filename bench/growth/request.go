@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"berth/bench/dataset"
+	"berth/bench/harness"
+)
+
+// quietTimeout is how long the requests wait until the servers are quiet.
+const quietTimeout = 2 * time.Minute
+
+// measureRoutes starts a process with the role api, and sends requests to it with one client. The client
+// requests one route after the other, and then begins again, so that other work of the machine affects all
+// routes.
+func (m *measurement) measureRoutes(ctx context.Context) (err error) {
+	a, process, err := m.start(ctx, "api")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = m.stop(a, &process, err)
+		m.result.API = process
+	}()
+	c := newRequester(m.size, a, m.servers)
+	defer c.close()
+	if err := m.insertBaselineRows(ctx, c); err != nil {
+		return err
+	}
+	if err := m.sendAll(ctx, c, 0, m.Warmup, nil); err != nil {
+		return err
+	}
+	if !m.stack.DevServer {
+		if _, err := harness.AwaitQuiet(ctx, quietTimeout, harness.ReadBusyTime, harness.Pause); err != nil {
+			return err
+		}
+	}
+	if err := c.open(ctx); err != nil { // berth has closed the idle connections
+		return err
+	}
+	times := make([][]time.Duration, len(routes))
+	m.result.OtherCores, err = otherCores(func() error {
+		return m.sendAll(ctx, c, m.Warmup, m.Requests, times)
+	})
+	if err != nil {
+		return err
+	}
+	for k, r := range routes {
+		m.result.Routes = append(m.result.Routes, routeResult{
+			Name:  r.name,
+			Count: len(times[k]),
+			P50:   harness.Milliseconds(harness.Percentile(times[k], 50)),
+			P99:   harness.Milliseconds(harness.Percentile(times[k], 99)),
+		})
+	}
+	return nil
+}
+
+// sendAll sends a number of requests of each route and appends their times, unless `times` is nil.
+func (m *measurement) sendAll(ctx context.Context, c *requester, first, count int, times [][]time.Duration) error {
+	for i := range count {
+		for k, r := range routes {
+			took, err := c.send(r, first+i)
+			if err != nil {
+				return fmt.Errorf("%s: %w", r.name, err)
+			}
+			if times != nil {
+				times[k] = append(times[k], took)
+			}
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// otherCores calls the function and returns the number of cores that other programs of the machine have used
+// meanwhile, on average.
+func otherCores(do func() error) (float64, error) {
+	machine, err := harness.ReadBusyTime()
+	if err != nil {
+		return 0, err
+	}
+	own, err := harness.ReadCPUTimes()
+	if err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	if err := do(); err != nil {
+		return 0, err
+	}
+	elapsed := time.Since(begin).Seconds()
+	machineNow, err := harness.ReadBusyTime()
+	if err != nil {
+		return 0, err
+	}
+	ownNow, err := harness.ReadCPUTimes()
+	return max(0, total(machineNow.Since(machine))-total(ownNow.Since(own))) / elapsed, err
+}
+
+// total returns the sum of the CPU times in seconds.
+func total(times harness.CPUTimes) (seconds float64) {
+	for _, t := range times {
+		seconds += t.Seconds()
+	}
+	return seconds
+}
+
+// requester sends the requests of all routes, one after the other.
+type requester struct {
+	size           int
+	admin, member  *harness.HTTPConnections
+	baseline       *harness.HTTPConnections
+	baselineRowIDs []string
+}
+
+func newRequester(size int, a *harness.API, servers *harness.Stack) *requester {
+	connect := func(base, token string) *harness.HTTPConnections {
+		c := harness.NewHTTPConnections(base, 1)
+		c.Token = token
+		return c
+	}
+	return &requester{
+		size:     size,
+		admin:    connect(a.Base, "admin"),
+		member:   connect(a.Base, "ann:"+dataset.BigProject),
+		baseline: connect(servers.Stubs.ReadBaseline, "none"),
+	}
+}
+
+// insertBaselineRows inserts the rows that the baseline reads.
+func (m *measurement) insertBaselineRows(ctx context.Context, c *requester) error {
+	if err := m.servers.CreateBenchTable(ctx); err != nil {
+		return err
+	}
+	return m.servers.Rows.QueryRow(ctx, `
+		with made as (
+			insert into bench_row (id, value)
+			select gen_random_uuid(), 'bench' from generate_series(1, $1)
+			returning id)
+		select array_agg(id::text) from made`, m.size).Scan(&c.baselineRowIDs)
+}
+
+// open replaces all connections by new ones.
+func (c *requester) open(ctx context.Context) error {
+	return errors.Join(c.admin.Open(ctx), c.member.Open(ctx), c.baseline.Open(ctx))
+}
+
+func (c *requester) close() {
+	c.admin.Close()
+	c.member.Close()
+	c.baseline.Close()
+}
+
+// send sends the i-th request of a route and returns its time.
+func (c *requester) send(r route, i int) (time.Duration, error) {
+	connections, q := c.admin, request{}
+	if r.request == nil {
+		connections, q = c.baseline, get("/"+c.baselineRowIDs[object(c.size, readShare, i)-1])
+	} else {
+		q = r.request(c.size, i)
+	}
+	if q.member {
+		connections = c.member
+	}
+	begin := time.Now()
+	err := connections.Send(0, q.method, q.path, q.body)
+	return time.Since(begin), err
+}
+
+// postLease creates a lease of one second, in an hour or two; no other lease of a cloud has this time.
+func postLease(_, i int) request {
+	begin := time.Now().Add(2 * time.Hour).Truncate(time.Hour).Add(time.Duration(i) * time.Second)
+	return post("/reservation/v1/leases",
+		`{"name":"bench","start_date":%q,"end_date":%q,"events":[],"reservations":[{"resource_type":"physical:host",`+
+			`"min":1,"max":1,"hypervisor_properties":"","resource_properties":""}]}`,
+		begin.UTC().Format(time.RFC3339), begin.Add(time.Second).UTC().Format(time.RFC3339))
+}
