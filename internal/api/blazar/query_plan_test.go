@@ -68,6 +68,8 @@ func TestPlan_RoutesOfLeasesReadFewRowsOfGrowingTables(t *testing.T) {
 		"PUT /leases/{id}": func(s *service, n int) {
 			s.expect(200, "PUT", "/v1/leases/"+leaseID("pending", 100+n), `{"name":"renamed"}`)
 		},
+		"GET /os-hosts":      func(s *service, _ int) { s.expect(200, "GET", "/v1/os-hosts", "") },
+		"GET /os-hosts/{id}": func(s *service, n int) { s.expect(200, "GET", fmt.Sprint("/v1/os-hosts/", 1+n), "") },
 	} {
 		storetest.ExpectFewReads(t, watch, name, calendarTables, func() {
 			s := &service{T: t, db: url, store: storetest.Open(t, url)}

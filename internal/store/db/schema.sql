@@ -193,6 +193,8 @@ create table event (
 
 CREATE INDEX event_due ON public.event USING btree (at) WHERE ((status = 'UNDONE'::text) AND (event_type <> 'before_end_lease'::text));
 
+CREATE INDEX event_failed ON public.event USING btree (lease_id) WHERE ((event_type = 'end_lease'::text) AND (status = 'ERROR'::text));
+
 create table floatingip (
     id uuid not null,
     network_id uuid not null,
