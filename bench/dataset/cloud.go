@@ -12,7 +12,7 @@ import (
 
 const (
 	// networkPorts is the number of ports of each network of a cloud.
-	networkPorts = 250
+	networkPorts = 10
 	// WaitingPorts is the number of ports of a cloud that wait for their L2 agents.
 	WaitingPorts = 100
 	// leaseHosts is the maximum number of reservable hosts of a cloud.

@@ -60,10 +60,8 @@ func curvesOf(sizes []sizeResult) []curve {
 
 // timesOf returns the median and the 99th percentile of a route; nil: not measured.
 func (s sizeResult) timesOf(route string) (p50, p99 *float64) {
-	for _, r := range s.Routes {
-		if r.Name == route {
-			return &r.P50, &r.P99
-		}
+	if r := s.routeOf(route); r != nil {
+		return measured(r.P50), measured(r.P99)
 	}
 	return nil, nil
 }
@@ -73,10 +71,8 @@ const rowsRead = "rows"
 
 // readsOf returns the rows and index entries that a request of a route reads; nil: not counted.
 func (s sizeResult) readsOf(route string) *float64 {
-	for _, r := range s.Routes {
-		if r.Name == route {
-			return measured(r.Reads)
-		}
+	if r := s.routeOf(route); r != nil {
+		return measured(r.Reads)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,15 +37,25 @@ type settings struct {
 	Idle     float64 `json:"idle_seconds"`
 	// The maximum number of ports for which an execution is open while berth is idle. A database of the idle
 	// phase has no more ports.
-	IdlePorts int `json:"idle_ports"`
+	IdlePorts int      `json:"idle_ports"`
+	Parts     []string `json:"parts"`
 	sizes     []int
 	out       string // JSON file of the results; empty: none
 	stack     harness.Options
 }
 
+// Parts of the measurement of a size.
+const (
+	idlePart   = "idle"   // a process without clients
+	routesPart = "routes" // the times of requests
+	readsPart  = "reads"  // the rows that requests read
+)
+
+var parts = []string{idlePart, routesPart, readsPart}
+
 func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	var s settings
-	var sizes string
+	var sizes, list string
 	var idle time.Duration
 	flags := flag.NewFlagSet("growth", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -54,6 +65,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.IntVar(&s.Warmup, "warmup", 20, "number of requests of each route before the measured ones")
 	flags.DurationVar(&idle, "idle", time.Minute, "time for which the idle processes are measured")
 	flags.IntVar(&s.IdlePorts, "idle-ports", 200_000, "maximum number of ports while the processes are idle")
+	flags.StringVar(&list, "parts", strings.Join(parts, ","), "comma-separated `list` of the parts that are measured")
 	flags.StringVar(&s.out, "out", "growth.json",
 		"`file` of the results in JSON, rewritten after each part of a size; empty: none")
 	flags.StringVar(&s.stack.Worker, "worker", "",
@@ -72,6 +84,12 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	case s.Requests < 1 || s.Warmup < 0 || idle <= 0 || s.IdlePorts < 1:
 		err = errors.New("-requests, -idle and -idle-ports must be positive, -warmup not negative")
 	default:
+		s.Parts = strings.Split(list, ",")
+		for _, p := range s.Parts {
+			if !slices.Contains(parts, p) {
+				return s, fmt.Errorf("%w: -parts: unknown part %q; see growth -h", harness.ErrUsage, p)
+			}
+		}
 		s.sizes, err = parseSizes(sizes, shares*(s.Requests+s.Warmup+countedRequests))
 	}
 	if err != nil {

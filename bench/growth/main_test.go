@@ -122,6 +122,7 @@ func TestRun_RejectsInvalidCommandLines(t *testing.T) {
 		{"-warmup=-1"},
 		{"-idle=0"},
 		{"-idle-ports=0"},
+		{"-parts=idle,all"},
 		{"-fast"},
 		{"routes"},
 	} {

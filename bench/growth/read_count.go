@@ -19,7 +19,7 @@ func (m *measurement) countReads(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for k, r := range routes {
+	for _, r := range routes {
 		if r.request == nil {
 			continue
 		}
@@ -34,7 +34,7 @@ func (m *measurement) countReads(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		m.result.Routes[k].Reads = float64(max(0, reads-alone)) / countedRequests
+		m.result.addRoute(r.name).Reads = float64(max(0, reads-alone)) / countedRequests
 	}
 	return nil
 }

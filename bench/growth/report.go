@@ -58,10 +58,28 @@ type idleResult struct {
 // PostgreSQL reads for one of them.
 type routeResult struct {
 	Name  string  `json:"name"`
-	Count int     `json:"count"`
-	P50   float64 `json:"p50_ms"`
-	P99   float64 `json:"p99_ms"`
+	Count int     `json:"count,omitempty"`
+	P50   float64 `json:"p50_ms,omitempty"`
+	P99   float64 `json:"p99_ms,omitempty"`
 	Reads float64 `json:"rows_read,omitempty"`
+}
+
+// routeOf returns the result of a route; nil: there is none.
+func (s sizeResult) routeOf(name string) *routeResult {
+	for i := range s.Routes {
+		if s.Routes[i].Name == name {
+			return &s.Routes[i]
+		}
+	}
+	return nil
+}
+
+// addRoute returns the result of a route, which it adds if there is none.
+func (s *sizeResult) addRoute(name string) *routeResult {
+	if s.routeOf(name) == nil {
+		s.Routes = append(s.Routes, routeResult{Name: name})
+	}
+	return s.routeOf(name)
 }
 
 // add adds the result of a size, or replaces an earlier one of the same size.

@@ -49,12 +49,10 @@ func (m *measurement) measureRoutes(ctx context.Context) (err error) {
 		return err
 	}
 	for k, r := range routes {
-		m.result.Routes = append(m.result.Routes, routeResult{
-			Name:  r.name,
-			Count: len(times[k]),
-			P50:   harness.Milliseconds(harness.Percentile(times[k], 50)),
-			P99:   harness.Milliseconds(harness.Percentile(times[k], 99)),
-		})
+		to := m.result.addRoute(r.name)
+		to.Count = len(times[k])
+		to.P50 = harness.Milliseconds(harness.Percentile(times[k], 50))
+		to.P99 = harness.Milliseconds(harness.Percentile(times[k], 99))
 	}
 	return nil
 }

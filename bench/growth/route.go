@@ -69,7 +69,6 @@ var routes = []route{
 		name:    "post-port-big",
 		title:   "`POST /ports` in the project with a tenth of the ports",
 		group:   networking,
-		bound:   flatRatio,
 		request: func(size, i int) request { return postPort(size, i, dataset.BigProject) },
 	},
 	{
@@ -285,6 +284,13 @@ var routes = []route{
 		},
 	},
 	{
+		name:    "get-host",
+		title:   "`GET /os-hosts/{id}`",
+		group:   reservation,
+		bound:   flatRatio,
+		request: func(_, i int) request { return get(fmt.Sprint("/reservation/v1/os-hosts/", 1+i%100)) },
+	},
+	{
 		name:  "get-entry",
 		title: "`GET /journal/v1/entries/{seq}`",
 		group: operation,
@@ -341,7 +347,6 @@ var routes = []route{
 		name:    "console-calendar",
 		title:   "console: calendar of leases",
 		group:   operation,
-		bound:   flatRatio,
 		request: func(int, int) request { return get("/console/calendar") },
 	},
 	{
