@@ -9,8 +9,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// grown fills the tables whose size depends on the size of a cloud: 2,000 networks, one of
-// them with 10,000 ports of 500 projects, and a completed journal entry of each port.
+// grown fills the tables whose size depends on the size of a cloud: 2,000 networks of 500 projects, one of
+// them with 10,000 ports of 500 projects and each of the others with one port, and a completed journal entry
+// of each port. The project `guest` has ports and no network.
 const grown = `
 	insert into network (id, project, name, description, admin_up, shared, external, mtu, port_security, type, segment)
 	select md5('network' || n)::uuid, 'project-' || n % 500, 'network-' || n, '', true, false, false, 1450, true, 'vxlan', n
@@ -20,14 +21,14 @@ const grown = `
 		'[{"start":"10.0.0.2","end":"10.15.255.254"}]', '{}', '[]', '', ''
 	from generate_series(1, 2000) n;
 	insert into port (id, network_id, project, name, description, admin_up, mac, device_id, device_owner, status, host, vnic, profile, vif, port_security)
-	select md5('port' || n)::uuid, md5('network1')::uuid, 'project-' || n % 500, 'port-' || n, '', true,
+	select md5('port' || n)::uuid, md5('network' || greatest(n - 10000, 1))::uuid, case n % 100 when 3 then 'guest' else 'project-' || n % 500 end, 'port-' || n, '', true,
 		lpad(to_hex(2199023255552 + n), 12, '0')::macaddr, md5('server' || n), 'compute:nova', 'ACTIVE', 'cmp-' || n % 200, 'normal', '{}', 'ovs', true
-	from generate_series(1, 10000) n;
+	from generate_series(1, 12000) n;
 	insert into port_address (subnet_id, address, port_id, position)
-	select md5('subnet1')::uuid, '10.0.1.0'::inet + n, md5('port' || n)::uuid, 0 from generate_series(1, 10000) n;
+	select md5('subnet' || greatest(n - 10000, 1))::uuid, '10.0.1.0'::inet + n, md5('port' || n)::uuid, 0 from generate_series(1, 12000) n;
 	insert into journal_entry (object_type, object_id, operation, data, parents, state, attempt, project, name, taken_at, finished_at)
-	select 'port', md5('port' || n)::uuid::text, 'create', '{}', array['network/' || md5('network1')::uuid], 'completed', 1, 'project-' || n % 500, '', now(), now()
-	from generate_series(1, 10000) n`
+	select 'port', md5('port' || n)::uuid::text, 'create', '{}', array['network/' || md5('network' || greatest(n - 10000, 1))::uuid], 'completed', 1, 'project-' || n % 500, '', now(), now()
+	from generate_series(1, 12000) n`
 
 // growing lists the tables of `grown`.
 var growing = []string{"network", "subnet", "port", "port_address", "journal_entry"}
@@ -47,20 +48,29 @@ func TestPlan_MainRoutesReadFewRowsOfGrowingTables(t *testing.T) {
 		}
 		return id
 	}
-	crowded := id("network", 1)
+	busiest := id("network", 1)
 	for name, call := range map[string]func(c cloud, n int){
 		"POST /ports": func(c cloud, n int) {
 			c.must(201, "POST", "/v2.0/ports", fmt.Sprintf(
 				`{"port":{"network_id":%q,"project_id":"project-7","binding:host_id":"cmp-1","device_owner":"compute:nova","device_id":"new-%d"}}`,
-				crowded, n))
+				busiest, n))
 		},
 		"GET /ports/{id}":      func(c cloud, n int) { c.must(200, "GET", "/v2.0/ports/"+id("port", 100+n), "") },
 		"GET /ports page":      func(c cloud, _ int) { c.must(200, "GET", "/v2.0/ports?limit=50", "") },
 		"GET /ports of server": func(c cloud, _ int) { c.must(200, "GET", "/v2.0/ports?device_id=new-1", "") },
 		"GET /ports of name":   func(c cloud, n int) { c.must(200, "GET", fmt.Sprintf("/v2.0/ports?name=port-%d", 1+n), "") },
 		"GET /ports of network": func(c cloud, n int) {
-			c.must(200, "GET", "/v2.0/ports?network_id="+crowded+"&limit=50&marker="+id("port", 200+n), "")
+			c.must(200, "GET", "/v2.0/ports?network_id="+busiest+"&limit=50&marker="+id("port", 200+n), "")
 		},
+		"GET /ports of member": func(c cloud, _ int) { c.as("ann:project-7").must(200, "GET", "/v2.0/ports", "") },
+		"GET /ports page of member": func(c cloud, _ int) {
+			c.as("ann:project-7").must(200, "GET", "/v2.0/ports?limit=50", "")
+		},
+		"GET /ports page of guest": func(c cloud, _ int) {
+			c.as("ann:guest").must(200, "GET", "/v2.0/ports?limit=50", "")
+		},
+		"GET /networks of member": func(c cloud, _ int) { c.as("ann:project-7").must(200, "GET", "/v2.0/networks", "") },
+		"GET /subnets of member":  func(c cloud, _ int) { c.as("ann:project-7").must(200, "GET", "/v2.0/subnets", "") },
 		"PUT /ports/{id}": func(c cloud, n int) {
 			c.must(200, "PUT", "/v2.0/ports/"+id("port", 300+n), `{"port":{"name":"renamed"}}`)
 		},

@@ -72,14 +72,19 @@ func (l *ListQuery) arg(v any) string {
 	return fmt.Sprintf("$%d", len(l.Args))
 }
 
-// Clauses returns the where, order by and limit clauses of the Listing. The parameter `visible` is the SQL
-// condition for the objects that a project sees, with one %s for the project. The SQL for a field comes only
-// from Columns, so that no text from a client becomes SQL.
-func (l *ListQuery) Clauses(q Listing, visible string) (string, error) {
+// Visibility is a reason for which a project sees an object.
+type Visibility struct {
+	// SQL condition on the object or, if there is a Parent, on the row of the parent; $project is the project
+	Condition string
+	Parent    string // table of the parents; empty: the condition is on the object
+	Key       string // column of the object that has the ID of the parent
+}
+
+// Clauses returns the where, order by and limit clauses of the Listing. A project sees the objects for which
+// there is one of the reasons. The SQL for a field comes only from Columns, so that no text from a client
+// becomes SQL.
+func (l *ListQuery) Clauses(q Listing, reasons ...Visibility) (string, error) {
 	where := []string{"true"}
-	if q.Project != "" {
-		where = append(where, fmt.Sprintf(visible, l.arg(q.Project)))
-	}
 	for _, c := range q.Where {
 		col, ok := l.Columns[c.Field]
 		if !ok {
@@ -90,7 +95,11 @@ func (l *ListQuery) Clauses(q Listing, visible string) (string, error) {
 			where = append(where, fmt.Sprintf(col.Test, values))
 			continue
 		}
-		where = append(where, col.Expr+" = any("+values+")")
+		equal := col.Expr + " = any(" + values + ")"
+		if len(c.In) == 1 { // an index has the items with one value in the order of its other columns
+			equal = col.Expr + " = (" + values + ")[1]"
+		}
+		where = append(where, equal)
 	}
 	var keys []string
 	var down []bool
@@ -112,11 +121,44 @@ func (l *ListQuery) Clauses(q Listing, visible string) (string, error) {
 			order[i] += " desc"
 		}
 	}
-	sql := " where " + strings.Join(where, " and ") + " order by " + strings.Join(order, ", ")
+	page := " order by " + strings.Join(order, ", ")
 	if q.Limit > 0 {
-		sql += " limit " + l.arg(q.Limit)
+		page += " limit " + l.arg(q.Limit)
 	}
-	return sql, nil
+	if q.Project != "" {
+		where = append(where, l.visible(q, reasons, strings.Join(where, " and "), page))
+	}
+	return " where " + strings.Join(where, " and ") + page, nil
+}
+
+// visible returns the SQL condition for the objects that the project sees. A page of objects consists of
+// objects from the pages of those for which there is one reason, or that have one parent. Each of these pages
+// can use an index. Otherwise PostgreSQL would read the table in the order of the page until it has found as
+// many visible objects, and most projects see only a few of all objects.
+func (l *ListQuery) visible(q Listing, reasons []Visibility, where, page string) string {
+	project := l.arg(q.Project)
+	paged := q.Limit > 0 && len(reasons) > 1
+	each := make([]string, len(reasons))
+	for i, r := range reasons {
+		condition := strings.ReplaceAll(r.Condition, "$project", project)
+		table, key := l.Table, l.Table+"."+r.Key
+		switch {
+		case r.Parent == "" && !paged:
+			each[i] = condition
+		case r.Parent == "":
+			each[i] = fmt.Sprintf("(select %[1]s.id from %[1]s where %[2]s and %[3]s%[4]s)", table, where, condition, page)
+		case !paged:
+			each[i] = fmt.Sprintf("%s = any(array(select id from %s where %s))", key, r.Parent, condition)
+		default:
+			each[i] = fmt.Sprintf("(select page.id from %s as parent cross join lateral "+
+				"(select %[2]s.id from %[2]s where %[3]s and %[4]s = parent.id%[5]s) as page where %[6]s)",
+				r.Parent, table, where, key, page, condition)
+		}
+	}
+	if paged {
+		return l.Table + ".id = any(array(" + strings.Join(each, " union all ") + "))"
+	}
+	return "(" + strings.Join(each, " or ") + ")"
 }
 
 // after returns the SQL condition that selects the items that come after the marker in the order of the sort
@@ -160,10 +202,10 @@ func Tagged(table string, columns map[string]Column) map[string]Column {
 	return columns
 }
 
-// ListIDs lists the IDs of the items of a list request, in the order of the request. The parameter `visible`
+// ListIDs lists the IDs of the items of a list request, in the order of the request. The parameter `reasons`
 // is that of ListQuery.Clauses.
-func ListIDs(ctx context.Context, q Querier, l ListQuery, items Listing, visible string) ([]uuid.UUID, error) {
-	clauses, err := l.Clauses(items, visible)
+func ListIDs(ctx context.Context, q Querier, l ListQuery, items Listing, reasons ...Visibility) ([]uuid.UUID, error) {
+	clauses, err := l.Clauses(items, reasons...)
 	if err != nil {
 		return nil, err
 	}

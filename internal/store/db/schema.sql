@@ -571,6 +571,8 @@ CREATE INDEX network_project ON public.network USING btree (project);
 
 CREATE UNIQUE INDEX network_segment ON public.network USING btree (type, physical_network, segment);
 
+CREATE INDEX network_shared ON public.network USING btree (id) WHERE (shared OR external);
+
 create table note (
     workflow_id text not null,
     workflow text not null,
@@ -658,6 +660,8 @@ CREATE INDEX port_device ON public.port USING btree (device_id);
 CREATE INDEX port_host ON public.port USING btree (host);
 
 CREATE INDEX port_name ON public.port USING btree (name);
+
+CREATE INDEX port_network_order ON public.port USING btree (network_id, id);
 
 CREATE INDEX port_project_order ON public.port USING btree (project, id);
 

@@ -69,7 +69,7 @@ var agentColumns = map[string]db.Column{
 func (s *Store) Agents(ctx context.Context, q db.Listing) ([]network.Agent, error) {
 	l := db.ListQuery{Columns: agentColumns, Table: "agent", Args: []any{network.AgentDownTime}}
 	q.Project = ""
-	clauses, err := l.Clauses(q, "")
+	clauses, err := l.Clauses(q)
 	if err != nil {
 		return nil, err
 	}

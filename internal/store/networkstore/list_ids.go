@@ -14,12 +14,12 @@ import (
 
 // NetworkIDs lists the IDs of networks.
 func (s *Store) NetworkIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error) {
-	return db.ListIDs(ctx, s.db, db.ListQuery{Columns: networkColumns, Table: "network"}, q, visibleNetwork)
+	return db.ListIDs(ctx, s.db, db.ListQuery{Columns: networkColumns, Table: "network"}, q, visibleNetwork...)
 }
 
 // SubnetIDs lists the IDs of subnets.
 func (s *Store) SubnetIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error) {
-	return db.ListIDs(ctx, s.db, db.ListQuery{Columns: subnetColumns, Table: "subnet"}, q, visibleSubnet)
+	return db.ListIDs(ctx, s.db, db.ListQuery{Columns: subnetColumns, Table: "subnet"}, q, visibleSubnet...)
 }
 
 // SecurityGroupIDs lists the IDs of security groups.
@@ -29,5 +29,5 @@ func (s *Store) SecurityGroupIDs(ctx context.Context, q db.Listing) ([]uuid.UUID
 
 // SecurityRuleIDs lists the IDs of security group rules.
 func (s *Store) SecurityRuleIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error) {
-	return db.ListIDs(ctx, s.db, db.ListQuery{Columns: ruleColumns, Table: "security_group_rule"}, q, visibleRule)
+	return db.ListIDs(ctx, s.db, db.ListQuery{Columns: ruleColumns, Table: "security_group_rule"}, q, visibleRule...)
 }

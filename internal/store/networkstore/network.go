@@ -45,9 +45,12 @@ var networkColumns = db.Tagged("network", map[string]db.Column{
 	FieldDHCPHost:      {Test: "network.id in (" + NetworksOfDHCPHost + ")", Cast: "text[]", Unsorted: true},
 })
 
-// visibleNetwork is the SQL condition for the networks that a project may see: networks of the project,
-// shared networks and external networks.
-const visibleNetwork = `(network.project = %s or network.shared or network.external)`
+// visibleNetwork has the reasons for which a project sees a network: a network of the project, or a shared or
+// external network.
+var visibleNetwork = []db.Visibility{
+	{Condition: `network.project = $project`},
+	{Condition: `(network.shared or network.external)`},
+}
 
 func scanNetwork(row pgx.CollectableRow) (network.Network, error) {
 	return pgx.RowToStructByName[network.Network](row)
@@ -56,7 +59,7 @@ func scanNetwork(row pgx.CollectableRow) (network.Network, error) {
 // Networks lists networks.
 func (s *Store) Networks(ctx context.Context, q db.Listing) ([]network.Network, error) {
 	l := db.ListQuery{Columns: networkColumns, Table: "network"}
-	clauses, err := l.Clauses(q, visibleNetwork)
+	clauses, err := l.Clauses(q, visibleNetwork...)
 	if err != nil {
 		return nil, err
 	}

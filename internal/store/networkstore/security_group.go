@@ -33,7 +33,7 @@ var groupColumns = db.Tagged("security_group", map[string]db.Column{
 	},
 })
 
-const visibleGroup = `security_group.project = %s`
+var visibleGroup = db.Visibility{Condition: `security_group.project = $project`}
 
 func scanGroup(row pgx.CollectableRow) (network.SecurityGroup, error) {
 	return pgx.RowToStructByName[network.SecurityGroup](row)

@@ -37,14 +37,17 @@ var ruleColumns = map[string]db.Column{
 	},
 }
 
-// visibleRule is the SQL condition for the security group rules that a project may see: rules of the project,
-// and rules of security groups of the project.
-const visibleRule = `(security_group_rule.project = %[1]s or exists (select from security_group g where g.id = security_group_rule.group_id and g.project = %[1]s))`
+// visibleRule has the reasons for which a project sees a security group rule: a rule of the project, or of a
+// security group of the project.
+var visibleRule = []db.Visibility{
+	{Condition: `security_group_rule.project = $project`},
+	{Condition: `project = $project`, Parent: "security_group", Key: "group_id"},
+}
 
 // SecurityRules lists security group rules.
 func (s *Store) SecurityRules(ctx context.Context, q db.Listing) ([]network.SecurityRule, error) {
 	l := db.ListQuery{Columns: ruleColumns, Table: "security_group_rule"}
-	clauses, err := l.Clauses(q, visibleRule)
+	clauses, err := l.Clauses(q, visibleRule...)
 	if err != nil {
 		return nil, err
 	}

@@ -39,9 +39,12 @@ var subnetColumns = db.Tagged("subnet", map[string]db.Column{
 	},
 })
 
-// visibleSubnet is the SQL condition for the subnets that a project may see: subnets of the project, and
-// subnets of shared networks.
-const visibleSubnet = `(subnet.project = %s or exists (select from network n where n.id = subnet.network_id and n.shared))`
+// visibleSubnet has the reasons for which a project sees a subnet: a subnet of the project, or of a shared
+// network.
+var visibleSubnet = []db.Visibility{
+	{Condition: `subnet.project = $project`},
+	{Condition: `shared`, Parent: "network", Key: "network_id"},
+}
 
 func scanSubnet(row pgx.CollectableRow) (network.Subnet, error) {
 	return pgx.RowToStructByName[network.Subnet](row)
@@ -50,7 +53,7 @@ func scanSubnet(row pgx.CollectableRow) (network.Subnet, error) {
 // Subnets lists subnets.
 func (s *Store) Subnets(ctx context.Context, q db.Listing) ([]network.Subnet, error) {
 	l := db.ListQuery{Columns: subnetColumns, Table: "subnet"}
-	clauses, err := l.Clauses(q, visibleSubnet)
+	clauses, err := l.Clauses(q, visibleSubnet...)
 	if err != nil {
 		return nil, err
 	}

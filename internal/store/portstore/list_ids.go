@@ -11,7 +11,7 @@ import (
 
 // PortIDs lists the IDs of ports.
 func (s *Store) PortIDs(ctx context.Context, q db.Listing) ([]uuid.UUID, error) {
-	return db.ListIDs(ctx, s.db, db.ListQuery{Columns: portColumns, Table: "port"}, q, visiblePort)
+	return db.ListIDs(ctx, s.db, db.ListQuery{Columns: portColumns, Table: "port"}, q, visiblePort...)
 }
 
 // TrunkIDs lists the IDs of trunks.

@@ -123,9 +123,12 @@ var portColumns = db.Tagged("port", map[string]db.Column{
 	},
 })
 
-// visiblePort is the SQL condition for the ports that a project may see: ports of the project, and ports on
-// networks of the project.
-const visiblePort = `(port.project = %[1]s or exists (select from network n where n.id = port.network_id and n.project = %[1]s))`
+// visiblePort has the reasons for which a project sees a port: a port of the project, or on a network of the
+// project.
+var visiblePort = []db.Visibility{
+	{Condition: `port.project = $project`},
+	{Condition: `project = $project`, Parent: "network", Key: "network_id"},
+}
 
 // portFields returns the scan targets for a row of portSelect. After the scan, the caller must call `done`,
 // which decodes the JSON columns into the port.
@@ -204,7 +207,7 @@ func queuePortRead(batch *pgx.Batch, id uuid.UUID, found *network.Port) {
 // Ports lists ports. If the request needs neither the tags nor the DHCP options, Ports does not read them.
 func (s *Store) Ports(ctx context.Context, q db.Listing) ([]network.Port, error) {
 	l := db.ListQuery{Columns: portColumns, Table: "port"}
-	clauses, err := l.Clauses(q, visiblePort)
+	clauses, err := l.Clauses(q, visiblePort...)
 	if err != nil {
 		return nil, err
 	}

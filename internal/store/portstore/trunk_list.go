@@ -33,7 +33,7 @@ var trunkColumns = db.Tagged("trunk", map[string]db.Column{
 	"revision":    {Expr: "trunk.revision", Cast: "bigint[]"},
 })
 
-const visibleTrunk = `trunk.project = %s`
+var visibleTrunk = db.Visibility{Condition: `trunk.project = $project`}
 
 func scanTrunk(row pgx.CollectableRow) (network.Trunk, error) {
 	t := network.Trunk{Subports: []network.Subport{}}
