@@ -155,7 +155,7 @@ func insertFirstFreeAddress(
 		select $1, free.address, $3, $4
 		from unnest($2::inet[]) as free (address)
 		where case
-			when exists (select from port_address t where t.subnet_id = $1 and t.address = free.address) then false
+			when (select true from port_address t where t.subnet_id = $1 and t.address = free.address) then false
 			else pg_try_advisory_xact_lock(hashtext('address ' || $1::text), hashtext(host(free.address)) & 1023)
 		end
 		limit 1
