@@ -28,12 +28,16 @@ type QuotaUsage struct {
 
 // NeedsUsage reports whether the quota limits what all leases of the project have together.
 func (q Quota) NeedsUsage(project string) bool {
-	return q.limits(project, QuotaLeases) || q.limits(project, QuotaReservations)
+	return q.Limit(project, QuotaLeases) != nil || q.Limit(project, QuotaReservations) != nil
 }
 
-func (q Quota) limits(project, resource string) bool {
+// Limit returns the limit of a resource of the project; nil: there is no limit.
+func (q Quota) Limit(project, resource string) *int64 {
 	limit, ok := q.Limits[resource]
-	return ok && limit >= 0 && !slices.Contains(q.ExemptProjects, project)
+	if !ok || limit < 0 || slices.Contains(q.ExemptProjects, project) {
+		return nil
+	}
+	return &limit
 }
 
 // CheckDraft returns a fault if the quota does not allow a project that has `used` to create a lease.
@@ -48,8 +52,8 @@ func (q Quota) CheckDraft(d Draft, used QuotaUsage) error {
 		{QuotaLeases, used.Leases + 1, "leases of the project that have not ended"},
 		{QuotaReservations, used.Reservations + size, "reservations of the leases of the project that have not ended"},
 	} {
-		if limit := q.Limits[of.resource]; of.count > limit && q.limits(d.Project, of.resource) {
-			return Faultf(QuotaExceeded, "Quota exceeded for %s: the limit is %d.", of.noun, limit)
+		if limit := q.Limit(d.Project, of.resource); limit != nil && of.count > *limit {
+			return Faultf(QuotaExceeded, "Quota exceeded for %s: the limit is %d.", of.noun, *limit)
 		}
 	}
 	return nil

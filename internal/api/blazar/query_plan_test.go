@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"berth/internal/lease"
+	"berth/internal/store/leasestore"
 	"berth/internal/store/storetest"
 )
 
@@ -80,4 +82,24 @@ func TestPlan_RoutesOfLeasesReadFewRowsOfGrowingTables(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A project can have many more leases than its quota allows, if it had none before.
+func TestPlan_QuotaCountsNoMoreLeasesThanItAllows(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	storetest.ExecScript(t, url, calendar)
+	storetest.ExecScript(t, url, `update lease set project_id = 'crowded' where status = 'PENDING'`)
+	storetest.FixPlans(t, url)
+	storetest.ExpectFewReads(t, storetest.Connect(t, url), "POST /leases", calendarTables, func() {
+		s := &service{T: t, db: url, store: storetest.Open(t, url)}
+		defer s.store.Close()
+		s.store.Lease = leasestore.New(s.store.DB, leasestore.Config{Quota: lease.Quota{Limits: map[string]int64{lease.QuotaLeases: 100}}})
+		s.serve(10 * time.Minute)
+		for range storetest.PlanRepeats {
+			if a := s.as("ann:crowded", "POST", "/v1/leases", leaseBody("one more", 1, 2)); a.status != 403 {
+				t.Errorf("a lease of a project that has used its quota: got %d %s, want 403", a.status, a.raw)
+			}
+		}
+	})
 }

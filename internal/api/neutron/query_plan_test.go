@@ -95,6 +95,55 @@ func TestPlan_MainRoutesReadFewRowsOfGrowingTables(t *testing.T) {
 	}
 }
 
+// crowded gives a project more objects of each kind than the rows that a call may read.
+const crowded = `
+	update network set project = 'crowded' where id in (select md5('network' || n)::uuid from generate_series(1, 2000, 2) n);
+	update subnet set project = 'crowded' where id in (select md5('subnet' || n)::uuid from generate_series(1, 2000, 2) n);
+	update port set project = 'crowded' where id in (select md5('port' || n)::uuid from generate_series(1, 12000, 2) n);
+	insert into security_group (id, project, name, description, stateful, tags)
+	select md5('group' || n)::uuid, case when n % 2 = 1 then 'crowded' else 'project-' || n end, case n when 1 then 'default' else 'web' end, '',
+		true, '{}'
+	from generate_series(1, 2000) n;
+	insert into security_group_rule (id, group_id, project, description, direction, ethertype, protocol, remote_ip)
+	select md5('rule' || n)::uuid, md5('group' || n)::uuid, case when n % 2 = 1 then 'crowded' else 'project-' || n end, '', 'ingress', 'IPv4', 'tcp', ''
+	from generate_series(1, 2000) n`
+
+// A project can have many more objects than its quota allows: its quota was lowered, or it had none.
+func TestPlan_QuotaCountsNoMoreObjectsThanItAllows(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	storetest.ExecScript(t, url, grown)
+	storetest.ExecScript(t, url, crowded)
+	openOn(t, url, networkstore.Config{}).store.Close() // the first report of a DHCP agent assigns it all networks
+	storetest.Exec(t, url, `vacuum`)
+	storetest.FixPlans(t, url)
+	watch := storetest.Connect(t, url)
+	var net, group string
+	if err := watch.QueryRow(t.Context(), `select md5('network1')::uuid::text, md5('group1')::uuid::text`).Scan(&net, &group); err != nil {
+		t.Fatal(err)
+	}
+	limits := network.Quota{}
+	for _, resource := range network.QuotaResources() {
+		limits[resource] = 100
+	}
+	for path, body := range map[string]string{
+		"/v2.0/networks":             `{"network":{"name":"one more"}}`,
+		"/v2.0/subnets":              `{"subnet":{"network_id":"` + net + `","cidr":"192.0.2.0/24","ip_version":4}}`,
+		"/v2.0/ports":                `{"port":{"network_id":"` + net + `"}}`,
+		"/v2.0/security-groups":      `{"security_group":{"name":"one more"}}`,
+		"/v2.0/security-group-rules": `{"security_group_rule":{"security_group_id":"` + group + `","direction":"ingress","protocol":"udp"}}`,
+	} {
+		tables := append([]string{"security_group", "security_group_rule"}, growing...)
+		storetest.ExpectFewReads(t, watch, "POST "+path, tables, func() {
+			c := openOn(t, url, networkstore.Config{Quota: limits})
+			defer c.store.Close()
+			for range storetest.PlanRepeats {
+				c.as("ann:crowded").must(409, "POST", path, body)
+			}
+		})
+	}
+}
+
 // PostgreSQL knows that the DHCP agents serve many networks, and does not know how few agents there are: it
 // analyzes a table by itself only after many changes of its rows.
 func TestPlan_HeartbeatReadsNoNetworkWhileNoDHCPAgentIsDown(t *testing.T) {

@@ -31,10 +31,14 @@ func (s *Store) checkQuota(ctx context.Context, tx *transaction, d lease.Draft) 
 			`select pg_advisory_xact_lock(hashtextextended('quota of leases ' || $1::text, 0))`,
 			d.Project,
 		)
+		// A project that has as many leases as its limit gets no further one, however many more it has.
 		batch.Queue(`
-			select count(*), coalesce(sum((select count(*) from reservation r where r.lease_id = lease.id)), 0)::bigint
-			from lease
-			where project_id = $1 and status <> 'TERMINATED' and `+notEndedSQL, d.Project).
+			select count(*), coalesce(sum(reservations), 0)::bigint
+			from (
+				select (select count(*) from reservation r where r.lease_id = lease.id) as reservations
+				from lease
+				where project_id = $1 and status <> 'TERMINATED' and `+notEndedSQL+`
+				limit $2) as counted`, d.Project, s.config.Quota.Limit(d.Project, lease.QuotaLeases)).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&used.Leases, &used.Reservations) })
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return fmt.Errorf("count the leases of project %s: %w", d.Project, err)

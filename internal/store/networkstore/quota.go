@@ -44,14 +44,22 @@ func CheckQuotaLimit(
 	if limit < 0 {
 		return nil
 	}
+	others := limit - int64(count) // existing objects that leave room for the new ones
+	if others < 0 {
+		return network.OverQuota(resource)
+	}
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('quota ' || $1::text || ' ' || $2::text, 0))`, resource, project); err != nil {
 		return fmt.Errorf("lock quota: %w", err)
 	}
+	// One row more than `others` decides. A project can have many more objects than its limit, for example
+	// after the limit was lowered.
 	var used int64
-	if err := tx.QueryRow(ctx, `select count(*) from `+resource+` where project = $1`, project).Scan(&used); err != nil {
+	if err := tx.QueryRow(ctx, `
+		select count(*)
+		from (select from `+resource+` where project = $1 limit $2) as counted`, project, others+1).Scan(&used); err != nil {
 		return fmt.Errorf("count %s rows: %w", resource, err)
 	}
-	if used+int64(count) > limit {
+	if used > others {
 		return network.OverQuota(resource)
 	}
 	return nil
