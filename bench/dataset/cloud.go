@@ -73,16 +73,19 @@ func Project(n int) string {
 // projectSQL is Project in SQL.
 const projectSQL = `case when n % 10 = 0 then 'big' else 'project-' || n / 100 end`
 
+// cloudTraits is the number of traits of each provider of a cloud.
+const cloudTraits = 10
+
 // Cloud returns a dataset of n resource providers, each with a consumer, n completed journal entries of
-// ports, n leases that have ended, and the first ports of the cloud. What else a cloud has does not grow with
-// n: reservable hosts and networking agents; there is a pending lease for every ten past ones.
+// ports, n leases that have ended, and the first ports and pending leases of the cloud. What else a cloud has
+// does not grow with n: reservable hosts and networking agents.
 func Cloud(n, ports int) harness.Dataset {
 	hosts := min(n, leaseHosts)
 	return harness.Dataset{Name: fmt.Sprint("cloud_", n), SQL: []string{
 		`set session_replication_role = replica`, // no triggers and no foreign key checks
 		insertProviders(n),
-		insertInventories(serverClasses),
-		insertTraits,
+		insertInventories(serverClasses, allocated),
+		insertTraits(cloudTraits),
 		`insert into provider_aggregate (provider_id, aggregate) select id, md5('aggregate' || id / 50)::uuid::text from provider`,
 		fmt.Sprintf(`
 			insert into consumer (id, uuid, project, user_id, type)
@@ -99,19 +102,18 @@ func Cloud(n, ports int) harness.Dataset {
 		CompletedEntries(n),
 		`insert into resource_class (name) values ('CUSTOM_PHYSICAL_HOST') on conflict do nothing`,
 		insertHosts(hosts),
-		insertInventories(hostClass),
+		insertInventories(hostClass, 0),
 		pastLeases(n, projectSQL),
-		pendingLeases(PendingLeases(n), hosts, projectSQL),
-		allocateHosts(hosts),
+		pendingLeases(0, PendingLeases(ports), hosts, projectSQL),
 		// the creation of a port and of a network counts those of its project
 		`insert into quota (project, resource, amount)
 			select p, r, 10000000 from unnest(array['bench', 'big']) as p, unnest(array['port', 'network']) as r`,
-		`set session_replication_role = origin`,
-		// with triggers, which add up the usage of the inventories
-		`insert into allocation (consumer_id, provider_id, class_id, amount)
-			select k.id, i.provider_id, i.class_id, 2
+		fmt.Sprintf(`
+			insert into allocation (consumer_id, provider_id, class_id, amount)
+			select k.id, i.provider_id, i.class_id, %d
 			from consumer k
-			join inventory i on i.provider_id = k.id`,
+			join inventory i on i.provider_id = k.id
+			where i.used > 0`, allocated),
 	}}
 }
 
@@ -123,21 +125,23 @@ func insertNetworks(n int) string {
 		select md5('dhcp' || n)::uuid, 'DHCP agent', 'net-' || n, 'bench', 'N/A', '{}', now() + interval '1 day'
 		from generate_series(0, 3) as n;
 		insert into network (id, project, name, description, admin_up, shared, external, mtu, port_security, type, segment)
-		select md5('network' || n)::uuid, 'big', 'network-' || n, '', true, true, false, 1450, true, 'vxlan', n + 1
+		select md5('network' || n)::uuid, 'project-' || n / 10, 'network-' || n, '', true, false, false, 1450, true, 'vxlan', n + 1
 		from generate_series(0, %[1]d - 1) as n;
+		select setval('network_vni', %[1]d);
 		insert into subnet (id, network_id, project, name, description, cidr, gateway, dhcp, pools, dns, routes, ra_mode, address_mode)
-		select md5('subnet' || n)::uuid, md5('network' || n)::uuid, 'big', 'subnet-' || n, '', '10.0.0.0/20', '10.0.0.1', true,
+		select md5('subnet' || n)::uuid, md5('network' || n)::uuid, 'project-' || n / 10, 'subnet-' || n, '', '10.0.0.0/20', '10.0.0.1', true,
 			'[{"start":"10.0.0.2","end":"10.0.15.254"}]', '{}', '[]', '', ''
 		from generate_series(0, %[1]d - 1) as n;
 		insert into dhcp_binding (network_id, agent_id)
 		select md5('network' || n)::uuid, md5('dhcp' || n %% 4)::uuid from generate_series(0, %[1]d - 1) as n`, Networks(n))
 }
 
-// MorePorts returns a dataset of the ports of a cloud with the given numbers.
-func MorePorts(first, last int) harness.Dataset {
-	return harness.Dataset{Name: "more_ports", SQL: []string{
+// Rest returns a dataset of the other ports and pending leases of a cloud of size n.
+func Rest(n, ports int) harness.Dataset {
+	return harness.Dataset{Name: "rest", SQL: []string{
 		`set session_replication_role = replica`,
-		insertPorts(first, last),
+		insertPorts(ports+1, n),
+		pendingLeases(PendingLeases(ports), PendingLeases(n), min(n, leaseHosts), projectSQL),
 	}}
 }
 

@@ -15,10 +15,9 @@ func LeaseCalendar(hosts, past, pending int) harness.Dataset {
 		`insert into resource_class (name) values ('CUSTOM_PHYSICAL_HOST') on conflict do nothing`,
 		insertProviders(hosts),
 		insertHosts(hosts),
-		insertInventories(hostClass),
+		insertInventories(hostClass, 0),
 		pastLeases(past, `'bench'`),
-		pendingLeases(pending, hosts, `'bench'`),
-		allocateHosts(hosts),
+		pendingLeases(0, pending, hosts, `'bench'`),
 		`set session_replication_role = origin`,
 	}}
 }
@@ -44,27 +43,32 @@ func insertHosts(n int) string {
 // pastLeases returns SQL that inserts n leases that have ended. The parameter `project` is SQL for the
 // project of the n-th lease.
 func pastLeases(n int, project string) string {
-	return insertLeases(n, "TERMINATED", "deleted", "DONE", project,
+	return insertLeases(0, n, "TERMINATED", "deleted", "DONE", project,
 		`- interval '1 hour' - n * interval '10 minutes'`)
 }
 
-// pendingLeases returns SQL that inserts n leases that begin tomorrow or later. At any time, they use at most
-// the given number of hosts.
-func pendingLeases(n, hosts int, project string) string {
-	return insertLeases(n, "PENDING", "pending", "UNDONE", project,
-		fmt.Sprintf(`+ interval '1 day' + (n / %d) * interval '2 hours'`, hosts))
+// pendingLeases returns SQL that inserts the pending leases with the numbers from `first` to `end` - 1, which
+// begin tomorrow or later. Each of them has one of the hosts, and no host has two of them at the same time.
+func pendingLeases(first, end, hosts int, project string) string {
+	return insertLeases(first, end, "PENDING", "pending", "UNDONE", project,
+		fmt.Sprintf(`+ interval '1 day' + (n / %d) * interval '2 hours'`, hosts)) + fmt.Sprintf(`;
+		insert into host_allocation (reservation_id, host_id, during, owner)
+		select r.id, 1 + n %% %d, tstzrange(l.start_at, l.end_at), r.id
+		from generate_series(%d, %d - 1) as n
+		join lease l on l.id = md5('PENDING' || n)::uuid
+		join reservation r on r.lease_id = l.id`, hosts, first, end)
 }
 
-// insertLeases returns SQL that inserts n leases of one hour. The parameters `status`, `reservation` and
-// `event` are the statuses of the leases, their reservations and their events. The parameter `begins` is SQL
-// for the start of the n-th lease, relative to the current hour.
-func insertLeases(n int, status, reservation, event, project, begins string) string {
+// insertLeases returns SQL that inserts the leases of one hour with the numbers from `first` to `end` - 1.
+// The parameters `status`, `reservation` and `event` are the statuses of the leases, their reservations and
+// their events. The parameter `begins` is SQL for the start of the n-th lease, relative to the current hour.
+func insertLeases(first, end int, status, reservation, event, project, begins string) string {
 	return fmt.Sprintf(`
 		with made as (
 			insert into lease (id, name, user_id, project_id, status, start_at, end_at)
 			select md5('%[2]s' || n)::uuid, 'lease-' || n, 'bench', %[6]s, '%[2]s', date_trunc('hour', now()) %[5]s,
 				date_trunc('hour', now()) %[5]s + interval '1 hour'
-			from generate_series(0, %[1]d - 1) as n
+			from generate_series(%[7]d, %[1]d - 1) as n
 			returning id, start_at, end_at),
 		held as (
 			insert into reservation (id, lease_id, position, resource_type, status, min_hosts, max_hosts, hypervisor_properties,
@@ -74,15 +78,5 @@ func insertLeases(n int, status, reservation, event, project, begins string) str
 		select gen_random_uuid(), m.id, e.event_type, e.at, '%[4]s'
 		from made m
 		cross join lateral (values ('start_lease', m.start_at), ('before_end_lease', m.start_at), ('end_lease', m.end_at)) as e (event_type, at)`,
-		n, status, reservation, event, begins, project)
-}
-
-// allocateHosts returns SQL that gives each pending lease one of the n hosts.
-func allocateHosts(n int) string {
-	return fmt.Sprintf(`
-		insert into host_allocation (reservation_id, host_id, during, owner)
-		select r.id, 1 + row_number() over (order by l.start_at, l.id) %% %d, tstzrange(l.start_at, l.end_at), r.id
-		from lease l
-		join reservation r on r.lease_id = l.id
-		where l.status = 'PENDING'`, n)
+		end, status, reservation, event, begins, project, first)
 }

@@ -31,8 +31,8 @@ func OneProvider(n int) harness.Dataset {
 func FlatProviders(n int) harness.Dataset {
 	return harness.Dataset{Name: fmt.Sprint("flat_", n), SQL: []string{
 		insertProviders(n),
-		insertInventories(serverClasses),
-		insertTraits,
+		insertInventories(serverClasses, 0),
+		insertTraits(40), // Nova sets about as many on a compute host
 		insertConsumers(n),
 	}}
 }
@@ -48,9 +48,8 @@ func NestedProviders(n int) harness.Dataset {
 		insertInventories(`c.name = any(case
 			when p.parent_id is null then array['DISK_GB']
 			when p.parent_id = p.root_id then array['VCPU', 'MEMORY_MB']
-			else array['VGPU'] end)`),
-		`insert into provider_trait (provider_id, trait_id)
-			select p.id, t.id from provider p, trait t where t.id <= 40 and p.parent_id is null`,
+			else array['VGPU'] end)`, 0),
+		insertTraits(40) + ` and p.parent_id is null`,
 		insertConsumers(n),
 	}}
 }
@@ -67,20 +66,25 @@ func insertProviders(n int) string {
 // serverClasses is the condition of insertInventories for the resource classes of a server.
 const serverClasses = `c.name in ('VCPU', 'MEMORY_MB', 'DISK_GB')`
 
-// insertTraits gives every provider 40 traits; Nova sets about as many on a compute host.
-const insertTraits = `
-	insert into provider_trait (provider_id, trait_id)
-	select p.id, t.id from provider p, trait t where t.id <= 40`
+// insertTraits returns SQL that gives every provider p n traits.
+func insertTraits(n int) string {
+	return fmt.Sprintf(`
+		insert into provider_trait (provider_id, trait_id)
+		select p.id, t.id from provider p, trait t where t.id <= %d`, n)
+}
+
+// allocated is the amount of each allocation of a cloud.
+const allocated = 2
 
 // insertInventories returns SQL that gives every provider p an inventory of each resource class c for which
 // the condition is true. The parameter `condition` is an SQL condition in which p is the provider and c is
-// the resource class.
-func insertInventories(condition string) string {
-	return `
-		insert into inventory (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)
-		select p.id, c.id, 1000000, 0, 1, 1000000, 1, 1
+// the resource class. The parameter `used` is the sum of the allocations that are inserted without triggers.
+func insertInventories(condition string, used int) string {
+	return fmt.Sprintf(`
+		insert into inventory (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio, used)
+		select p.id, c.id, 1000000, 0, 1, 1000000, 1, 1, %d
 		from provider p
-		join resource_class c on ` + condition
+		join resource_class c on %s`, used, condition)
 }
 
 // insertConsumers returns SQL that gives every root provider five consumers with allocations.

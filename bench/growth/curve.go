@@ -241,14 +241,14 @@ var quantities = []quantity{
 		title: "CPU time of the idle process with all roles, in a minute",
 		group: idle,
 		unit:  "s",
-		value: func(s sizeResult) float64 { return s.Idle.CPU["worker"] },
+		value: func(s sizeResult) float64 { return s.Idle.CPU[harness.ComponentBerth+harness.DefaultRoles] },
 	},
 	{
 		name:  "idle-cpu-postgres",
 		title: "CPU time of PostgreSQL for the idle process, in a minute",
 		group: idle,
 		unit:  "s",
-		value: func(s sizeResult) float64 { return s.Idle.CPU["postgres of berth"] },
+		value: func(s sizeResult) float64 { return s.Idle.CPU[harness.ComponentPostgresBerth] },
 	},
 	{
 		name:  "idle-rows",

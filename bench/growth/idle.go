@@ -61,7 +61,7 @@ func (m *measurement) openExecutions(ctx context.Context) error {
 			})
 		})
 	}
-	for n := range dataset.PendingLeases(m.size) {
+	for n := range dataset.PendingLeases(m.idlePorts()) {
 		group.Go(func() error {
 			return m.openExecution(ctx, contract.Lease, contract.LeaseID(dataset.ID(dataset.PendingLease, n)), contract.Attributes{
 				Resource: "lease",

@@ -35,8 +35,7 @@ type settings struct {
 	Requests int     `json:"requests"` // measured requests of each route
 	Warmup   int     `json:"warmup"`   // requests of each route before the measured ones
 	Idle     float64 `json:"idle_seconds"`
-	// The maximum number of ports for which an execution is open while berth is idle. A database of the idle
-	// phase has no more ports.
+	// maximum number of ports while berth is idle, because the start of an execution for each takes long
 	IdlePorts int      `json:"idle_ports"`
 	Parts     []string `json:"parts"`
 	sizes     []int
@@ -63,8 +62,8 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 		"comma-separated `list` of sizes, in ascending order: numbers of providers, ports, completed entries and ended leases")
 	flags.IntVar(&s.Requests, "requests", 200, "number of measured requests of each route")
 	flags.IntVar(&s.Warmup, "warmup", 20, "number of requests of each route before the measured ones")
-	flags.DurationVar(&idle, "idle", time.Minute, "time for which the idle processes are measured")
-	flags.IntVar(&s.IdlePorts, "idle-ports", 200_000, "maximum number of ports while the processes are idle")
+	flags.DurationVar(&idle, "idle", 30*time.Second, "time for which the idle processes are measured")
+	flags.IntVar(&s.IdlePorts, "idle-ports", 20_000, "maximum number of ports while the processes are idle")
 	flags.StringVar(&list, "parts", strings.Join(parts, ","), "comma-separated `list` of the parts that are measured")
 	flags.StringVar(&s.out, "out", "growth.json",
 		"`file` of the results in JSON, rewritten after each part of a size; empty: none")
@@ -120,8 +119,8 @@ func parseSizes(list string, smallest int) ([]int, error) {
 	return sizes, nil
 }
 
-// measureSizes measures the sizes one after the other, and writes all results so far after each part of a size. The
-// failure of a size ends the measurement of this size only.
+// measureSizes measures the sizes one after the other, and writes all results so far after each
+// part of a size. The failure of a size ends the measurement of this size only.
 func measureSizes(ctx context.Context, s settings, stdout io.Writer, logf func(string, ...any)) error {
 	r := report{Settings: s}
 	var failed []error

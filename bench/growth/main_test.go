@@ -68,7 +68,8 @@ func TestRun_SmallRunMeasuresAllCurvesAndLeavesOnlyTheResults(t *testing.T) {
 		if !bytes.Contains(table.Bytes(), []byte("\n"+c.Name+" ")) {
 			t.Errorf("the printed table: want a line for the curve %s, got:\n%s", c.Name, &table)
 		}
-		// The CPU time may be less than the unit in which the system counts it. A short run may have no sweep.
+		// The CPU time may be less than the unit in which the system counts it. A short run may have no
+		// sweep.
 		if cpu := strings.HasPrefix(c.Name, "idle-cpu") || c.Name == "sweep"; cpu {
 			continue
 		}

@@ -26,7 +26,7 @@ type measurement struct {
 // and the executions of Temporal. A size for which the disk has no room does not begin.
 const (
 	bytesAlone = 3 << 30
-	bytesEach  = 25_000
+	bytesEach  = 20_000
 )
 
 // run starts the servers, fills the database and measures.
@@ -86,18 +86,18 @@ func (m *measurement) checkDisk() error {
 	return nil
 }
 
-// idlePorts returns the number of ports of the idle phase.
+// idlePorts returns the number of ports of the idle period.
 func (m *measurement) idlePorts() int { return min(m.size, m.IdlePorts) }
 
-// fill inserts the rows of the idle phase.
+// fill inserts the rows of the idle period.
 func (m *measurement) fill(ctx context.Context) error {
 	return dataset.Cloud(m.size, m.idlePorts()).Fill(ctx, m.servers.Postgres.URL)
 }
 
-// fillRest inserts the ports that the idle phase did not have, and measures the database.
+// fillRest inserts the ports and leases that the idle period did not have, and measures the database.
 func (m *measurement) fillRest(ctx context.Context) error {
 	if n := m.idlePorts(); n < m.size {
-		if err := dataset.MorePorts(n+1, m.size).Fill(ctx, m.servers.Postgres.URL); err != nil {
+		if err := dataset.Rest(m.size, n).Fill(ctx, m.servers.Postgres.URL); err != nil {
 			return err
 		}
 	}
