@@ -103,6 +103,10 @@ bench-failover: deps build ## measure what clients see while PostgreSQL fails ov
 bench-growth: deps build ## measure how times, memory and storage grow with the rows, write growth.json; SIZES=1000,10000, OUT=file, BENCH="-h" lists the options
 	@go build -o bin/ ./bench/growth && exec bin/growth -sizes "$(or $(SIZES),1000,10000,100000,1000000)" -out "$(or $(OUT),growth.json)" $(BENCH)
 
+.PHONY: charts
+charts: ## draw the growth curves of docs/benchmarks.md into docs/images
+	@go -C tools/charts run . -in "$(CURDIR)/bench/growth/testdata/growth.json" -out "$(CURDIR)/docs/images"
+
 .PHONY: vendor
 vendor: ## refresh the files from npm in the console, and check them against npm's integrity hashes; needs npm; CHECK=-n only checks
 	@tools/vendor.sh $(CHECK)

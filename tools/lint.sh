@@ -15,5 +15,7 @@ go vet ./...
 "$(go -C tools/lint tool -n workflowcheck)" ./workflows/...
 go -C tools/dependencies vet .
 go -C tools/dependencies test .
+go -C tools/charts vet .
+go -C tools/charts test .
 go -C tools/dependencies run . -C "$PWD" -npm "$PWD/tools/vendor.txt" licenses ./worker ./starter
 echo "lint: toolchain, gofmt, vet, staticcheck, workflowcheck and licences found no problems"

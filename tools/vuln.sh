@@ -1,6 +1,6 @@
 #!/bin/sh
 # Looks for known vulnerabilities in berth's programs and in the tools that the modules below tools pin: the temporal CLI, the Temporal server,
-# nfpm and the linters. Needs the Go vulnerability database: the one on the network, or the copy that $GOVULNDB names (file:///path).
+# nfpm, the linters and the program that draws charts. Needs the Go vulnerability database: the one on the network, or the copy that $GOVULNDB names (file:///path).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -12,6 +12,7 @@ check() {
 }
 check ./...
 check -C tools/dependencies ./...
+check -C tools/charts ./...
 for module in lint release temporal; do
 	for tool in $(go -C tools/$module list -f '{{.ImportPath}}' tool); do
 		# Without cgo, as tools/temporal.sh builds the CLI, so that Go finds the program in its cache.

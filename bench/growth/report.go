@@ -26,7 +26,7 @@ type sizeResult struct {
 	Seconds       map[string]float64 `json:"seconds"`
 	DatabaseBytes int64              `json:"database_bytes,omitempty"`
 	Idle          idleResult         `json:"idle"`
-	AllRoles      processResult      `json:"all_roles"` // the process of the idle phase
+	AllRoles      processResult      `json:"all_roles"` // the process of the idle period
 	API           processResult      `json:"api"`       // the process that answered the requests
 	// cores that other programs of the machine used while the client sent the requests
 	OtherCores float64       `json:"other_cores"`
