@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"go.temporal.io/sdk/client"
 
 	"berth/internal/api/osapi"
+	"berth/internal/devstack/temporaltest"
 	"berth/internal/identity"
 	"berth/internal/server"
 	"berth/internal/server/servertest"
@@ -26,8 +28,9 @@ import (
 type hostileClient struct {
 	t         *testing.T
 	app       *server.App
-	database  string // its URL
-	address   string // of the HTTP server
+	temporal  client.Client // unlike the server's own client, it waits for a Temporal that is slow
+	database  string        // its URL
+	address   string        // of the HTTP server
 	conn      *pgx.Conn
 	http      *http.Client
 	ids       map[string]string // values of the placeholders {name} in templates
@@ -49,10 +52,13 @@ func newHostileClientOn(t *testing.T, database, roles string, settings ...string
 	t.Helper()
 	// before the server's own writes, which would deadlock with the creation of the triggers
 	storetest.Exec(t, database, countWritesSQL)
-	app := servertest.StartApp(t, roles, append(settings, "BERTH_DATABASE_URL="+database)...)
+	n := temporaltest.New(t)
+	app := servertest.StartApp(t, roles, append(settings,
+		"BERTH_DATABASE_URL="+database, "TEMPORAL_ADDRESS="+n.Address, "TEMPORAL_NAMESPACE="+n.Name)...)
 	h := &hostileClient{
 		t:        t,
 		app:      app,
+		temporal: n.Client,
 		database: database,
 		address:  app.Address(),
 		conn:     storetest.Connect(t, database),

@@ -26,7 +26,7 @@ func (h *hostileClient) awaitWhy(id string, want func(contract.Why) bool) contra
 	var err error
 	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		var v converter.EncodedValue
-		if v, err = h.app.Temporal.QueryWorkflow(h.t.Context(), id, "", contract.QueryWhy); err == nil {
+		if v, err = h.temporal.QueryWorkflow(h.t.Context(), id, "", contract.QueryWhy); err == nil {
 			if err = v.Get(&why); err == nil && want(why) {
 				return why
 			}
@@ -45,7 +45,7 @@ func (h *hostileClient) awaitWhy(id string, want func(contract.Why) bool) contra
 // the workflow, because the workflow's history becomes longer than `maxEvents`.
 func (h *hostileClient) checkHistories(maxEvents int) {
 	h.t.Helper()
-	c := h.app.Temporal
+	c := h.temporal
 	all, err := c.ListWorkflow(h.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{})
 	if err != nil {
 		h.t.Fatal(err)
@@ -106,7 +106,7 @@ func TestLongNames_AcceptedByTemporal(t *testing.T) {
 	h.awaitWhy(id, func(w contract.Why) bool { return w.State == "DOWN" })
 
 	for _, r := range []contract.Report{{Entity: strings.Repeat("e", 255), Host: strings.Repeat("h", 255)}, {Entity: strings.Repeat("☃", 85), Host: "\u0000"}} {
-		if err := h.app.Temporal.SignalWorkflow(t.Context(), id, "", contract.SignalProvisioningComplete, r); err != nil {
+		if err := h.temporal.SignalWorkflow(t.Context(), id, "", contract.SignalProvisioningComplete, r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -152,7 +152,7 @@ func TestHostileSignal_UnsignedReportsAreIgnored(t *testing.T) {
 	reports := append(hostileReports(),
 		contract.Report{Entity: "DHCP", Host: "cmp-1"}, contract.Report{Entity: "L2", Host: "cmp-1"})
 	for i, p := range reports {
-		if err := h.app.Temporal.SignalWorkflow(t.Context(), id, "", contract.SignalProvisioningComplete, p); err != nil {
+		if err := h.temporal.SignalWorkflow(t.Context(), id, "", contract.SignalProvisioningComplete, p); err != nil {
 			t.Errorf("send the hostile report %d: %v", i, err)
 		}
 	}
@@ -166,7 +166,7 @@ func TestHostileSignal_UnsignedReportsAreIgnored(t *testing.T) {
 		)
 	}
 	h.must(attack{method: http.MethodDelete, path: h.fill("/networking/v2.0/ports/{port}")})
-	if err := h.app.Temporal.GetWorkflow(t.Context(), id, "").Get(t.Context(), nil); err != nil {
+	if err := h.temporal.GetWorkflow(t.Context(), id, "").Get(t.Context(), nil); err != nil {
 		t.Errorf("the workflow after the deletion of its port: got error %v, want it to complete", err)
 	}
 	h.checkHistories(500)
@@ -177,7 +177,7 @@ func TestHostileSignal_CountedAndIgnored(t *testing.T) {
 	h := newHostileClientFor(t, "api,relay,temporal")
 	id := contract.PortID(h.ids["port"])
 	h.awaitWhy(id, waitsForAgents)
-	c, ctx := h.app.Temporal, t.Context()
+	c, ctx := h.temporal, t.Context()
 	payloads := hostileReports()
 	for i, p := range payloads {
 		if err := c.SignalWorkflow(ctx, id, "", contract.SignalProvisioningComplete, p); err != nil {
@@ -254,7 +254,7 @@ func sendUpdate(ctx context.Context, t *testing.T, c client.Client, id, name str
 func TestWorkflowsStartedManually_ChangeNothing(t *testing.T) {
 	t.Parallel()
 	h := newHostileClientFor(t, "api,relay,temporal")
-	c, ctx := h.app.Temporal, t.Context()
+	c, ctx := h.temporal, t.Context()
 	inputs := []any{
 		nil,
 		7,
@@ -322,7 +322,7 @@ func addManyBlocks(h *hostileClient, id string) {
 	send := func(event string) {
 		for i := range entities {
 			entities[i] = fmt.Sprintf("%02d %s", i, strings.Repeat("e", 45))
-			if err := h.app.Temporal.SignalWorkflow(h.t.Context(), id, "", contract.SignalProvisioningComplete, contract.Report{Entity: entities[i], Event: event}); err != nil {
+			if err := h.temporal.SignalWorkflow(h.t.Context(), id, "", contract.SignalProvisioningComplete, contract.Report{Entity: entities[i], Event: event}); err != nil {
 				h.t.Fatal(err)
 			}
 		}
