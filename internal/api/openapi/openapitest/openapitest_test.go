@@ -167,6 +167,29 @@ func TestHandler_FailsTheTestWhoseAnswerIsTooLargeToCompare(t *testing.T) {
 	}
 }
 
+// A process with BERTH_AUTH=noauth answers only requests to loopback addresses.
+func TestProxy_ReadsTheDocumentsOfAServerThatAnswersLoopbackOnly(t *testing.T) {
+	t.Parallel()
+	f := &failures{}
+	t.Run("exchange", func(t *testing.T) {
+		f.TB = t
+		documents := openapi.Handlers([]openapi.Document{{Name: "harbor", JSON: []byte(`{}`)}})
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			host, _, _ := strings.Cut(r.Host, ":")
+			if h, ok := documents[r.URL.Path]; ok && host == "127.0.0.1" {
+				h(w, r)
+				return
+			}
+			w.WriteHeader(http.StatusForbidden)
+		}))
+		t.Cleanup(server.Close)
+		exchange(t, openapitest.Proxy(f, server.URL), "GET /ships/1")
+	})
+	if len(f.texts) != 1 || !strings.Contains(f.texts[0], "document /openapi/harbor.json") {
+		t.Errorf("got the failures %q, want one about the document, which is not valid", f.texts)
+	}
+}
+
 // exchange sends a request such as "GET /ships/1", and returns the status and the body of the answer.
 func exchange(t *testing.T, url, request string) string {
 	t.Helper()
