@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"berth/internal/config"
 )
 
@@ -35,6 +37,8 @@ func (a *App) refuseForeignPages(handlers ...*http.Handler) error {
 	for _, h := range handlers {
 		next := *h
 		*h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			// every error has an ID, as the OpenAPI documents say; the APIs replace this one by their own
+			w.Header().Set("X-Openstack-Request-Id", "req-"+uuid.NewString())
 			switch {
 			case !namesLoopback(r.Host):
 				writeError(w, http.StatusForbidden,

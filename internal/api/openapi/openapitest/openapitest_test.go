@@ -176,7 +176,7 @@ func TestProxy_ReadsTheDocumentsOfAServerThatAnswersLoopbackOnly(t *testing.T) {
 		documents := openapi.Handlers([]openapi.Document{{Name: "harbor", JSON: []byte(`{}`)}})
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			host, _, _ := strings.Cut(r.Host, ":")
-			if h, ok := documents[r.URL.Path]; ok && host == "127.0.0.1" {
+			if h, ok := documents[r.URL.Path]; ok && host == "localhost" {
 				h(w, r)
 				return
 			}
