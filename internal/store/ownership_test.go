@@ -125,6 +125,8 @@ var allowedReads = map[string]map[string]string{
 		"reservation":               "a failed call belongs to a reservation, and the reservation to a lease",
 		"lease":                     "a report names the leases that wait",
 		"event":                     "a lease waits for a worker or another lease if its event is overdue",
+		"host":                      "a report names the host of a lease that starts late",
+		"host_allocation":           "a lease starts late if another lease still has its host",
 		"nova_event":                "a report counts the events that Nova has not got",
 		"agent_notification":        "a report counts the notifications that RabbitMQ has not got",
 		"provisioning_notification": "a report counts the notifications that the webhook has not got",
