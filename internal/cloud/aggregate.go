@@ -151,7 +151,7 @@ func (n nova) deleteAggregate(ctx context.Context, a aggregates.Aggregate) error
 }
 
 // errIgnoredFilter means that Nova has listed servers that do not match the filter.
-var errIgnoredFilter = errors.New("Nova ignores the filter of the list, as it does for users without the role admin")
+var errIgnoredFilter = errors.New("the filter of the list is ignored, as Nova does for users without the role admin")
 
 // servers lists the servers of all projects on a host or with a flavor. Nova ignores a filter that the policy
 // of the caller does not allow, and berth deletes the servers of the list. So servers returns an error if one
