@@ -104,8 +104,8 @@ bench-growth: deps build ## measure how times, memory and storage grow with the 
 	@go build -o bin/ ./bench/growth && exec bin/growth -sizes "$(or $(SIZES),1000,10000,100000,1000000)" -out "$(or $(OUT),growth.json)" $(BENCH)
 
 .PHONY: charts
-charts: ## draw the growth curves of docs/benchmarks.md into docs/images
-	@go -C tools/charts run . -in "$(CURDIR)/bench/growth/testdata/growth.json" -out "$(CURDIR)/docs/images"
+charts: ## draw the measured curves of the documentation into docs/images
+	@go -C tools/charts run . -growth "$(CURDIR)/bench/growth/testdata/growth.json" -scaling "$(CURDIR)/bench/testdata/scaling.json" -out "$(CURDIR)/docs/images"
 
 .PHONY: vendor
 vendor: ## refresh the files from npm in the console, and check them against npm's integrity hashes; needs npm; CHECK=-n only checks

@@ -3,11 +3,12 @@ package main
 import (
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"berth/bench/resultpage"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/benchmarks.md from testdata/growth.json")
@@ -16,32 +17,13 @@ var update = flag.Bool("update", false, "write the tables of docs/benchmarks.md 
 // results in testdata/growth.json. To update them, run `go test ./bench/growth -run GrowthTable -update`.
 func TestGrowthTable_EqualsMeasuredResults(t *testing.T) {
 	t.Parallel()
-	const (
-		page   = "../../docs/benchmarks.md"
-		marker = "go test ./bench/growth -run GrowthTable -update. Do not edit. -->\n"
-		end    = "<!-- End of the generated tables. -->\n"
-	)
-	r := readReport(t, "testdata/growth.json")
-	raw, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, found := strings.Cut(string(raw), marker)
-	got, tail, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		t.Fatalf("%s: no lines with %q and %q", page, marker, end)
-	}
-	want := growthTables(r)
-	if *update {
-		if err := os.WriteFile(page, []byte(head+marker+want+end+tail), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("%s differs from testdata/growth.json; to update the page, run go test ./bench/growth -run GrowthTable -update (-json +page):\n%s",
-			page, d)
-	}
+	resultpage.Tables{
+		Page:    "docs/benchmarks.md",
+		Source:  "bench/growth/testdata/growth.json",
+		Command: "go test ./bench/growth -run GrowthTable",
+		Root:    "../..",
+		Content: map[string]string{"growth": growthTables(readReport(t, "testdata/growth.json"))},
+	}.Check(t, *update)
 }
 
 // TestGrowthTable_CurvesFollowFromTheSizes fails if testdata/growth.json was changed by hand, or is

@@ -1,9 +1,9 @@
-// Charts draws the growth curves that bench/growth has measured: one SVG for each group of curves, with one
-// small plot for each curve. The same results always give the same bytes.
+// Charts draws what the measurements have found: the growth curves of bench/growth, one SVG for each group of
+// curves with one small plot for each curve, and the answers during the failover of bench/failover. The same
+// results always give the same bytes.
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -12,18 +12,19 @@ import (
 )
 
 func main() {
-	results := flag.String("in", "bench/growth/testdata/growth.json", "`file` of the results of bench/growth")
+	growth := flag.String("growth", "bench/growth/testdata/growth.json", "`file` of the results of bench/growth")
+	scaling := flag.String("scaling", "bench/testdata/scaling.json", "`file` of the results of bench/failover")
 	folder := flag.String("out", "docs/images", "`folder` of the pictures")
 	flag.Parse()
-	if err := run(*results, *folder); err != nil {
+	if err := run(*growth, *scaling, *folder); err != nil {
 		fmt.Fprintf(os.Stderr, "charts: %v\n", err)
 		os.Exit(1)
 	}
 }
 
 // run writes the pictures of the results into the folder.
-func run(results, folder string) error {
-	pictures, err := drawAll(results)
+func run(growth, scaling, folder string) error {
+	pictures, err := drawAll(growth, scaling)
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,17 @@ type curve struct {
 }
 
 // drawAll returns the pictures by file name.
-func drawAll(results string) (map[string][]byte, error) {
+func drawAll(growth, scaling string) (map[string][]byte, error) {
+	pictures, err := drawGrowth(growth)
+	if err != nil {
+		return nil, err
+	}
+	pictures["failover.svg"], err = drawFailover(scaling)
+	return pictures, err
+}
+
+// drawGrowth returns the pictures of the growth curves by file name.
+func drawGrowth(results string) (map[string][]byte, error) {
 	raw, err := os.ReadFile(results)
 	if err != nil {
 		return nil, err
@@ -78,11 +89,11 @@ func drawAll(results string) (map[string][]byte, error) {
 	}
 	pictures := map[string][]byte{}
 	for group, curves := range groups {
-		var svg bytes.Buffer
-		if err := drawGroup(&svg, sizes, curves); err != nil {
+		svg, err := drawGroup(sizes, curves)
+		if err != nil {
 			return nil, fmt.Errorf("group %s: %w", group, err)
 		}
-		pictures["growth-"+group+".svg"] = svg.Bytes()
+		pictures["growth-"+group+".svg"] = svg
 	}
 	return pictures, nil
 }

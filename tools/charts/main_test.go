@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	results = "../../bench/growth/testdata/growth.json"
+	growth  = "../../bench/growth/testdata/growth.json"
+	scaling = "../../bench/testdata/scaling.json"
 	folder  = "../../docs/images"
 )
 
@@ -22,11 +23,11 @@ const (
 // results. To draw the pictures again, run `make charts`.
 func TestCharts_AreThoseOfTheMeasuredResults(t *testing.T) {
 	t.Parallel()
-	want, err := drawAll(results)
+	want, err := drawAll(growth, scaling)
 	if err != nil {
 		t.Fatal(err)
 	}
-	present, err := filepath.Glob(filepath.Join(folder, "growth-*.svg"))
+	present, err := filepath.Glob(filepath.Join(folder, "*.svg"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,32 +39,36 @@ func TestCharts_AreThoseOfTheMeasuredResults(t *testing.T) {
 	}
 	for name, svg := range want {
 		if got, err := os.ReadFile(filepath.Join(folder, name)); err != nil || !bytes.Equal(got, svg) {
-			t.Errorf("picture %s differs from %s, error %v; to draw it again, run make charts", name, results, err)
+			t.Errorf("picture %s differs from the results, error %v; to draw it again, run make charts", name, err)
 		}
 	}
-	page, err := os.ReadFile("../../docs/benchmarks.md")
-	if err != nil {
-		t.Fatal(err)
+	var pages string
+	for _, page := range []string{"benchmarks", "scaling"} {
+		raw, err := os.ReadFile("../../docs/" + page + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages += string(raw)
 	}
 	for name := range want {
-		if !strings.Contains(string(page), "](images/"+name+")") {
-			t.Errorf("docs/benchmarks.md does not show the picture %s", name)
+		if !strings.Contains(pages, "](images/"+name+")") {
+			t.Errorf("no page shows the picture %s", name)
 		}
 	}
 }
 
 func TestCharts_SameResultsGiveTheSameBytes(t *testing.T) {
 	t.Parallel()
-	first, err := drawAll("testdata/growth.json")
+	first, err := drawAll("testdata/growth.json", "testdata/scaling.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := drawAll("testdata/growth.json")
+	again, err := drawAll("testdata/growth.json", "testdata/scaling.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(first) != 2 {
-		t.Errorf("got %d pictures, want one for each of the 2 groups", len(first))
+	if len(first) != 3 {
+		t.Errorf("got %d pictures, want one for each of the 2 groups, and one of the failover", len(first))
 	}
 	for name, svg := range first {
 		if !bytes.Equal(svg, again[name]) {
@@ -74,7 +79,7 @@ func TestCharts_SameResultsGiveTheSameBytes(t *testing.T) {
 
 func TestCharts_HaveAPlotForEachCurve(t *testing.T) {
 	t.Parallel()
-	pictures, err := drawAll("testdata/growth.json")
+	pictures, err := drawAll("testdata/growth.json", "testdata/scaling.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,6 +89,10 @@ func TestCharts_HaveAPlotForEachCurve(t *testing.T) {
 			"GET /leases/{id}, ms (×0.00, bound ×1.5)", // not measured
 		},
 		"growth-storage.svg": {"size of the database, MiB (×1000.00)", "100000"},
+		"failover.svg": {
+			"seconds since the first request", "answers per second", "acknowledged", "503, try again", "other failures",
+			"the primary is killed", "the standby is promoted",
+		},
 	} {
 		text := textOf(t, pictures[name])
 		for _, part := range want {

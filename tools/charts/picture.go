@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"image/color"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -37,11 +36,33 @@ var (
 	gridColor   = color.RGBA{R: 0xe0, G: 0xe0, B: 0xe0, A: 0xff}
 )
 
-// drawGroup writes the picture of a group: a small plot for each curve.
-func drawGroup(w io.Writer, sizes []float64, curves []curve) error {
+// canvas is a white area on which a picture is drawn.
+type canvas struct {
+	target *vgsvg.Canvas
+	area   draw.Canvas
+}
+
+func newCanvas(width, height vg.Length) canvas {
 	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
+	c := canvas{target: vgsvg.New(width, height)}
+	c.area = draw.New(c.target)
+	low, high := c.area.Min, c.area.Max
+	c.area.FillPolygon(color.White, []vg.Point{low, {X: high.X, Y: low.Y}, high, {X: low.X, Y: high.Y}})
+	return c
+}
+
+// svg returns the picture.
+func (c canvas) svg() ([]byte, error) {
+	var svg bytes.Buffer
+	_, err := c.target.WriteTo(&svg)
+	// for readers without this font
+	return bytes.ReplaceAll(svg.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,sans-serif;")), err
+}
+
+// drawGroup returns the picture of a group: a small plot for each curve.
+func drawGroup(sizes []float64, curves []curve) ([]byte, error) {
 	rows := (len(curves) + columns - 1) / columns
-	canvas := vgsvg.New(vg.Length(min(columns, len(curves)))*plotWidth, vg.Length(rows)*plotHeight)
+	c := newCanvas(vg.Length(min(columns, len(curves)))*plotWidth, vg.Length(rows)*plotHeight)
 	tiles := draw.Tiles{
 		Rows:      rows,
 		Cols:      min(columns, len(curves)),
@@ -52,22 +73,14 @@ func drawGroup(w io.Writer, sizes []float64, curves []curve) error {
 		PadX:      padding,
 		PadY:      padding,
 	}
-	all := draw.New(canvas)
-	all.FillPolygon(color.White, []vg.Point{all.Min, {X: all.Max.X, Y: all.Min.Y}, all.Max, {X: all.Min.X, Y: all.Max.Y}})
-	for i, c := range curves {
-		p, err := plotOf(sizes, c)
+	for i, one := range curves {
+		p, err := plotOf(sizes, one)
 		if err != nil {
-			return fmt.Errorf("%s: %w", c.Title, err)
+			return nil, fmt.Errorf("%s: %w", one.Title, err)
 		}
-		p.Draw(tiles.At(all, i%columns, i/columns))
+		p.Draw(tiles.At(c.area, i%columns, i/columns))
 	}
-	var svg bytes.Buffer
-	if _, err := canvas.WriteTo(&svg); err != nil {
-		return err
-	}
-	// for readers without this font
-	_, err := io.WriteString(w, strings.ReplaceAll(svg.String(), "font-family:Liberation Sans;", "font-family:Liberation Sans,Arial,sans-serif;"))
-	return err
+	return c.svg()
 }
 
 // plotOf returns the plot of a curve. If the curve has a bound, the vertical axis begins at 0, so that the
