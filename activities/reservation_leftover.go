@@ -2,10 +2,12 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
 	"berth/internal/lease"
+	"berth/internal/text"
 )
 
 // leftoverBatch is the maximum number of reservations of deleted leases that one call to clearLeftovers
@@ -33,7 +35,9 @@ func (a *Activities) clearLeftovers(ctx context.Context) error {
 		var failure error
 		if f := all[0]; a.callsCloud(f.Type) {
 			call, cancel := context.WithTimeout(ctx, a.Timeouts.LongCall)
-			failure = a.Cloud.Deprovision(call, f.CloudReservation)
+			if err := a.Cloud.Deprovision(call, f.CloudReservation); err != nil {
+				failure = errors.New(text.Excerpt(err.Error(), maxErrorText)) // the database cannot store any bytes
+			}
 			cancel()
 		}
 		if err := a.Store.Lease.FinishLeftover(ctx, all[0].ID, all[0].Attempts, failure); err != nil {

@@ -1,10 +1,15 @@
 package activities_test
 
 import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"go.temporal.io/sdk/testsuite"
 
 	"berth/activities"
 	"berth/internal/lease"
@@ -63,5 +68,57 @@ func TestProvisionReservation_WithoutCallsEndsTheUpdate(t *testing.T) {
 				)
 			}
 		})
+	}
+}
+
+// The answer of another service can be any bytes. If the database could not store an error that quotes them,
+// the step of the lease would never end.
+func TestProvisionReservation_RecordsAnErrorOfAnyBytes(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	cloud := &recordingCloud{onProvision: func(lease.CloudReservation) error {
+		return &lease.CallError{Party: lease.PartyNova, Call: "GET /", Err: errors.New("answered \x00\xff with 500")}
+	}}
+	acts := newActivities(activities.Options{Store: s, Cloud: cloud})
+	l := createLeases(t, s, url, "red")["red"]
+	if _, err := s.Lease.BeginLease(t.Context(), l.ID, lease.StepStart); err != nil {
+		t.Fatal(err)
+	}
+	failed := acts.ProvisionReservation(t.Context(), l.Reservations[0].ID)
+	l, err := s.Lease.Lease(t.Context(), l.ID)
+	if err != nil || failed == nil || strings.Contains(failed.Error(), "\x00") || len(l.FailedCalls()) != 1 ||
+		!strings.Contains(l.FailedCalls()[0].Error, "with 500") {
+		t.Errorf("a call fails with any bytes: got the error %q and the failed calls %+v, %v; want the call, without NUL",
+			failed, l.FailedCalls(), err)
+	}
+}
+
+// brokenCloud fails for the reservations of the project red with an error of any bytes.
+type brokenCloud struct{ *recordingCloud }
+
+func (c brokenCloud) Deprovision(ctx context.Context, r lease.CloudReservation) error {
+	if r.Project == "red" {
+		return errors.New("answered \x00\xff with 500")
+	}
+	return c.recordingCloud.Deprovision(ctx, r)
+}
+
+func TestHealReservations_ALeftoverWithAnErrorOfAnyBytesDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	cloud := brokenCloud{&recordingCloud{}}
+	acts := newActivities(activities.Options{Store: storetest.Open(t, url), Cloud: cloud, HealingWindow: time.Hour})
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	activities.Register(env, acts.Functions())
+	storetest.Exec(t, url, `
+		insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at)
+		select gen_random_uuid(), 'physical:host', project, '{}', at::timestamptz
+		from (values ('red', '2001-01-01'), ('blue', '2002-01-01')) as l (project, at)`)
+	if _, err := env.ExecuteActivity(acts.HealReservations); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(cloud.deprovisioned, []string{"blue"}) {
+		t.Errorf("removed leftovers: got those of the projects %v, want the one of blue", cloud.deprovisioned)
 	}
 }

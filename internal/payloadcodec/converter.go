@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/failure/v1"
@@ -124,10 +126,19 @@ type failureConverter struct {
 }
 
 // ErrorToFailure implements converter.FailureConverter. The refusal of an agent's update stays in clear
-// text, because the agent needs no keys.
+// text, because the agent needs no keys. U+FFFD replaces the bytes of a text that are not UTF-8, for example
+// those that an error quotes from the answer of another service: a worker could not send such a failure to
+// Temporal, and the workflow task of a local activity would fail again and again.
 func (f failureConverter) ErrorToFailure(err error) *failure.Failure {
+	convert := f.FailureConverter.ErrorToFailure
 	if e, ok := err.(*temporal.ApplicationError); ok && slices.Contains(contract.ReportErrors, e.Type()) {
-		return f.clear.ErrorToFailure(err)
+		convert = f.clear.ErrorToFailure
 	}
-	return f.FailureConverter.ErrorToFailure(err)
+	converted := convert(err)
+	for part := converted; part != nil; part = part.GetCause() {
+		if !utf8.ValidString(part.GetMessage()) { // a failure that came from Temporal is not changed
+			part.Message = strings.ToValidUTF8(part.GetMessage(), "\uFFFD")
+		}
+	}
+	return converted
 }

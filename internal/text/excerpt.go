@@ -13,11 +13,16 @@ import (
 const mark = "…"
 
 // Excerpt returns at most `limit` characters of a text; the limit is at least 1. If the text is longer, the
-// last character of the excerpt is "…". The result is valid UTF-8: U+FFFD replaces each byte that belongs to
-// no character.
+// last character of the excerpt is "…". The result is a text that Temporal and PostgreSQL can store: U+FFFD
+// replaces each byte that belongs to no character, and each NUL.
 func Excerpt[T ~string | ~[]byte](text T, limit int) string {
 	// enough for a character more than the limit
 	runes := []rune(string(text[:min(len(text), (limit+1)*utf8.UTFMax)]))
+	for i, r := range runes {
+		if r == 0 {
+			runes[i] = utf8.RuneError
+		}
+	}
 	if len(runes) <= limit {
 		return string(runes)
 	}

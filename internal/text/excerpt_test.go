@@ -23,6 +23,7 @@ func TestExcerpt_CutsByRunesAndSaysSo(t *testing.T) {
 		{"invalid UTF-8, short", "a\xffb", "a\uFFFDb"},
 		{"invalid UTF-8, too long", "\xff\xfe\xfd\xfc\xfb\xfa", "\uFFFD\uFFFD\uFFFD\uFFFD…"},
 		{"the end of a rune is missing", "abc\xe2\x98", "abc\uFFFD\uFFFD"},
+		{"NUL, which PostgreSQL cannot store", "a\x00b", "a\uFFFDb"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
