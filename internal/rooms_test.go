@@ -484,7 +484,10 @@ var packageRules = map[string]packageRule{
 		why:    "encrypts what any workflow stores in Temporal, so it knows only the messages that stay in clear text",
 	},
 	"internal/coalesce": {why: "combines concurrent calls of any operation"},
-	"internal/safeurl":  {why: "builds and checks the URLs of any outgoing request, and hides their secrets"},
+	"internal/safeurl": {
+		may: []string{"internal/text"},
+		why: "builds and checks the URLs of any outgoing request, and hides their secrets",
+	},
 	"internal/cloud": {
 		may:    []string{"internal/coalesce", "internal/lease", "internal/safeurl"},
 		always: []string{"github.com/gophercloud/gophercloud"},

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"berth/internal/text"
 )
 
 // ErrAnswerTooLarge means that the body of an answer is larger than its client allows, or that decoding it
@@ -80,7 +82,9 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	answer, err := t.next.RoundTrip(r)
-	if err == nil {
+	if err != nil {
+		err = shortError{err}
+	} else {
 		read, shared := r.Context().Value(totalKey{}).(*total)
 		if !shared {
 			read = new(total)
@@ -99,6 +103,18 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return answer, err
 }
+
+// maxError is the maximum length of the text of an error, in characters.
+const maxError = 500
+
+// shortError is an error of a request with a text of one line, because package net/http quotes the headers of
+// an answer in its errors.
+type shortError struct{ error }
+
+func (e shortError) Error() string { return text.OneLine(e.error.Error(), maxError) }
+
+// Unwrap returns the error with the whole text.
+func (e shortError) Unwrap() error { return e.error }
 
 // limitedBody is the body of an answer, of which a client reads a limited part.
 type limitedBody struct {

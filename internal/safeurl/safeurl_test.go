@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/textproto"
 	"net/url"
 	"strconv"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"berth/internal/safeurl"
 )
@@ -200,6 +203,38 @@ func TestClient_LimitsTheHeadersOfAnswers(t *testing.T) {
 		if (err != nil) != refused {
 			t.Errorf("an answer with %s bytes of headers: got error %v, want it refused: %t", size, err, refused)
 		}
+	}
+}
+
+// Package net/http quotes a header without a colon as it is in its error.
+func TestClient_ErrorsAreOneShortLine(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\xff\x01\x1b[2J"+strings.Repeat("y", 100_000)+"\r\n\r\n")
+	}))
+	t.Cleanup(server.Close)
+	client := safeurl.Client(time.Hour, nil, 1)
+	t.Cleanup(client.CloseIdleConnections)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(r)
+	if err == nil {
+		_ = resp.Body.Close()
+		t.Fatal("an answer with a malformed header: got no error, want one")
+	}
+	var broken textproto.ProtocolError
+	if text := err.Error(); len(text) > 1000 || strings.ContainsFunc(text, unicode.IsControl) ||
+		!utf8.ValidString(text) || !errors.As(err, &broken) {
+		t.Errorf("an answer with a malformed header: got the error %.300q with %d bytes, want one short line",
+			text, len(text))
 	}
 }
 
