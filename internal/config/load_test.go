@@ -214,6 +214,8 @@ func TestLoad_NamesEachWrongSetting(t *testing.T) {
 		"agent burst":           {environ: []string{"BERTH_AGENT_BURST=10001"}, want: []string{"BERTH_AGENT_BURST", "from 1 to 10000"}},
 		"project burst":         {environ: []string{"BERTH_PROJECT_BURST=0"}, want: []string{"BERTH_PROJECT_BURST", "from 1 to 10000"}},
 		"origin with path":      {environ: []string{"BERTH_CORS_ALLOWED_ORIGIN=http://a,https://b/"}, want: []string{"https://b/", "scheme://host"}},
+		"every address a proxy": {environ: []string{"BERTH_TRUSTED_PROXIES=10.0.0.1,0.0.0.0/0"}, want: []string{`"0.0.0.0/0" contains every client`}},
+		"every IPv6 a proxy":    {environ: []string{"BERTH_TRUSTED_PROXIES=::/0"}, want: []string{`"::/0" contains every client`}},
 		"proxy by name":         {environ: []string{"BERTH_TRUSTED_PROXIES=10.0.0.1,haproxy"}, want: []string{`"haproxy" must be an IP address`}},
 		"origin without host":   {environ: []string{"BERTH_CORS_ALLOWED_ORIGIN=null"}, want: []string{"BERTH_CORS_ALLOWED_ORIGIN"}},
 		"two errors at once":    {environ: []string{"BERTH_DEMO=x", "BERTH_FOO=y"}, want: []string{"BERTH_DEMO", "BERTH_FOO"}},

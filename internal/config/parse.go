@@ -226,6 +226,12 @@ func trustedProxies(c *Config, s string) error {
 				word,
 			)
 		}
+		if network.Bits() == 0 {
+			return fmt.Errorf(
+				"%q contains every client, so each client could choose its address and would have no limits; name the proxies",
+				word,
+			)
+		}
 		c.TrustedProxies = append(c.TrustedProxies, network)
 	}
 	return nil

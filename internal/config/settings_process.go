@@ -68,7 +68,7 @@ var processSettings = Section{"Processes, API and database", []Setting{
 	{
 		Name:        "BERTH_TRUSTED_PROXIES",
 		Unit:        "list of addresses or networks",
-		Description: "Reverse proxies whose headers X-Forwarded-Proto, X-Forwarded-Host and X-Forwarded-Prefix berth uses to build the URLs that it returns, for example in the header Location, and whose header X-Forwarded-For names the address of the client, for the audit log and for the limits of invalid tokens. Without this setting, berth ignores these headers.",
+		Description: "Reverse proxies whose headers X-Forwarded-Proto, X-Forwarded-Host and X-Forwarded-Prefix berth uses to build the URLs that it returns, for example in the header Location, and whose header X-Forwarded-For names the address of the client, for the audit log and for the limits of invalid tokens. Name the proxies alone: a client in one of these networks can choose its address, and has no limits. Without this setting, berth ignores these headers.",
 		set:         trustedProxies,
 	},
 	{
