@@ -17,9 +17,11 @@ import (
 // Worker is a process of the program worker, with a client for the APIs of that process.
 type Worker struct {
 	*Process
-	T     *testing.T
-	URL   string // of a proxy that compares each answer with the OpenAPI document of its API
-	Token string // token of the requests: an administrator's
+	T   *testing.T
+	URL string // of a proxy that compares each answer with the OpenAPI document of its API
+	// URL of the process itself, for answers that are too large for the proxy
+	ProcessURL string
+	Token      string // token of the requests: an administrator's
 }
 
 var serving = regexp.MustCompile(`msg=serving address=(\S+)`)
@@ -46,7 +48,8 @@ func (s *Deployment) StartWorker(roles string) *Worker {
 		default:
 		}
 		if m := serving.FindStringSubmatch(c.Output()); m != nil {
-			c.URL = openapitest.Proxy(s.T, "http://"+m[1])
+			c.ProcessURL = "http://" + m[1]
+			c.URL = openapitest.Proxy(s.T, c.ProcessURL)
 			return ""
 		}
 		return "its output is " + c.Output()

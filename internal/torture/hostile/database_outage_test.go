@@ -22,7 +22,7 @@ import (
 
 // routesWithoutDatabase are the routes that do not read the database, each with the status of its answer.
 var routesWithoutDatabase = []string{
-	"GET /console/login: 200", "GET /console/static/{file}: 200", "POST /console/login: 400", "POST /console/logout: 200",
+	"GET /console/login: 200", "GET /console/ports: 200", "GET /console/static/{file}: 200", "POST /console/login: 400", "POST /console/logout: 200",
 	"GET /networking/: 200", "GET /networking/v2.0: 200", "GET /networking/v2.0/: 200",
 	"GET /networking/v2.0/extensions: 200", "GET /networking/v2.0/extensions/{alias}: 200", "GET /networking/v2.0/quotas/project: 200",
 	"GET /networking/v2.0/quotas/tenant: 200", "GET /networking/v2.0/quotas/{project}/default: 200", "GET /operator/v1/policy/rules: 200",

@@ -60,7 +60,7 @@ func TestLargePorts_MemoryOfConcurrentRequestsIsBounded(t *testing.T) {
 			var calls errgroup.Group
 			for i := range statuses {
 				calls.Go(func() (err error) {
-					statuses[i], err = readAnswer(r.method, api.URL+r.path, r.body, "ann:demo")
+					statuses[i], err = readAnswer(r.method, api.ProcessURL+r.path, r.body, "ann:demo")
 					return err
 				})
 			}

@@ -95,7 +95,7 @@ func TestLeaseList_MemoryOfConcurrentListsIsBounded(t *testing.T) {
 	var calls errgroup.Group
 	for range lists {
 		calls.Go(func() error {
-			n, err := countLeases(api.URL, "ann:demo")
+			n, err := countLeases(api.ProcessURL, "ann:demo")
 			if err == nil && n != leases {
 				err = fmt.Errorf("got %d leases, want %d", n, leases)
 			}

@@ -36,7 +36,7 @@ func newRunbook(t *testing.T) runbook {
 	text, _, _ = strings.Cut(text, "\n## Retention\n")
 	r := runbook{newOwnTemporal(t), nil, t.TempDir(), binaries}
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); strings.HasPrefix(line, "pg_") || strings.HasPrefix(line, "starter ") {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "pg_") || strings.HasPrefix(line, "(umask 077; pg_dump ") || strings.HasPrefix(line, "starter ") {
 			r.commands = append(r.commands, line)
 		}
 	}
