@@ -61,9 +61,8 @@ func (c *handler) host(ctx context.Context, q query) (any, error) {
 				Path:  "/providers/" + h.Provider.String(),
 			}},
 	}
-	var free bool
-	v.Why, free = hostSentence(h, now)
-	v.Good = v.Good && free
+	sentence, onTime := hostSentence(h, now)
+	v.Why, v.Good = sentence, v.Good && onTime
 	if h.Enabled {
 		v.Status = "enabled"
 	}
