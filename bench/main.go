@@ -51,14 +51,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.IntVar(&s.stack.IdlePorts, "idle", 1000, "number of idle ports; 50000 take half an hour")
 	flags.StringVar(&s.out, "out", "bench.json",
 		"`file` of the results in JSON, rewritten after each figure; empty: none")
-	flags.StringVar(&s.stack.Worker, "worker", "",
-		"path of berth's worker `program` (default: in the folder of this program)")
-	flags.StringVar(&s.stack.Dir, "dir", harness.DiskFolder(),
-		"`folder` of the temporary databases; use a disk, not a memory file system")
-	flags.BoolVar(
-		&s.stack.DevServer, "dev-server", false,
-		"use Temporal's dev server in memory and small data sets, to test bench itself; the results say nothing about production",
-	)
+	s.stack.AddFlags(flags)
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -75,9 +68,6 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 		return s, fmt.Errorf("%w: %w; see bench -h", harness.ErrUsage, err)
 	}
 	s.stack.Clients = s.pace.InFlight
-	if s.stack.Worker == "" {
-		s.stack.Worker, err = harness.WorkerProgram()
-	}
 	return s, err
 }
 

@@ -1,44 +1,22 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"berth/bench/benchtest"
 	"berth/bench/figure"
 	"berth/bench/harness"
-	"berth/internal/devstack"
 )
 
-func TestMain(m *testing.M) {
-	if os.Getenv(harness.MainVariable) != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { benchtest.Main(m, main) }
 
 func TestRun_ShortRunOfAllFiguresLeavesOnlyTheResults(t *testing.T) {
 	t.Parallel()
-	programs, err := devstack.Programs(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := devstack.Scratch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	out := filepath.Join(t.TempDir(), "bench.json")
-	var table, progress bytes.Buffer
-
-	err = run(t.Context(), []string{
+	out, printed := benchtest.Run(
+		t, run,
 		"-dev-server",
 		"-window=300ms",
 		"-warmup=100ms",
@@ -46,39 +24,16 @@ func TestRun_ShortRunOfAllFiguresLeavesOnlyTheResults(t *testing.T) {
 		"-in-flight=4",
 		"-signals=60",
 		"-idle=20",
-		"-dir",
-		dir,
-		"-worker",
-		filepath.Join(programs, "worker"),
-		"-out",
-		out,
-	}, &table, &progress)
+	)
 
-	if err != nil {
-		t.Fatalf("a short run of all figures: got error %v, want none; output:\n%s", err, &progress)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf(
-			"read the folder of temporary files after the run: got files %v, error %v; want no files",
-			left,
-			err,
-		)
-	}
-	raw, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var r report
-	if err := json.Unmarshal(raw, &r); err != nil {
-		t.Fatal(err)
-	}
+	r := benchtest.Read[report](t, out)
 	var names []string
 	rates := map[string]float64{}
 	for _, f := range r.Figures {
 		names = append(names, f.Name)
 		rates[f.Name] = f.Rate
-		if !strings.Contains(table.String(), "\n"+f.Name+" ") {
-			t.Errorf("the printed table: want a line for the figure %s, got:\n%s", f.Name, &table)
+		if !strings.Contains(printed, "\n"+f.Name+" ") {
+			t.Errorf("the printed table: want a line for the figure %s, got:\n%s", f.Name, printed)
 		}
 		if f.Baseline != "" && f.Ratio != harness.Ratio(f.Rate, rates[f.Baseline]) {
 			t.Errorf("figure %s: ratio %v, want the rate %v divided by the baseline's rate %v",
@@ -104,9 +59,15 @@ func TestRun_ShortRunOfAllFiguresLeavesOnlyTheResults(t *testing.T) {
 
 func TestRun_RejectsInvalidCommandLines(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"-figures=speed"}, {"-rounds=0"}, {"-window=-1s"}, {"-in-flight=0"}, {"-signals=1"}, {"-idle=0"}, {"-fast"}, {"ports"}} {
-		if err := run(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, harness.ErrUsage) {
-			t.Errorf("invalid command line %v: got error %v, want harness.ErrUsage", args, err)
-		}
-	}
+	benchtest.CheckUsage(
+		t, run,
+		[]string{"-figures=speed"},
+		[]string{"-rounds=0"},
+		[]string{"-window=-1s"},
+		[]string{"-in-flight=0"},
+		[]string{"-signals=1"},
+		[]string{"-idle=0"},
+		[]string{"-fast"},
+		[]string{"ports"},
+	)
 }

@@ -116,16 +116,8 @@ const rowFormat = "%-22s %10s  %-30s %7s %12s  %s\n"
 
 // printHead prints the machine, the settings and the column titles of the table.
 func (r report) printHead(w io.Writer) {
-	m := r.Machine
-	fmt.Fprintf(
-		w,
-		"%d cores, %s, %s, PostgreSQL %s, Temporal %s; %d clients, %d rounds with a window of %gs after a warm-up of %gs\n",
-		m.Cores, m.System, m.Go, m.PostgreSQL, m.Temporal, r.Settings.InFlight, r.Settings.Rounds,
-		r.Settings.Window, r.Settings.Warmup,
-	)
-	if m.DevServer {
-		fmt.Fprintln(w, "Temporal is the dev server in memory: these results say nothing about production.")
-	}
+	r.Machine.PrintHead(w, fmt.Sprintf("%d clients, %d rounds with a window of %gs after a warm-up of %gs",
+		r.Settings.InFlight, r.Settings.Rounds, r.Settings.Window, r.Settings.Warmup))
 	fmt.Fprintf(w, "\n"+rowFormat, "figure", "per second", "ratio", "by CPU", "CPU ms each", "")
 }
 

@@ -3,15 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"berth/bench/benchtest"
 	"berth/bench/figure"
 	"berth/bench/harness"
 )
@@ -102,7 +101,7 @@ func TestRunner_FailedFigureLosesNoOther(t *testing.T) {
 			Details: []harness.Detail{{Name: "rounds", Value: 2}},
 		},
 	}
-	if diff := cmp.Diff(want, readReport(t, set.out).Figures); diff != "" {
+	if diff := cmp.Diff(want, benchtest.Read[report](t, set.out).Figures); diff != "" {
 		t.Error(diff)
 	}
 	for _, line := range []string{"\nfirst ", "\nfailing ", "FAILED: broken", "\nlast "} {
@@ -118,7 +117,7 @@ func TestRunner_WritesTheReportAfterEachFigure(t *testing.T) {
 	second := fakeFigure("second", "", nil)
 	open := second.Open
 	second.Open = func(ctx context.Context, s *harness.Stack) (*figure.Subject, error) {
-		if figures := readReport(t, out).Figures; len(figures) != 1 || figures[0].Name != "first" {
+		if figures := benchtest.Read[report](t, out).Figures; len(figures) != 1 || figures[0].Name != "first" {
 			t.Errorf("report after the first of two figures: got %+v, want the first figure alone", figures)
 		}
 		return open(ctx, s)
@@ -179,16 +178,4 @@ func TestRunner_StopsWhenInterrupted(t *testing.T) {
 			err, stacks.opened, stacks.closed,
 		)
 	}
-}
-
-func readReport(t *testing.T, file string) (r report) {
-	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(raw, &r)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }

@@ -227,6 +227,10 @@ var packageRules = map[string]packageRule{
 		may: []string{"bench/harness", "internal/resultfile"},
 		why: "measures the worker binary as a client while PostgreSQL fails over; it reads the rows only to find lost writes",
 	},
+	"bench/benchtest": {
+		may: []string{"bench/harness", "internal/devstack"},
+		why: "runs the programs that measure as their users do, and knows none of them",
+	},
 	"bench/resultpage": {
 		why: "compares texts, and knows no measurement",
 	},

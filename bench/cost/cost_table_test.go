@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"math"
 	"strings"
@@ -9,8 +8,6 @@ import (
 
 	"berth/bench/resultpage"
 )
-
-var update = flag.Bool("update", false, "write the tables of docs/scaling.md from bench/testdata/scaling.json")
 
 // TestCostTables_EqualMeasuredResults fails when the tables of docs/scaling.md differ from the measured
 // results in bench/testdata/scaling.json. To update the tables, run
@@ -29,7 +26,7 @@ func TestCostTables_EqualMeasuredResults(t *testing.T) {
 			"predictions": checkTable(r),
 			"sizes":       sizeTable(r),
 		},
-	}.Check(t, *update)
+	}.Check(t)
 }
 
 // costTable renders the CPU time of each operation in each component.

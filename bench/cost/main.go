@@ -44,12 +44,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.DurationVar(&s.quiet, "quiet", 5*time.Second,
 		"how long a measurement waits until the processors are idle; 0: not at all")
 	flags.StringVar(&s.out, "out", "scaling.json", "JSON `file` whose key costs gets the results; empty: none")
-	flags.StringVar(&s.stack.Worker, "worker", "",
-		"path of berth's worker `program` (default: in the folder of this program)")
-	flags.StringVar(&s.stack.Dir, "dir", harness.DiskFolder(),
-		"`folder` of the temporary databases; use a disk, not a memory file system")
-	flags.BoolVar(&s.stack.DevServer, "dev-server", false,
-		"use Temporal's dev server in memory, to test cost itself; the results say nothing about production")
+	s.stack.AddFlags(flags)
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -66,9 +61,6 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 		return s, fmt.Errorf("%w: %w; see cost -h", harness.ErrUsage, err)
 	}
 	s.stack.Clients = s.pace.InFlight
-	if s.stack.Worker == "" {
-		s.stack.Worker, err = harness.WorkerProgram()
-	}
 	return s, err
 }
 

@@ -1,63 +1,30 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"berth/bench/benchtest"
 	"berth/bench/harness"
-	"berth/internal/devstack"
 )
 
-func TestMain(m *testing.M) {
-	if os.Getenv(harness.MainVariable) != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { benchtest.Main(m, main) }
 
 func TestRun_ShortRunMeasuresEveryOperationAndLeavesOnlyTheResults(t *testing.T) {
 	t.Parallel()
-	programs, err := devstack.Programs(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := devstack.Scratch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	out := filepath.Join(t.TempDir(), "costs.json")
-	var table, progress bytes.Buffer
-
-	err = run(t.Context(), []string{
+	out, printed := benchtest.Run(
+		t, run,
 		"-dev-server",
 		"-window=300ms",
 		"-warmup=100ms",
 		"-clients=4",
 		"-limits=1",
 		"-quiet=0",
-		"-dir",
-		dir,
-		"-worker",
-		filepath.Join(programs, "worker"),
-		"-out",
-		out,
-	}, &table, &progress)
+	)
 
-	if err != nil {
-		t.Fatalf("a short run: got error %v, want none; output:\n%s", err, &progress)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("folder of temporary files after the run: got %v, error %v; want no files", left, err)
-	}
 	if left, err := filepath.Glob(harness.CgroupRoot + "/*/berth-cost-*"); err != nil || len(left) > 0 {
 		t.Errorf("cgroups after the run: got %v, error %v; want none", left, err)
 	}
@@ -69,8 +36,8 @@ func TestRun_ShortRunMeasuresEveryOperationAndLeavesOnlyTheResults(t *testing.T)
 	for _, one := range r.Results {
 		got = append(got, one.Name)
 		checkResult(t, r, one)
-		if !strings.Contains(table.String(), "\n"+one.Name+" ") {
-			t.Errorf("the printed results: want a line for %s, got:\n%s", one.Name, &table)
+		if !strings.Contains(printed, "\n"+one.Name+" ") {
+			t.Errorf("the printed results: want a line for %s, got:\n%s", one.Name, printed)
 		}
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -98,22 +65,21 @@ func checkResult(t *testing.T, r report, one result) {
 
 func readReport(t *testing.T, file string) report {
 	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all map[string]report
-	if err := json.Unmarshal(raw, &all); err != nil {
-		t.Fatal(err)
-	}
-	return all[section]
+	return benchtest.Read[map[string]report](t, file)[section]
 }
 
 func TestRun_RejectsInvalidCommandLines(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"-window=0s"}, {"-warmup=-1s"}, {"-clients=0"}, {"-quiet=-1s"}, {"-limits="}, {"-limits=1,0"}, {"-limits=all"}, {"-fast"}, {"ports"}} {
-		if err := run(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, harness.ErrUsage) {
-			t.Errorf("invalid command line %v: got error %v, want harness.ErrUsage", args, err)
-		}
-	}
+	benchtest.CheckUsage(
+		t, run,
+		[]string{"-window=0s"},
+		[]string{"-warmup=-1s"},
+		[]string{"-clients=0"},
+		[]string{"-quiet=-1s"},
+		[]string{"-limits="},
+		[]string{"-limits=1,0"},
+		[]string{"-limits=all"},
+		[]string{"-fast"},
+		[]string{"ports"},
+	)
 }

@@ -77,12 +77,8 @@ const (
 
 // printHead prints the machine and the settings.
 func (r report) printHead(w io.Writer) {
-	m := r.Machine
-	fmt.Fprintf(w, "%d cores, %s, %s, PostgreSQL %s, Temporal %s; %d clients, windows of %gs after a warm-up of %gs\n",
-		m.Cores, m.System, m.Go, m.PostgreSQL, m.Temporal, r.Settings.Clients, r.Settings.Window, r.Settings.Warmup)
-	if m.DevServer {
-		fmt.Fprintln(w, "Temporal is the dev server in memory: these results say nothing about production.")
-	}
+	r.Machine.PrintHead(w, fmt.Sprintf("%d clients, windows of %gs after a warm-up of %gs",
+		r.Settings.Clients, r.Settings.Window, r.Settings.Warmup))
 	if r.Unlimited != "" {
 		fmt.Fprintf(w, "No prediction is compared with a measurement: %s.\n", r.Unlimited)
 	}

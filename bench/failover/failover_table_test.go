@@ -1,15 +1,12 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"strings"
 	"testing"
 
 	"berth/bench/resultpage"
 )
-
-var update = flag.Bool("update", false, "write the table of docs/scaling.md from bench/testdata/scaling.json")
 
 // TestFailoverTable_EqualsMeasuredResults fails when the table of docs/scaling.md differs from the measured
 // results in bench/testdata/scaling.json. To update the table, run
@@ -23,7 +20,7 @@ func TestFailoverTable_EqualsMeasuredResults(t *testing.T) {
 		Command: "go test ./bench/failover -run FailoverTable",
 		Root:    "../..",
 		Content: map[string]string{"failover": failoverTable(readReport(t, "../../"+results))},
-	}.Check(t, *update)
+	}.Check(t)
 }
 
 // failoverTable renders the results of a failover.

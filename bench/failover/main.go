@@ -42,12 +42,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.DurationVar(&s.rest, "rest", 10*time.Second, "time from there until the last request")
 	flags.DurationVar(&s.interval, "interval", 500*time.Millisecond, "interval for which answers are counted together")
 	flags.StringVar(&s.out, "out", "scaling.json", "JSON `file` whose key failover gets the results; empty: none")
-	flags.StringVar(&s.stack.Worker, "worker", "",
-		"path of berth's worker `program` (default: in the folder of this program)")
-	flags.StringVar(&s.stack.Dir, "dir", harness.DiskFolder(),
-		"`folder` of the temporary databases; use a disk, not a memory file system")
-	flags.BoolVar(&s.stack.DevServer, "dev-server", false,
-		"use Temporal's dev server in memory, to test failover itself; the results say nothing about production")
+	s.stack.AddFlags(flags)
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -62,9 +57,6 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	}
 	if err != nil {
 		return s, fmt.Errorf("%w: %w; see failover -h", harness.ErrUsage, err)
-	}
-	if s.stack.Worker == "" {
-		s.stack.Worker, err = harness.WorkerProgram()
 	}
 	return s, err
 }

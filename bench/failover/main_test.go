@@ -1,44 +1,21 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"berth/bench/harness"
-	"berth/internal/devstack"
+	"berth/bench/benchtest"
 )
 
-func TestMain(m *testing.M) {
-	if os.Getenv(harness.MainVariable) != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { benchtest.Main(m, main) }
 
 func TestRun_ShortRunMeasuresAFailoverAndLeavesOnlyTheResults(t *testing.T) {
 	t.Parallel()
-	programs, err := devstack.Programs(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := devstack.Scratch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	out := filepath.Join(t.TempDir(), "scaling.json")
-	var printed, progress bytes.Buffer
-
-	err = run(t.Context(), []string{
+	out, _ := benchtest.Run(
+		t, run,
 		"-dev-server",
 		"-clients=4",
 		"-rate=20",
@@ -46,20 +23,8 @@ func TestRun_ShortRunMeasuresAFailoverAndLeavesOnlyTheResults(t *testing.T) {
 		"-outage=500ms",
 		"-after=500ms",
 		"-rest=0",
-		"-dir",
-		dir,
-		"-worker",
-		filepath.Join(programs, "worker"),
-		"-out",
-		out,
-	}, &printed, &progress)
+	)
 
-	if err != nil {
-		t.Fatalf("a short run: got error %v, want none; output:\n%s", err, &progress)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("folder of temporary files after the run: got %v, error %v; want no files", left, err)
-	}
 	r := readReport(t, out)
 	var names []string
 	for _, e := range r.Events {
@@ -83,15 +48,7 @@ func TestRun_ShortRunMeasuresAFailoverAndLeavesOnlyTheResults(t *testing.T) {
 
 func readReport(t *testing.T, file string) report {
 	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all map[string]report
-	if err := json.Unmarshal(raw, &all); err != nil {
-		t.Fatal(err)
-	}
-	return all[section]
+	return benchtest.Read[map[string]report](t, file)[section]
 }
 
 // example has the answers of a load whose primary was killed after 2 s and whose standby was promoted after
@@ -145,9 +102,13 @@ func TestReport_MeasuresFromTheEndOfThePrimaryAndFromThePromotion(t *testing.T) 
 
 func TestRun_RejectsInvalidCommandLines(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"-rate=0"}, {"-clients=0"}, {"-interval=0s"}, {"-outage=-1s"}, {"-fast"}, {"now"}} {
-		if err := run(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, harness.ErrUsage) {
-			t.Errorf("invalid command line %v: got error %v, want harness.ErrUsage", args, err)
-		}
-	}
+	benchtest.CheckUsage(
+		t, run,
+		[]string{"-rate=0"},
+		[]string{"-clients=0"},
+		[]string{"-interval=0s"},
+		[]string{"-outage=-1s"},
+		[]string{"-fast"},
+		[]string{"now"},
+	)
 }

@@ -119,12 +119,8 @@ func (r *report) timeOf(name string) float64 {
 }
 
 func (r *report) print(w io.Writer) {
-	m := r.Machine
-	fmt.Fprintf(w, "%d cores, %s, %s, PostgreSQL %s, Temporal %s; %d clients with %g requests a second\n",
-		m.Cores, m.System, m.Go, m.PostgreSQL, m.Temporal, r.Settings.Clients, r.Settings.Rate)
-	if m.DevServer {
-		fmt.Fprintln(w, "Temporal is the dev server in memory: these results say nothing about production.")
-	}
+	r.Machine.PrintHead(w, fmt.Sprintf("%d clients with %g requests a second",
+		r.Settings.Clients, r.Settings.Rate))
 	for _, e := range r.Events {
 		fmt.Fprintf(w, "  %6.1fs  %s\n", e.At, e.Name)
 	}

@@ -1,17 +1,15 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"berth/bench/benchtest"
 	"berth/bench/resultpage"
 )
-
-var update = flag.Bool("update", false, "write the tables of docs/benchmarks.md from testdata/growth.json")
 
 // TestGrowthTable_EqualsMeasuredResults fails when the tables of docs/benchmarks.md differ from the measured
 // results in testdata/growth.json. To update them, run `go test ./bench/growth -run GrowthTable -update`.
@@ -22,15 +20,15 @@ func TestGrowthTable_EqualsMeasuredResults(t *testing.T) {
 		Source:  "bench/growth/testdata/growth.json",
 		Command: "go test ./bench/growth -run GrowthTable",
 		Root:    "../..",
-		Content: map[string]string{"growth": growthTables(readReport(t, "testdata/growth.json"))},
-	}.Check(t, *update)
+		Content: map[string]string{"growth": growthTables(benchtest.Read[report](t, "testdata/growth.json"))},
+	}.Check(t)
 }
 
 // TestGrowthTable_CurvesFollowFromTheSizes fails if testdata/growth.json was changed by hand, or is
 // older than the bounds in the code.
 func TestGrowthTable_CurvesFollowFromTheSizes(t *testing.T) {
 	t.Parallel()
-	r := readReport(t, "testdata/growth.json")
+	r := benchtest.Read[report](t, "testdata/growth.json")
 	if d := cmp.Diff(curvesOf(r.Sizes), r.Curves); d != "" {
 		t.Errorf("the curves of testdata/growth.json do not follow from its sizes (-from sizes +in the file):\n%s", d)
 	}

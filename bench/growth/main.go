@@ -67,12 +67,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.StringVar(&list, "parts", strings.Join(parts, ","), "comma-separated `list` of the parts that are measured")
 	flags.StringVar(&s.out, "out", "growth.json",
 		"`file` of the results in JSON, rewritten after each part of a size; empty: none")
-	flags.StringVar(&s.stack.Worker, "worker", "",
-		"path of berth's worker `program` (default: in the folder of this program)")
-	flags.StringVar(&s.stack.Dir, "dir", harness.DiskFolder(),
-		"`folder` of the temporary databases; use a disk, not a memory file system")
-	flags.BoolVar(&s.stack.DevServer, "dev-server", false,
-		"use Temporal's dev server in memory, to test growth itself; the results say nothing about production")
+	s.stack.AddFlags(flags)
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -95,9 +90,6 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 		return s, fmt.Errorf("%w: %w; see growth -h", harness.ErrUsage, err)
 	}
 	s.Idle, s.stack.Clients = idle.Seconds(), 1
-	if s.stack.Worker == "" {
-		s.stack.Worker, err = harness.WorkerProgram()
-	}
 	return s, err
 }
 

@@ -1,72 +1,36 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"berth/bench/harness"
-	"berth/internal/devstack"
+	"berth/bench/benchtest"
 )
 
-func TestMain(m *testing.M) {
-	if os.Getenv(harness.MainVariable) != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { benchtest.Main(m, main) }
 
 func TestRun_SmallRunMeasuresAllCurvesAndLeavesOnlyTheResults(t *testing.T) {
 	t.Parallel()
-	programs, err := devstack.Programs(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := devstack.Scratch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	out := filepath.Join(t.TempDir(), "growth.json")
-	var table, progress bytes.Buffer
-
-	err = harness.WithStubs(run)(t.Context(), []string{
+	out, printed := benchtest.Run(
+		t, run,
 		"-dev-server",
 		"-sizes=400",
 		"-idle-ports=350", // fewer than the ports
 		"-requests=2",
 		"-warmup=1",
 		"-idle=1s",
-		"-dir",
-		dir,
-		"-worker",
-		filepath.Join(programs, "worker"),
-		"-out",
-		out,
-	}, &table, &progress)
+	)
 
-	if err != nil {
-		t.Fatalf("a small run: got error %v, want none; output:\n%s", err, &progress)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("folder of temporary files after the run: got %v, error %v; want no files", left, err)
-	}
-	r := readReport(t, out)
+	r := benchtest.Read[report](t, out)
 	if r.Machine.Cores == 0 || r.Machine.PostgreSQL == "" || r.Machine.Temporal == "" || !r.Machine.DevServer {
 		t.Errorf("machine of a run on the dev server: want cores, the versions of PostgreSQL and Temporal, and DevServer true; got %+v",
 			r.Machine)
 	}
 	for _, c := range r.Curves {
-		if !bytes.Contains(table.Bytes(), []byte("\n"+c.Name+" ")) {
-			t.Errorf("the printed table: want a line for the curve %s, got:\n%s", c.Name, &table)
+		if !strings.Contains(printed, "\n"+c.Name+" ") {
+			t.Errorf("the printed table: want a line for the curve %s, got:\n%s", c.Name, printed)
 		}
 		// The CPU time may be less than the unit in which the system counts it. A short run may have no
 		// sweep.
@@ -115,25 +79,19 @@ func TestRun_FailedSizeKeepsTheResultsOfTheOthers(t *testing.T) {
 
 func TestRun_RejectsInvalidCommandLines(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{
-		{"-sizes=many"},
-		{"-sizes=10000,1000"},
-		{"-sizes=100", "-requests=100"}, // two requests would delete the same port
-		{"-requests=0"},
-		{"-warmup=-1"},
-		{"-idle=0"},
-		{"-idle-ports=0"},
-		{"-parts=idle,all"},
-		{"-fast"},
-		{"routes"},
-	} {
-		t.Run(fmt.Sprint(args), func(t *testing.T) {
-			t.Parallel()
-			if err := harness.WithStubs(run)(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, harness.ErrUsage) {
-				t.Errorf("got error %v, want harness.ErrUsage", err)
-			}
-		})
-	}
+	benchtest.CheckUsage(
+		t, run,
+		[]string{"-sizes=many"},
+		[]string{"-sizes=10000,1000"},
+		[]string{"-sizes=100", "-requests=100"}, // two requests would delete the same port
+		[]string{"-requests=0"},
+		[]string{"-warmup=-1"},
+		[]string{"-idle=0"},
+		[]string{"-idle-ports=0"},
+		[]string{"-parts=idle,all"},
+		[]string{"-fast"},
+		[]string{"routes"},
+	)
 }
 
 func TestCurve_IsFlatUpToItsBound(t *testing.T) {
@@ -187,17 +145,4 @@ func TestObject_EachRouteHasObjectsOfItsOwn(t *testing.T) {
 			}
 		}
 	}
-}
-
-func readReport(t *testing.T, file string) report {
-	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var r report
-	if err := json.Unmarshal(raw, &r); err != nil {
-		t.Fatal(err)
-	}
-	return r
 }

@@ -102,12 +102,8 @@ func (r report) write(file string) error {
 
 // print prints a line for each curve.
 func (r report) print(w io.Writer) {
-	m := r.Machine
-	fmt.Fprintf(w, "%d cores, %s, %s, PostgreSQL %s, Temporal %s; %d requests of each route after %d\n",
-		m.Cores, m.System, m.Go, m.PostgreSQL, m.Temporal, r.Settings.Requests, r.Settings.Warmup)
-	if m.DevServer {
-		fmt.Fprintln(w, "Temporal is the dev server in memory: these results say nothing about production.")
-	}
+	r.Machine.PrintHead(w, fmt.Sprintf("%d requests of each route after %d",
+		r.Settings.Requests, r.Settings.Warmup))
 	fmt.Fprintf(w, "\n%-44s", "")
 	for _, s := range r.Sizes {
 		fmt.Fprintf(w, " %16s", thousands(s.Size))

@@ -4,6 +4,7 @@ package harness
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -59,15 +60,30 @@ type Options struct {
 	Clients   int    // number of concurrent clients
 	Signals   int    // number of signals that the figure storm sends to one port
 	IdlePorts int    // number of ports that the figure idle creates
-	Worker    string // path of berth's worker program
+	Worker    string // path of berth's worker program; empty: in the folder of this program
 	Dir       string // parent folder of all temporary files
 	DevServer bool   // use Temporal's dev server in memory and small data sets
 	Separate  bool   // berth's API has a process of its own, and Temporal a PostgreSQL server of its own
 	Standby   bool   // berth's PostgreSQL has a synchronous standby, and berth knows both servers
 }
 
+// AddFlags adds the flags for the options that every program lets its user choose.
+func (o *Options) AddFlags(flags *flag.FlagSet) {
+	flags.StringVar(&o.Worker, "worker", "", "path of berth's worker `program` (default: in the folder of this program)")
+	flags.StringVar(&o.Dir, "dir", DiskFolder(), "`folder` of the temporary databases; use a disk, not a memory file system")
+	flags.BoolVar(&o.DevServer, "dev-server", false, fmt.Sprintf(
+		"use Temporal's dev server in memory and small data sets, to test %s itself; the results say nothing about production", flags.Name()))
+}
+
 // StartStack starts PostgreSQL, Temporal, the stubs and berth, and waits until all are ready.
 func StartStack(ctx context.Context, o Options, logf func(string, ...any)) (*Stack, error) {
+	if o.Worker == "" {
+		worker, err := WorkerProgram()
+		if err != nil {
+			return nil, err
+		}
+		o.Worker = worker
+	}
 	dir, err := os.MkdirTemp(o.Dir, "berth-bench-")
 	if err != nil {
 		return nil, err

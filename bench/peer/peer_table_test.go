@@ -1,15 +1,13 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"strings"
 	"testing"
 
+	"berth/bench/benchtest"
 	"berth/bench/resultpage"
 )
-
-var update = flag.Bool("update", false, "write the table of docs/benchmarks.md from testdata/peers.json")
 
 // TestPeerTable_EqualsMeasuredResults fails when the table of docs/benchmarks.md differs from the measured
 // results in testdata/peers.json. To update the table, run `go test ./bench/peer -run PeerTable -update`.
@@ -20,8 +18,8 @@ func TestPeerTable_EqualsMeasuredResults(t *testing.T) {
 		Source:  "bench/peer/testdata/peers.json",
 		Command: "go test ./bench/peer -run PeerTable",
 		Root:    "../..",
-		Content: map[string]string{"peers": peerTable(readReport(t, "testdata/peers.json"))},
-	}.Check(t, *update)
+		Content: map[string]string{"peers": peerTable(benchtest.Read[report](t, "testdata/peers.json"))},
+	}.Check(t)
 }
 
 // peerTable renders the results.

@@ -3,6 +3,7 @@
 package resultpage
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 )
+
+var update = flag.Bool("update", false, "write the tables of the results into the pages of the documentation")
 
 // end is the comment after each table.
 const end = "<!-- End of the generated part. -->\n"
@@ -23,9 +26,9 @@ type Tables struct {
 	Content map[string]string // Markdown of each table by its name
 }
 
-// Check fails the test if a table of the page differs from its content. With `update`, Check writes the
-// tables into the page instead.
-func (s Tables) Check(t *testing.T, update bool) {
+// Check fails the test if a table of the page differs from its content. With the flag -update, Check writes
+// the tables into the page instead.
+func (s Tables) Check(t *testing.T) {
 	t.Helper()
 	file := s.Root + "/" + s.Page
 	raw, err := os.ReadFile(file)
@@ -38,7 +41,7 @@ func (s Tables) Check(t *testing.T, update bool) {
 			t.Fatalf("%s: %v", s.Page, err)
 		}
 	}
-	if update {
+	if *update {
 		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
