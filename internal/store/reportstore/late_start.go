@@ -40,22 +40,27 @@ func nextStartsSQL(most string) string {
 
 // lateSQL selects the hosts of PENDING leases that another lease still has although its end has passed, as
 // leasestore.blockersSQL does for leases whose start is due. For each host and holder, it selects the lease
-// that gets the host next. The parameter is a query for the IDs of the leases.
+// that gets the host next. The parameter is a query for the IDs of the leases. The clause `offset 0` makes
+// PostgreSQL look up the rows of each of these leases, and not read all leases that have not ended.
 func lateSQL(leases string) string {
 	return fmt.Sprintf(`
-		select distinct on (holder.id, h.id)
-			l.id, l.name, l.status, l.start_at, h.hostname as host, holder.id as holder_id, holder.name as holder, upper(theirs.during) as since
+		select distinct on (holder_id, host_id) id, name, status, start_at, host, holder_id, holder, since
 		from (%s) waits
-		join lease l on l.id = waits.lease_id and l.status = 'PENDING'
-		join reservation r on r.lease_id = l.id
-		join host_allocation mine on mine.reservation_id = r.id
-		join host_allocation theirs on theirs.host_id = mine.host_id and theirs.during << mine.during
-		join reservation held on held.id = theirs.reservation_id
-		join lease holder on holder.id = held.lease_id
-		join host h on h.id = mine.host_id
-		where upper(theirs.during) < now() - interval '%d seconds' and holder.id <> l.id and holder.status <> 'PENDING'
-			and not (theirs.owner = mine.owner and holder.status = 'ERROR')
-		order by holder.id, h.id, l.start_at, l.id`, leases, int(lease.OverdueAfter.Seconds()))
+		cross join lateral (
+			select l.id, l.name, l.status, l.start_at, h.id as host_id, h.hostname as host,
+				holder.id as holder_id, holder.name as holder, upper(theirs.during) as since
+			from lease l
+			join reservation r on r.lease_id = l.id
+			join host_allocation mine on mine.reservation_id = r.id
+			join host_allocation theirs on theirs.host_id = mine.host_id and theirs.during << mine.during
+			join reservation held on held.id = theirs.reservation_id
+			join lease holder on holder.id = held.lease_id
+			join host h on h.id = mine.host_id
+			where l.id = waits.lease_id and l.status = 'PENDING'
+				and upper(theirs.during) < now() - interval '%d seconds' and holder.id <> l.id and holder.status <> 'PENDING'
+				and not (theirs.owner = mine.owner and holder.status = 'ERROR')
+			offset 0) late
+		order by holder_id, host_id, start_at, id`, leases, int(lease.OverdueAfter.Seconds()))
 }
 
 // maxHeld is the maximum number of hosts that HeldHosts returns.

@@ -123,8 +123,20 @@ const manyRows = `
 	select 'port', i::text, 'create', '{}', '{}', 'p', '', 'completed', now() from generate_series(1, 30000) i;
 	insert into agent_notification (network_id, kind, event, object_id, data, sent_at)
 	select md5('net')::uuid, 'port', 'updated', md5('port')::uuid, '{}', now() from generate_series(1, 30000) i;
-	insert into lease (id, name, user_id, project_id, status, start_at, end_at) select md5(i::text)::uuid, 'l', 'u', 'p', 'PENDING', now() + interval '1 day', now() + interval '2 days' from generate_series(1, 15000) i;
-	insert into event (id, lease_id, event_type, at, status) select gen_random_uuid(), md5(i::text)::uuid, 'start_lease', now() + interval '1 day', 'UNDONE' from generate_series(1, 15000) i;
+	insert into lease (id, name, user_id, project_id, status, start_at, end_at)
+	select md5('ended' || i)::uuid, 'l', 'u', 'p', 'TERMINATED', now() - interval '1 hour' - i * interval '10 minutes', now() - i * interval '10 minutes' from generate_series(1, 50000) i;
+	insert into lease (id, name, user_id, project_id, status, start_at, end_at)
+	select md5(i::text)::uuid, 'l', 'u', 'p', 'PENDING', now() + interval '1 day' + i / 500 * interval '2 hours', now() + interval '1 day' + i / 500 * interval '2 hours' + interval '1 hour' from generate_series(1, 8000) i;
+	insert into event (id, lease_id, event_type, at, status)
+	select gen_random_uuid(), id, 'start_lease', start_at, case status when 'PENDING' then 'UNDONE' else 'DONE' end from lease union all
+	select gen_random_uuid(), id, 'before_end_lease', start_at, case status when 'PENDING' then 'UNDONE' else 'DONE' end from lease union all
+	select gen_random_uuid(), id, 'end_lease', end_at, case status when 'PENDING' then 'UNDONE' else 'DONE' end from lease;
+	insert into reservation (id, lease_id, position, resource_type, status, min_hosts, max_hosts, hypervisor_properties, resource_properties, before_end)
+	select id, id, 0, 'physical:host', 'pending', 1, 1, '', '', 'default' from lease;
+	insert into host (hostname, provider, nested, service_name, vcpus, memory_mb, local_gb)
+	select 'cmp-' || i, gen_random_uuid(), gen_random_uuid(), 'cmp-' || i, 64, 262144, 2000 from generate_series(1, 500) i;
+	insert into host_allocation (reservation_id, host_id, during, owner)
+	select l.id, 1 + i % 500, tstzrange(l.start_at, l.end_at), l.id from generate_series(1, 8000) i join lease l on l.id = md5(i::text)::uuid;
 	insert into block (object_id, entity, host, since) select md5(i::text)::uuid, 'L2', 'cmp-' || i % 300, now() from generate_series(1, 30000) i`
 
 func TestWaiting_ReadsABoundedNumberOfRows(t *testing.T) {
