@@ -53,9 +53,9 @@ races: deps ## repeat the tests of concurrent writers, killed processes and many
 		go test -count 1 -timeout 120m -v -run '$(races)' ./internal/api/placement ./internal/api/blazar ./internal/store/... ./internal/torture/kills ./workflows
 
 .PHONY: soak
-soak: deps ## send mixed traffic for an hour, kill a process each minute, and check that nothing grows; DURATION=1h, SEED=n, OUT=file of the samples (scaling.json)
+soak: deps ## send mixed traffic for an hour, kill a process each minute, and check that nothing grows; DURATION=1h, SEED=n, OUT=file (results.json)
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_DURATION=$${DURATION:-1h} BERTH_TEST_KILL_EVERY=1m BERTH_TEST_SEED=$$SEED \
-		BERTH_TEST_OUT=$(abspath $(or $(OUT),scaling.json)) \
+		BERTH_TEST_OUT=$(abspath $(RESULTS)) \
 		go test -count 1 -timeout 24h -v -run TestRandomFaults ./internal/torture/kills
 
 .PHONY: torture
@@ -83,29 +83,36 @@ install-test: deps ## install the Debian packages in a new Debian root, upgrade 
 fuzz: deps ## let Go's fuzzer try random inputs on each parser; TIME=1m sets the time for each
 	@tools/fuzz.sh $${TIME:-1m}
 
+RESULTS = $(or $(OUT),results.json)
+
+.PHONY: bench-all
+bench-all: ## run all measurements, one after the other, into one file; takes more than an hour; OUT=file (results.json)
+	@for part in bench bench-peers bench-costs bench-failover bench-growth; do $(MAKE) $$part || failed="$$failed $$part"; done; \
+		if [ -n "$$failed" ]; then echo "failed:$$failed" >&2; exit 1; fi
+
 .PHONY: bench
-bench: deps build ## measure ports, journal entries, leases and allocations, write bench.json; BENCH="-h" lists the options
-	@go build -o bin/ ./bench && exec bin/bench $(BENCH)
+bench: deps build ## measure ports, journal entries, leases and allocations; OUT=file (results.json), BENCH="-h" lists the options
+	@go build -o bin/ ./bench && exec bin/bench -out "$(RESULTS)" $(BENCH)
 
 .PHONY: bench-peers
-bench-peers: deps build ## measure berth and OpenStack Placement with the same requests, write peers.json; OUT=file, BENCH="-h" lists the options
-	@python=$$(tools/venv.sh placement) && go build -o bin/ ./bench/peer && exec bin/peer -python "$$python" -out "$(or $(OUT),peers.json)" $(BENCH)
+bench-peers: deps build ## measure berth and OpenStack Placement with the same requests; OUT=file (results.json), BENCH="-h" lists the options
+	@python=$$(tools/venv.sh placement) && go build -o bin/ ./bench/peer && exec bin/peer -python "$$python" -out "$(RESULTS)" $(BENCH)
 
 .PHONY: bench-costs
-bench-costs: deps build ## measure the CPU time of an operation in each part, and limit the servers to check what it predicts, write it to scaling.json; OUT=file, BENCH="-h" lists the options
-	@go build -o bin/ ./bench/cost && exec bin/cost -out "$(or $(OUT),scaling.json)" $(BENCH)
+bench-costs: deps build ## measure the CPU time of an operation in each part, and limit the servers to check what it predicts; OUT=file (results.json), BENCH="-h" lists the options
+	@go build -o bin/ ./bench/cost && exec bin/cost -out "$(RESULTS)" $(BENCH)
 
 .PHONY: bench-failover
-bench-failover: deps build ## measure what clients see while PostgreSQL fails over, write it to scaling.json; OUT=file, BENCH="-h" lists the options
-	@go build -o bin/ ./bench/failover && exec bin/failover -out "$(or $(OUT),scaling.json)" $(BENCH)
+bench-failover: deps build ## measure what clients see while PostgreSQL fails over; OUT=file (results.json), BENCH="-h" lists the options
+	@go build -o bin/ ./bench/failover && exec bin/failover -out "$(RESULTS)" $(BENCH)
 
 .PHONY: bench-growth
-bench-growth: deps build ## measure how times, memory and storage grow with the rows, write growth.json; SIZES=1000,10000, OUT=file, BENCH="-h" lists the options
-	@go build -o bin/ ./bench/growth && exec bin/growth -sizes "$(or $(SIZES),1000,10000,100000,1000000)" -out "$(or $(OUT),growth.json)" $(BENCH)
+bench-growth: deps build ## measure how times, memory and storage grow with the rows; SIZES=1000,10000, OUT=file (results.json), BENCH="-h" lists the options
+	@go build -o bin/ ./bench/growth && exec bin/growth -sizes "$(or $(SIZES),1000,10000,100000,1000000)" -out "$(RESULTS)" $(BENCH)
 
 .PHONY: charts
 charts: ## draw the measured curves of the documentation into docs/images
-	@go -C tools/charts run . -growth "$(CURDIR)/bench/growth/testdata/growth.json" -scaling "$(CURDIR)/bench/testdata/scaling.json" -out "$(CURDIR)/docs/images"
+	@go -C tools/charts run . -results "$(CURDIR)/bench/testdata/results.json" -out "$(CURDIR)/docs/images"
 
 .PHONY: vendor
 vendor: ## refresh the files from npm in the console, and check them against npm's integrity hashes; needs npm; CHECK=-n only checks

@@ -18,6 +18,7 @@ import (
 
 	"berth/bench/figure"
 	"berth/bench/harness"
+	"berth/internal/resultfile"
 )
 
 func main() { harness.Main("bench", harness.WithStubs(run)) }
@@ -49,8 +50,8 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.IntVar(&s.rounds, "rounds", 2, "number of rounds; each round measures every figure once")
 	flags.IntVar(&s.stack.Signals, "signals", 10_000, "number of signals sent to one port")
 	flags.IntVar(&s.stack.IdlePorts, "idle", 1000, "number of idle ports; 50000 take half an hour")
-	flags.StringVar(&s.out, "out", "bench.json",
-		"`file` of the results in JSON, rewritten after each figure; empty: none")
+	flags.StringVar(&s.out, "out", resultfile.Default,
+		"JSON `file` whose key bench gets the results after each figure; empty: none")
 	s.stack.AddFlags(flags)
 	err := flags.Parse(args)
 	switch {

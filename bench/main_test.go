@@ -26,7 +26,7 @@ func TestRun_ShortRunOfAllFiguresLeavesOnlyTheResults(t *testing.T) {
 		"-idle=20",
 	)
 
-	r := benchtest.Read[report](t, out)
+	r := benchtest.Read[report](t, out, section)
 	var names []string
 	rates := map[string]float64{}
 	for _, f := range r.Figures {

@@ -49,7 +49,10 @@ type latencies struct {
 	Max   float64 `json:"max"`
 }
 
-// report is the content of the JSON file that bench writes.
+// section is the key of the report in the JSON file.
+const section = "bench"
+
+// report is the value of `section` in the JSON file.
 type report struct {
 	Machine  harness.Machine  `json:"machine"`
 	Settings reportedSettings `json:"settings"`

@@ -162,10 +162,7 @@ func (r *runner) publish(f *figureRun, last bool) error {
 	if last || f.err != nil {
 		all.printFigure(r.stdout, f.Name)
 	}
-	if r.settings.out == "" {
-		return nil
-	}
-	return resultfile.Write(r.settings.out, all)
+	return resultfile.WriteSection(r.settings.out, section, all)
 }
 
 // report returns the report with all results so far.

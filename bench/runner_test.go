@@ -51,7 +51,7 @@ func TestRunner_FailedFigureLosesNoOther(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	stacks, stdout := &fakeStacks{}, &bytes.Buffer{}
-	set := settings{rounds: 2, out: filepath.Join(t.TempDir(), "bench.json"), figures: []figure.Figure{
+	set := settings{rounds: 2, out: filepath.Join(t.TempDir(), "results.json"), figures: []figure.Figure{
 		fakeFigure("first", "", nil, nil),
 		fakeFigure("failing", "first", nil, broken),
 		fakeFigure("last", "failing", nil, nil),
@@ -101,7 +101,7 @@ func TestRunner_FailedFigureLosesNoOther(t *testing.T) {
 			Details: []harness.Detail{{Name: "rounds", Value: 2}},
 		},
 	}
-	if diff := cmp.Diff(want, benchtest.Read[report](t, set.out).Figures); diff != "" {
+	if diff := cmp.Diff(want, benchtest.Read[report](t, set.out, section).Figures); diff != "" {
 		t.Error(diff)
 	}
 	for _, line := range []string{"\nfirst ", "\nfailing ", "FAILED: broken", "\nlast "} {
@@ -113,11 +113,11 @@ func TestRunner_FailedFigureLosesNoOther(t *testing.T) {
 
 func TestRunner_WritesTheReportAfterEachFigure(t *testing.T) {
 	t.Parallel()
-	out := filepath.Join(t.TempDir(), "bench.json")
+	out := filepath.Join(t.TempDir(), "results.json")
 	second := fakeFigure("second", "", nil)
 	open := second.Open
 	second.Open = func(ctx context.Context, s *harness.Stack) (*figure.Subject, error) {
-		if figures := benchtest.Read[report](t, out).Figures; len(figures) != 1 || figures[0].Name != "first" {
+		if figures := benchtest.Read[report](t, out, section).Figures; len(figures) != 1 || figures[0].Name != "first" {
 			t.Errorf("report after the first of two figures: got %+v, want the first figure alone", figures)
 		}
 		return open(ctx, s)

@@ -89,9 +89,8 @@ var madeByRuns = map[string]bool{
 	"bin/temporal":  true,
 	"bin/bench":     true,
 	"bin/docs":      true,
-	"bench.json":    true,
+	"results.json":  true,
 	"bin/peer":      true,
-	"peers.json":    true,
 	"bin/sbom.json": true,
 }
 

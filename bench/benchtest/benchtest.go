@@ -69,15 +69,23 @@ func CheckUsage(t *testing.T, run Program, lines ...[]string) {
 	}
 }
 
-// Read reads the results of a JSON file.
-func Read[T any](t *testing.T, file string) (results T) {
+// Results is the path in the repository of the results that the documentation shows.
+const Results = "bench/testdata/results.json"
+
+// Read reads the results that a program has written under its key of a JSON file.
+func Read[T any](t *testing.T, file, section string) T {
 	t.Helper()
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(raw, &results); err != nil {
+	var sections map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &sections); err != nil {
 		t.Fatalf("%s: %v", file, err)
+	}
+	var results T
+	if err := json.Unmarshal(sections[section], &results); err != nil {
+		t.Fatalf("%s, key %s: %v", file, section, err)
 	}
 	return results
 }

@@ -6,19 +6,19 @@ import (
 	"strings"
 	"testing"
 
+	"berth/bench/benchtest"
 	"berth/bench/resultpage"
 )
 
 // TestCostTables_EqualMeasuredResults fails when the tables of docs/scaling.md differ from the measured
-// results in bench/testdata/scaling.json. To update the tables, run
+// results. To update the tables, run
 // `go test ./bench/cost -run CostTables -update`.
 func TestCostTables_EqualMeasuredResults(t *testing.T) {
 	t.Parallel()
-	const results = "bench/testdata/scaling.json"
-	r := readReport(t, "../../"+results)
+	r := benchtest.Read[report](t, "../../"+benchtest.Results, section)
 	resultpage.Tables{
 		Page:    "docs/scaling.md",
-		Source:  results,
+		Source:  benchtest.Results,
 		Command: "go test ./bench/cost -run CostTables",
 		Root:    "../..",
 		Content: map[string]string{

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"berth/bench/harness"
+	"berth/internal/resultfile"
 )
 
 func main() { harness.Main("cost", harness.WithStubs(run)) }
@@ -43,7 +44,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 		"comma-separated `list` of numbers of cores to which the servers together are limited, one after the other")
 	flags.DurationVar(&s.quiet, "quiet", 5*time.Second,
 		"how long a measurement waits until the processors are idle; 0: not at all")
-	flags.StringVar(&s.out, "out", "scaling.json", "JSON `file` whose key costs gets the results; empty: none")
+	flags.StringVar(&s.out, "out", resultfile.Default, "JSON `file` whose key costs gets the results; empty: none")
 	s.stack.AddFlags(flags)
 	err := flags.Parse(args)
 	switch {

@@ -28,7 +28,7 @@ func TestRun_ShortRunMeasuresEveryOperationAndLeavesOnlyTheResults(t *testing.T)
 	if left, err := filepath.Glob(harness.CgroupRoot + "/*/berth-cost-*"); err != nil || len(left) > 0 {
 		t.Errorf("cgroups after the run: got %v, error %v; want none", left, err)
 	}
-	r := readReport(t, out)
+	r := benchtest.Read[report](t, out, section)
 	var got, want []string
 	for _, op := range operations {
 		want = append(want, op.figure)
@@ -61,11 +61,6 @@ func checkResult(t *testing.T, r report, one result) {
 			t.Errorf("%s, limit of %g cores: predicted %g/s, want %g/s from the costs", one.Name, c.Cores, c.Predicted, want)
 		}
 	}
-}
-
-func readReport(t *testing.T, file string) report {
-	t.Helper()
-	return benchtest.Read[map[string]report](t, file)[section]
 }
 
 func TestRun_RejectsInvalidCommandLines(t *testing.T) {

@@ -83,9 +83,6 @@ func (m *measurement) run(ctx context.Context) error {
 		}
 		r.print(m.stdout)
 		m.report.Results = append(m.report.Results, r)
-		if m.settings.out == "" {
-			continue
-		}
 		if err := resultfile.WriteSection(m.settings.out, section, m.report); err != nil {
 			return err
 		}

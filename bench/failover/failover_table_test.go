@@ -5,21 +5,21 @@ import (
 	"strings"
 	"testing"
 
+	"berth/bench/benchtest"
 	"berth/bench/resultpage"
 )
 
 // TestFailoverTable_EqualsMeasuredResults fails when the table of docs/scaling.md differs from the measured
-// results in bench/testdata/scaling.json. To update the table, run
+// results. To update the table, run
 // `go test ./bench/failover -run FailoverTable -update`.
 func TestFailoverTable_EqualsMeasuredResults(t *testing.T) {
 	t.Parallel()
-	const results = "bench/testdata/scaling.json"
 	resultpage.Tables{
 		Page:    "docs/scaling.md",
-		Source:  results,
+		Source:  benchtest.Results,
 		Command: "go test ./bench/failover -run FailoverTable",
 		Root:    "../..",
-		Content: map[string]string{"failover": failoverTable(readReport(t, "../../"+results))},
+		Content: map[string]string{"failover": failoverTable(benchtest.Read[report](t, "../../"+benchtest.Results, section))},
 	}.Check(t)
 }
 

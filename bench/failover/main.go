@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"berth/bench/harness"
+	"berth/internal/resultfile"
 )
 
 func main() { harness.Main("failover", harness.WithStubs(run)) }
@@ -41,7 +42,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.DurationVar(&s.after, "after", 15*time.Second, "time from there until the killed server comes back")
 	flags.DurationVar(&s.rest, "rest", 10*time.Second, "time from there until the last request")
 	flags.DurationVar(&s.interval, "interval", 500*time.Millisecond, "interval for which answers are counted together")
-	flags.StringVar(&s.out, "out", "scaling.json", "JSON `file` whose key failover gets the results; empty: none")
+	flags.StringVar(&s.out, "out", resultfile.Default, "JSON `file` whose key failover gets the results; empty: none")
 	s.stack.AddFlags(flags)
 	err := flags.Parse(args)
 	switch {

@@ -25,7 +25,7 @@ func TestRun_ShortRunMeasuresAFailoverAndLeavesOnlyTheResults(t *testing.T) {
 		"-rest=0",
 	)
 
-	r := readReport(t, out)
+	r := benchtest.Read[report](t, out, section)
 	var names []string
 	for _, e := range r.Events {
 		names = append(names, e.Name)
@@ -44,11 +44,6 @@ func TestRun_ShortRunMeasuresAFailoverAndLeavesOnlyTheResults(t *testing.T) {
 	if counted != r.Sent {
 		t.Errorf("answers in the intervals: got %d, want %d as requests", counted, r.Sent)
 	}
-}
-
-func readReport(t *testing.T, file string) report {
-	t.Helper()
-	return benchtest.Read[map[string]report](t, file)[section]
 }
 
 // example has the answers of a load whose primary was killed after 2 s and whose standby was promoted after

@@ -43,9 +43,6 @@ func measure(
 		return err
 	}
 	r.print(stdout)
-	if s.out == "" {
-		return nil
-	}
 	return resultfile.WriteSection(s.out, section, r)
 }
 

@@ -10,11 +10,11 @@ func TestSelectFigures_AddsTheBaselines(t *testing.T) {
 	t.Parallel()
 	for list, want := range map[string][]string{
 		"":                      Names(),
-		"entries":               {"limit", "entries"},
+		"entries":               {"entry-workflow", "entries"},
 		"latency":               {"latency"},
-		"allocations, entries":  {"limit", "entries", "transactions", "allocations"},
+		"allocations, entries":  {"entry-workflow", "entries", "transactions", "allocations"},
 		"noop,reads":            {"noop", "selects", "reads"},
-		"allocations-together":  {"allocations-apart", "allocations-together"},
+		"allocations-together":  {"allocation-rows-together", "allocations-together"},
 		"selects, transactions": {"transactions", "selects"},
 	} {
 		selected, err := Select(list)

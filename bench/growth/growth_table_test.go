@@ -12,25 +12,24 @@ import (
 )
 
 // TestGrowthTable_EqualsMeasuredResults fails when the tables of docs/benchmarks.md differ from the measured
-// results in testdata/growth.json. To update them, run `go test ./bench/growth -run GrowthTable -update`.
+// results. To update them, run `go test ./bench/growth -run GrowthTable -update`.
 func TestGrowthTable_EqualsMeasuredResults(t *testing.T) {
 	t.Parallel()
 	resultpage.Tables{
 		Page:    "docs/benchmarks.md",
-		Source:  "bench/growth/testdata/growth.json",
+		Source:  benchtest.Results,
 		Command: "go test ./bench/growth -run GrowthTable",
 		Root:    "../..",
-		Content: map[string]string{"growth": growthTables(benchtest.Read[report](t, "testdata/growth.json"))},
+		Content: map[string]string{"growth": growthTables(benchtest.Read[report](t, "../../"+benchtest.Results, section))},
 	}.Check(t)
 }
 
-// TestGrowthTable_CurvesFollowFromTheSizes fails if testdata/growth.json was changed by hand, or is
-// older than the bounds in the code.
+// TestGrowthTable_CurvesFollowFromTheSizes fails if the results were changed by hand, or are older than the bounds in the code.
 func TestGrowthTable_CurvesFollowFromTheSizes(t *testing.T) {
 	t.Parallel()
-	r := benchtest.Read[report](t, "testdata/growth.json")
+	r := benchtest.Read[report](t, "../../"+benchtest.Results, section)
 	if d := cmp.Diff(curvesOf(r.Sizes), r.Curves); d != "" {
-		t.Errorf("the curves of testdata/growth.json do not follow from its sizes (-from sizes +in the file):\n%s", d)
+		t.Errorf("the curves of %s do not follow from its sizes (-from sizes +in the file):\n%s", benchtest.Results, d)
 	}
 }
 

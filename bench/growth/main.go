@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"berth/bench/harness"
+	"berth/internal/resultfile"
 )
 
 func main() { harness.Main("growth", harness.WithStubs(run)) }
@@ -65,8 +66,8 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.DurationVar(&idle, "idle", 30*time.Second, "time for which the idle processes are measured")
 	flags.IntVar(&s.IdlePorts, "idle-ports", 20_000, "maximum number of ports while the processes are idle")
 	flags.StringVar(&list, "parts", strings.Join(parts, ","), "comma-separated `list` of the parts that are measured")
-	flags.StringVar(&s.out, "out", "growth.json",
-		"`file` of the results in JSON, rewritten after each part of a size; empty: none")
+	flags.StringVar(&s.out, "out", resultfile.Default,
+		"JSON `file` whose key growth gets the results after each part of a size; empty: none")
 	s.stack.AddFlags(flags)
 	err := flags.Parse(args)
 	switch {
@@ -123,7 +124,7 @@ func measureSizes(ctx context.Context, s settings, stdout io.Writer, logf func(s
 			if m.servers != nil {
 				r.Machine = m.servers.Machine
 			}
-			return r.write(s.out)
+			return resultfile.WriteSection(s.out, section, r)
 		}
 		logf("%s: begin", thousands(n))
 		err := m.run(ctx)

@@ -23,7 +23,7 @@ func TestRun_SmallRunMeasuresAllCurvesAndLeavesOnlyTheResults(t *testing.T) {
 		"-idle=1s",
 	)
 
-	r := benchtest.Read[report](t, out)
+	r := benchtest.Read[report](t, out, section)
 	if r.Machine.Cores == 0 || r.Machine.PostgreSQL == "" || r.Machine.Temporal == "" || !r.Machine.DevServer {
 		t.Errorf("machine of a run on the dev server: want cores, the versions of PostgreSQL and Temporal, and DevServer true; got %+v",
 			r.Machine)

@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	"berth/bench/harness"
-	"berth/internal/resultfile"
 )
 
-// report is the content of the JSON file.
+// section is the key of the report in the JSON file.
+const section = "growth"
+
+// report is the value of `section` in the JSON file.
 type report struct {
 	Machine  harness.Machine `json:"machine"`
 	Settings settings        `json:"settings"`
@@ -91,13 +93,6 @@ func (r *report) add(s sizeResult) {
 		r.Sizes[i] = s
 	}
 	r.Curves = curvesOf(r.Sizes)
-}
-
-func (r report) write(file string) error {
-	if file == "" {
-		return nil
-	}
-	return resultfile.Write(file, r)
 }
 
 // print prints a line for each curve.

@@ -44,7 +44,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.IntVar(&s.Providers, "providers", 1000, "number of resource providers with an inventory")
 	flags.DurationVar(&s.quiet, "quiet", 10*time.Second,
 		"how long a measurement waits until the processors are idle; 0: not at all")
-	flags.StringVar(&s.out, "out", "peers.json", "`file` of the results in JSON; empty: none")
+	flags.StringVar(&s.out, "out", resultfile.Default, "JSON `file` whose key peers gets the results; empty: none")
 	flags.StringVar(&s.worker, "worker", "",
 		"path of berth's worker `program` (default: in the folder of this program)")
 	flags.StringVar(&s.python, "python", "", "path of the `Python` that tools/venv.sh placement prints")
@@ -119,8 +119,5 @@ func compare(
 	}
 	results.Figures, results.Busy = m.results(), m.busiest
 	results.print(stdout)
-	if s.out == "" {
-		return nil
-	}
-	return resultfile.Write(s.out, results)
+	return resultfile.WriteSection(s.out, section, results)
 }

@@ -24,7 +24,7 @@ func TestRun_SmallRunComparesBothServersAndLeavesOnlyTheResults(t *testing.T) {
 		placementPython(t),
 	)
 
-	r := benchtest.Read[report](t, out)
+	r := benchtest.Read[report](t, out, section)
 	var got, want []string
 	for _, f := range figures {
 		want = append(want, f.name)

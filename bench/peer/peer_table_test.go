@@ -10,15 +10,15 @@ import (
 )
 
 // TestPeerTable_EqualsMeasuredResults fails when the table of docs/benchmarks.md differs from the measured
-// results in testdata/peers.json. To update the table, run `go test ./bench/peer -run PeerTable -update`.
+// results. To update the table, run `go test ./bench/peer -run PeerTable -update`.
 func TestPeerTable_EqualsMeasuredResults(t *testing.T) {
 	t.Parallel()
 	resultpage.Tables{
 		Page:    "docs/benchmarks.md",
-		Source:  "bench/peer/testdata/peers.json",
+		Source:  benchtest.Results,
 		Command: "go test ./bench/peer -run PeerTable",
 		Root:    "../..",
-		Content: map[string]string{"peers": peerTable(benchtest.Read[report](t, "testdata/peers.json"))},
+		Content: map[string]string{"peers": peerTable(benchtest.Read[report](t, "../../"+benchtest.Results, section))},
 	}.Check(t)
 }
 

@@ -15,7 +15,10 @@ type machine struct {
 	UWSGI      string `json:"uwsgi"`
 }
 
-// report is the content of the JSON file.
+// section is the key of the report in the JSON file.
+const section = "peers"
+
+// report is the value of `section` in the JSON file.
 type report struct {
 	Machine  machine  `json:"machine"`
 	Settings settings `json:"settings"`

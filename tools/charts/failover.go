@@ -1,10 +1,7 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
 	"image/color"
-	"os"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -41,20 +38,10 @@ var failureColor = color.RGBA{R: 0xb3, G: 0x1b, B: 0x1b, A: 0xff}
 
 // drawFailover returns the picture of a failover: the answers per second over time, and a vertical line for
 // each step.
-func drawFailover(results string) ([]byte, error) {
-	raw, err := os.ReadFile(results)
+func drawFailover(f failover) ([]byte, error) {
+	p, err := plotFailover(f)
 	if err != nil {
 		return nil, err
-	}
-	var all struct {
-		Failover failover `json:"failover"`
-	}
-	if err := json.Unmarshal(raw, &all); err != nil {
-		return nil, fmt.Errorf("%s: %w", results, err)
-	}
-	p, err := plotFailover(all.Failover)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", results, err)
 	}
 	canvas := newCanvas(failoverWidth, failoverHeight)
 	p.Draw(canvas.area)

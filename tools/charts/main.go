@@ -12,19 +12,18 @@ import (
 )
 
 func main() {
-	growth := flag.String("growth", "bench/growth/testdata/growth.json", "`file` of the results of bench/growth")
-	scaling := flag.String("scaling", "bench/testdata/scaling.json", "`file` of the results of bench/failover")
+	results := flag.String("results", "bench/testdata/results.json", "JSON `file` of the results")
 	folder := flag.String("out", "docs/images", "`folder` of the pictures")
 	flag.Parse()
-	if err := run(*growth, *scaling, *folder); err != nil {
+	if err := run(*results, *folder); err != nil {
 		fmt.Fprintf(os.Stderr, "charts: %v\n", err)
 		os.Exit(1)
 	}
 }
 
 // run writes the pictures of the results into the folder.
-func run(growth, scaling, folder string) error {
-	pictures, err := drawAll(growth, scaling)
+func run(results, folder string) error {
+	pictures, err := drawAll(results)
 	if err != nil {
 		return err
 	}
@@ -56,26 +55,31 @@ type curve struct {
 	Bound  float64    `json:"bound"`
 }
 
-// drawAll returns the pictures by file name.
-func drawAll(growth, scaling string) (map[string][]byte, error) {
-	pictures, err := drawGrowth(growth)
+// drawAll returns the pictures of the results by file name.
+func drawAll(file string) (map[string][]byte, error) {
+	raw, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	pictures["failover.svg"], err = drawFailover(scaling)
-	return pictures, err
+	var results struct {
+		Growth   report   `json:"growth"`
+		Failover failover `json:"failover"`
+	}
+	if err := json.Unmarshal(raw, &results); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	pictures, err := drawGrowth(results.Growth)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if pictures["failover.svg"], err = drawFailover(results.Failover); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return pictures, nil
 }
 
 // drawGrowth returns the pictures of the growth curves by file name.
-func drawGrowth(results string) (map[string][]byte, error) {
-	raw, err := os.ReadFile(results)
-	if err != nil {
-		return nil, err
-	}
-	var r report
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return nil, fmt.Errorf("%s: %w", results, err)
-	}
+func drawGrowth(r report) (map[string][]byte, error) {
 	sizes := make([]float64, len(r.Sizes))
 	for i, s := range r.Sizes {
 		sizes[i] = float64(s.Size)

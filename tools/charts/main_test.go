@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	growth  = "../../bench/growth/testdata/growth.json"
-	scaling = "../../bench/testdata/scaling.json"
+	results = "../../bench/testdata/results.json"
 	folder  = "../../docs/images"
 )
 
@@ -23,7 +22,7 @@ const (
 // results. To draw the pictures again, run `make charts`.
 func TestCharts_AreThoseOfTheMeasuredResults(t *testing.T) {
 	t.Parallel()
-	want, err := drawAll(growth, scaling)
+	want, err := drawAll(results)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,11 +58,11 @@ func TestCharts_AreThoseOfTheMeasuredResults(t *testing.T) {
 
 func TestCharts_SameResultsGiveTheSameBytes(t *testing.T) {
 	t.Parallel()
-	first, err := drawAll("testdata/growth.json", "testdata/scaling.json")
+	first, err := drawAll("testdata/results.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := drawAll("testdata/growth.json", "testdata/scaling.json")
+	again, err := drawAll("testdata/results.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +78,7 @@ func TestCharts_SameResultsGiveTheSameBytes(t *testing.T) {
 
 func TestCharts_HaveAPlotForEachCurve(t *testing.T) {
 	t.Parallel()
-	pictures, err := drawAll("testdata/growth.json", "testdata/scaling.json")
+	pictures, err := drawAll("testdata/results.json")
 	if err != nil {
 		t.Fatal(err)
 	}

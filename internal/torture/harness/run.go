@@ -102,10 +102,8 @@ func (d *RandomDeployment) CheckAfterFaults(
 	report := d.samples.report(o.duration)
 	report.Faults, report.Findings = faults, len(findings)
 	d.Log(table(faults, d.ledger, findings, time.Since(ended)) + report.table())
-	if o.out != "" {
-		if err := resultfile.WriteSection(o.out, "soak", report); err != nil {
-			d.Error(err)
-		}
+	if err := resultfile.WriteSection(o.out, "soak", report); err != nil {
+		d.Error(err)
 	}
 	if grown := report.grown(); o.killEvery > 0 && len(grown) > 0 {
 		d.Errorf("after %s these have grown: %s", o.duration, strings.Join(grown, "; "))
