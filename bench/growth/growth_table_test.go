@@ -24,7 +24,8 @@ func TestGrowthTable_EqualsMeasuredResults(t *testing.T) {
 	}.Check(t)
 }
 
-// TestGrowthTable_CurvesFollowFromTheSizes fails if the results were changed by hand, or are older than the bounds in the code.
+// TestGrowthTable_CurvesFollowFromTheSizes fails if the results were changed by hand, or are older than the
+// bounds in the code.
 func TestGrowthTable_CurvesFollowFromTheSizes(t *testing.T) {
 	t.Parallel()
 	r := benchtest.Read[report](t, "../../"+benchtest.Results, section)

@@ -102,7 +102,7 @@ func (d *RandomDeployment) CheckAfterFaults(
 	report := d.samples.report(o.duration)
 	report.Faults, report.Findings = faults, len(findings)
 	d.Log(table(faults, d.ledger, findings, time.Since(ended)) + report.table())
-	if err := resultfile.WriteSection(o.out, "soak", report); err != nil {
+	if err := resultfile.WriteSection(o.out, soakSection, report); err != nil {
 		d.Error(err)
 	}
 	if grown := report.grown(); o.killEvery > 0 && len(grown) > 0 {

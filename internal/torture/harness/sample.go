@@ -192,6 +192,9 @@ func p99(points []point, from, to time.Duration) float64 {
 // first sixth.
 const slowdown = 1.2
 
+// soakSection is the key of the report in the JSON file.
+const soakSection = "soak"
+
 // soakReport says what has become of the quantities in the course of a run.
 type soakReport struct {
 	Seconds  float64        `json:"duration_seconds"`
