@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -136,7 +138,14 @@ func checkArguments(arguments []string) cobra.PositionalArgs {
 	}
 }
 
-// completeNames returns the names of existing objects for the completion of the shell.
+// plainWord matches a word that no shell interprets. Any member of a project chooses names, and cobra's
+// completion for bash inserts the common beginning of several words as it is, and evaluates the command line
+// when it completes the next word: a command substitution in a name would run. A name that begins with a
+// hyphen would be a flag, such as --url.
+var plainWord = regexp.MustCompile(`^[\pL\pN_.@+/][\pL\pN_.@+/-]*$`)
+
+// completeNames returns the names of existing objects for the completion of the shell, or the ID of an object
+// whose name is no plain word.
 func (t Tree) completeNames(s *Session, arguments []string) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= len(arguments) {
@@ -152,7 +161,13 @@ func (t Tree) completeNames(s *Session, arguments []string) cobra.CompletionFunc
 		}
 		var words []string
 		for _, o := range all {
-			words = append(words, r.DisplayName(o))
+			word := r.DisplayName(o)
+			if !plainWord.MatchString(word) {
+				word = fmt.Sprint(o[r.IDKey])
+			}
+			if plainWord.MatchString(word) {
+				words = append(words, word)
+			}
 		}
 		return words, cobra.ShellCompDirectiveNoFileComp
 	}
