@@ -178,6 +178,11 @@ func (a *Activities) saveAndHandOver(
 	return e, err
 }
 
+// maxNamedBlockers is the maximum number of an entry's blockers that its workflow names. The delete of a
+// network waits for the entries of all its ports, and Temporal terminates a workflow whose activity has a
+// result of more than 2 MB.
+const maxNamedBlockers = 100
+
 // entryProgress describes an entry for its workflow. The workflow of a blocked entry waits for a nudge (a
 // signal to read the row again); the end of a pause also nudges the workflows of entries that have no
 // blockers. The description of an entry with blockers does not name the pause, because the end of the pause
@@ -199,7 +204,7 @@ func entryProgress(e journal.Entry, blockers []journal.Blocker, pause *journal.P
 	}
 	p.Sentence = fmt.Sprintf("Entry %d (%s) is %s: %s.",
 		e.Seq, journal.Summary(e), e.State, journal.Sentence(e, blockers, pause))
-	for _, w := range journal.WaitingFor(e, blockers, pause) {
+	for _, w := range journal.WaitingFor(e, blockers[:min(len(blockers), maxNamedBlockers)], pause) {
 		p.Waiting = append(p.Waiting, contract.Waiting{For: w.For, Since: &w.Since})
 	}
 	return p

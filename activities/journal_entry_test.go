@@ -3,6 +3,7 @@ package activities_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"berth/internal/odl"
 	"berth/internal/odl/odltest"
 	"berth/internal/store/journalstore"
+	"berth/internal/store/storetest"
 )
 
 // While the circuit breaker is open, an attempt makes no request and does not change the entry's row. The row
@@ -121,4 +123,22 @@ func TestNoController_CompletesEntriesWithoutRequests(t *testing.T) {
 	}
 	m.finishRun(r)
 	m.checkInSync()
+}
+
+// Temporal terminates a workflow whose activity has a result of more than 2 MB.
+func TestTryEntry_NamesALimitedNumberOfBlockers(t *testing.T) {
+	t.Parallel()
+	m := newMirrorFixture(t)
+	m.createNetworks(151)
+	storetest.Exec(t, m.url, `insert into journal_dep (entry, waits_for) select 151, generate_series(1, 150) on conflict do nothing`)
+
+	p, err := m.acts.TryEntry(t.Context(), "151")
+
+	if err != nil || !p.Blocked || len(p.Waiting) != 100 || p.Waiting[0].For != "journal/1" {
+		t.Errorf("entry with 150 blockers: got %d names in %+v, error %v; want the first 100",
+			len(p.Waiting), p, err)
+	}
+	if !strings.Contains(p.Sentence, "and 149 more") {
+		t.Errorf("entry with 150 blockers: got the sentence %q, want it to count all", p.Sentence)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -44,6 +45,7 @@ type fakeRows struct {
 	errorAfter         time.Duration       // time after which a blocked port is in ERROR; 0: never
 	deadline           time.Time
 	blockedReads       int    // number of attempts that still find the entry blocked
+	moreBlockers       int    // number of blockers of a blocked entry besides journal/1
 	entry              string // state of the entry
 	controllerFailures int    // number of calls to the controller that still fail
 	rejects            bool   // the controller rejects the entry permanently
@@ -234,6 +236,9 @@ func (w *fakeRows) attempt() contract.EntryProgress {
 	case w.blockedReads > 0:
 		w.blockedReads--
 		p.Blocked, p.Waiting = true, []contract.Waiting{{For: "journal/1"}}
+		for i := range w.moreBlockers {
+			p.Waiting = append(p.Waiting, contract.Waiting{For: contract.JournalID(strconv.Itoa(1_000_000 + i))})
+		}
 	case w.controllerFailures > 0:
 		w.controllerFailures--
 		p.LastError = "503 Service Unavailable"

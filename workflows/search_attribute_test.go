@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/converter"
 
 	"berth/internal/contract"
@@ -108,5 +109,32 @@ func await(t *testing.T, what string, condition func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("condition is still false after ten minutes: %s", what)
 		}
+	}
+}
+
+// Temporal terminates a workflow that writes a search attribute of more than 2,048 bytes.
+func TestRealServer_EntryWithManyBlockersIsNotTerminated(t *testing.T) {
+	t.Parallel()
+	w := &fakeRows{entry: "pending", blockedReads: 1, moreBlockers: 500}
+	s := newScenario(t, contract.JournalEntry, contract.JournalID("7"), w.functions())
+	var found *workflow.WorkflowExecutionInfo
+	await(t, "the workflow has written its search attributes, or has ended", func() bool {
+		d, err := s.client.DescribeWorkflowExecution(t.Context(), s.id, "")
+		found = d.GetWorkflowExecutionInfo()
+		return err == nil && (found.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING ||
+			len(found.GetSearchAttributes().GetIndexedFields()) > 0)
+	})
+	if found.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		t.Fatalf("workflow of an entry with 501 blockers: got the status %s, want it to wait", found.GetStatus())
+	}
+	s.signal(contract.SignalChanged, nil)
+
+	if err := s.client.GetWorkflow(t.Context(), s.id, "").Get(t.Context(), nil); err != nil {
+		t.Errorf("workflow of an entry with 501 blockers: got error %v, want it to end with the entry", err)
+	}
+	names, _ := s.attributeWrites()[0]["BerthWaitingFor"].([]any)
+	if len(names) == 0 || len(names) > 500 || names[0] != "journal/1" {
+		t.Errorf("search attribute of the entry: got %d names, want as many of the first as Temporal accepts",
+			len(names))
 	}
 }

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -95,7 +96,7 @@ func (s *statusReporter) databaseReturned(ctx workflow.Context) error {
 func (s *statusReporter) publish(ctx workflow.Context, object *contract.Attributes) error {
 	why := s.shown()
 	workflow.SetCurrentDetails(ctx, why.Sentence)
-	names := waitingNames(why.Waiting)
+	names := shownNames(waitingNames(why.Waiting))
 	current := workflow.GetTypedSearchAttributes(ctx)
 	status, _ := current.GetKeyword(statusAttribute)
 	waiting, _ := current.GetKeywordList(waitingForAttribute)
@@ -111,6 +112,22 @@ func (s *statusReporter) publish(ctx workflow.Context, object *contract.Attribut
 		return nil
 	}
 	return workflow.UpsertTypedSearchAttributes(ctx, updates...)
+}
+
+// maxWaitingFor is the maximum size of the search attribute BerthWaitingFor, in bytes of JSON. Temporal
+// terminates a workflow that writes a larger search attribute.
+const maxWaitingFor = 2048
+
+// shownNames returns as many of the first names as fit into the search attribute BerthWaitingFor.
+func shownNames(names []string) []string {
+	size := len("[]")
+	for i, name := range names {
+		text, err := json.Marshal(name)
+		if size += len(text) + len(","); err != nil || size > maxWaitingFor {
+			return names[:i]
+		}
+	}
+	return names
 }
 
 // objectUpdates returns the updates that set the workflow's search attributes to the project, the host and
