@@ -31,6 +31,9 @@ const (
 	keystoneTimeout = 10 * time.Second
 	// renewBefore is how long before the expiry of the service user's token berth renews this token.
 	renewBefore = time.Minute
+	// renewPause is the shortest time between two renewals because a service has rejected the service user's
+	// token.
+	renewPause = 5 * time.Second
 	// maxToken is the maximum length of a token, in bytes. The tokens that Keystone issues are shorter than
 	// maxToken.
 	maxToken = 4096
@@ -78,6 +81,7 @@ type Keystone struct {
 
 	mu        sync.Mutex
 	own       session
+	renewAt   time.Time // when a rejected token may be renewed; the zero time before the first one
 	checked   checkResult
 	validated time.Time // when Keystone last answered a validation
 	retryAt   time.Time // when Keystone wants to get the next request; the zero time if Keystone has not said
@@ -296,8 +300,8 @@ func (k *Keystone) validate(ctx context.Context, token string) (subject, error) 
 // Fresh returns a valid token of the service user, for requests to other OpenStack services. The parameter
 // `rejected` is a token that a service has rejected, or ""; Fresh never returns the rejected token.
 func (k *Keystone) Fresh(ctx context.Context, rejected string) (string, error) {
-	if rejected != "" {
-		k.forget(rejected)
+	if err := k.forget(rejected); err != nil {
+		return "", err
 	}
 	if own := k.current(); own != "" {
 		return own, nil
@@ -348,13 +352,23 @@ func (k *Keystone) login(ctx context.Context) (any, error) {
 	return token.ID, nil
 }
 
-// forget deletes the cached token of the service user, unless the token was renewed in the meantime.
-func (k *Keystone) forget(token string) {
+// forget deletes the cached token of the service user if a service has rejected it. If the last rejected
+// token was renewed less than renewPause ago, forget keeps the token and returns an error: a service that
+// rejects every token would otherwise make berth log in again and again, and would delay the validations,
+// which need the token.
+func (k *Keystone) forget(rejected string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.own.token == token {
-		k.own = session{}
+	if rejected == "" || k.own.token != rejected {
+		return nil
 	}
+	now := k.now()
+	if now.Before(k.renewAt) {
+		return fmt.Errorf("%w: a service rejects the token that Keystone has just issued to user %s",
+			ErrUnavailable, k.service.Username)
+	}
+	k.own, k.renewAt = session{}, now.Add(renewPause)
+	return nil
 }
 
 func (k *Keystone) client(token string) *gophercloud.ServiceClient {

@@ -364,6 +364,7 @@ func TestService_TokenIsRenewed(t *testing.T) {
 	if n := s.Logins(); n != 3 {
 		t.Errorf("logins of the service user after its token was revoked: got %d, want 3", n)
 	}
+	s.Advance(5 * time.Second) // until a rejected token is renewed again
 	s.RevokeUser("berth")
 	// an invalid token must not be mistaken for an expired service token
 	expect(t, k, "nonsense", identity.ErrUnauthenticated)
@@ -496,5 +497,33 @@ func TestFresh_NeverReturnsTheRejectedToken(t *testing.T) {
 	}
 	if n := s.Logins(); n != 2 {
 		t.Errorf("logins of the service user: got %d, want 2", n)
+	}
+}
+
+// A broken Nova rejects every token.
+func TestFresh_ServiceThatRejectsEveryTokenCausesFewLogins(t *testing.T) {
+	t.Parallel()
+	s, k := start(t)
+	token, err := k.Fresh(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		var next string
+		if next, err = k.Fresh(t.Context(), token); err == nil {
+			token = next
+		}
+	}
+	if n := s.Logins(); n != 2 || !errors.Is(err, identity.ErrUnavailable) {
+		t.Errorf("100 rejected tokens: got %d logins and the error %v at last, want 2 logins and ErrUnavailable", n, err)
+	}
+	expect(t, k, s.Issue(keystonetest.Token{User: "u1", Project: "p1"}), nil)
+	if n := s.Logins(); n != 2 {
+		t.Errorf("logins after a validation meanwhile: got %d, want no further one", n)
+	}
+
+	s.Advance(5 * time.Second)
+	if next, err := k.Fresh(t.Context(), token); err != nil || next == token {
+		t.Errorf("token that is rejected five seconds later: got the error %v, want another token", err)
 	}
 }
