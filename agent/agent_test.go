@@ -139,6 +139,22 @@ func TestHTTP_TranslatesEachAnswer(t *testing.T) {
 	}
 }
 
+func TestHTTP_RedirectIsNotFollowed(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("request to another host: it has the token %q", r.Header.Get("X-Auth-Token"))
+	}))
+	t.Cleanup(other.Close)
+	server := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	t.Cleanup(server.Close)
+	for name, client := range map[string]*http.Client{"default": nil, "own": {}} {
+		h := &agent.HTTP{URL: server.URL, Token: "secret", Client: client}
+		if _, err := h.Send(t.Context(), port, agent.Report{}); !errors.Is(err, agent.ErrRefused) {
+			t.Errorf("send with the %s client to a server that redirects: got error %v, want ErrRefused", name, err)
+		}
+	}
+}
+
 func TestClient_RepeatsUntilAcknowledged(t *testing.T) {
 	t.Parallel()
 	h, bodies := gateway(t, status(503, ``), status(429, ``), status(200, `<html>`),

@@ -24,7 +24,8 @@ const (
 	maxPause  = 10 * time.Minute // longest pause that an answer can ask for
 )
 
-// Send implements Transport. berth has stored the report when Send returns without an error.
+// Send implements Transport. berth has stored the report when Send returns without an error. Send follows no
+// redirect, because package net/http would send the token to the other host, too.
 func (h *HTTP) Send(ctx context.Context, port string, r Report) (Result, error) {
 	r.ExpiresAt, r.Signature = 0, "" // the token authenticates the agent
 	body, err := json.Marshal(map[string]any{"reports": []any{struct {
@@ -41,10 +42,11 @@ func (h *HTTP) Send(ctx context.Context, port string, r Report) (Result, error) 
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("X-Auth-Token", h.Token)
-	client := h.Client
-	if client == nil {
-		client = http.DefaultClient
+	client := http.Client{}
+	if h.Client != nil {
+		client = *h.Client
 	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	answer, err := client.Do(request)
 	if err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
