@@ -75,7 +75,7 @@ func findProblems(f files) []string {
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
 		s := c.Services[name]
 		for _, problem := range slices.Concat(checkSettings(f, s), checkReachableSettings(s), checkCommands(f, s), checkPorts(f, s), checkMounts(f, c, s), checkDependencies(c, s),
-			checkHardening(s), checkNetworks(c, name), checkTemporalTLS(s), checkSecrets(s), checkDatabaseTLS(f, s)) {
+			checkHardening(s), checkNetworks(c, name), checkTemporalTLS(s), checkSecrets(s), checkDatabaseTLS(f, s), checkBroker(f, s)) {
 			found = append(found, name+": "+problem)
 		}
 		if !s.isOneShot() && len(s.Healthcheck.Test) == 0 {

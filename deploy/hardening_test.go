@@ -155,6 +155,15 @@ func isSecureBroker(f files, s service) bool {
 		strings.Contains(f[rabbitConf], "\nlisteners.tcp = none\n")
 }
 
+// checkBroker checks that the messages of an agent cannot fill the disk, on which the volume of PostgreSQL
+// is, too.
+func checkBroker(f files, s service) (found []string) {
+	if strings.HasPrefix(s.Image, "rabbitmq:") && !strings.Contains(f[rabbitConf], "\ndisk_free_limit.absolute = ") {
+		found = append(found, "can fill the disk")
+	}
+	return found
+}
+
 // private is the folder with the certificates that deploy/certificates.sh has created for the tests. It
 // replaces deploy/private.
 var private string

@@ -175,6 +175,7 @@ var mistakes = []struct{ file, old, mistake, problem string }{
 		"listeners.tcp.default = 5672",
 		"port 5671 is published beyond loopback",
 	},
+	{rabbitConf, "\ndisk_free_limit.absolute = 2GB\n", "\n", "rabbitmq: can fill the disk"},
 	{
 		composeYAML,
 		"  BERTH_LISTEN: 0.0.0.0:8778",
