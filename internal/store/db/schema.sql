@@ -57,6 +57,7 @@ create table agent_notification (
     at timestamp with time zone not null default clock_timestamp(),
     sent_at timestamp with time zone,
     claimed_until timestamp with time zone,
+    first_sent_at timestamp with time zone,
     constraint agent_notification_pkey PRIMARY KEY (id)
 );
 

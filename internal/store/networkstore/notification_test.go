@@ -2,6 +2,7 @@ package networkstore_test
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -174,4 +175,37 @@ func TestNotification_Replay(t *testing.T) {
 		t.Errorf("trim the notifications: got %d deleted, error %v; want 1", n, err)
 	}
 	want("replay of one day", 24*time.Hour, nil, []string{"network created"})
+}
+
+// An agent that is silent again and again causes one replay after another. A replay sends a notification
+// again only if an agent may have missed its first sending, so that the replays do not grow.
+func TestNotification_ReplaysDoNotKeepANotificationAlive(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	s.Network.Store = networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
+	n := createNetwork(t, s)
+	takeNotifications(t, s, n)
+	for _, c := range []struct {
+		within time.Duration
+		first  time.Duration // since the first sending; the last one was 80 seconds ago
+		want   []string
+	}{
+		{151 * time.Second, 80 * time.Second, []string{"network created"}},
+		{151 * time.Second, 160 * time.Second, nil},
+		{151 * time.Second, 240 * time.Second, nil},
+		{24 * time.Hour, 50 * time.Minute, []string{"network created"}},
+		{24 * time.Hour, 2 * time.Hour, nil}, // notifications are kept for an hour
+	} {
+		storetest.Exec(t, url, `
+			update agent_notification
+			set sent_at = clock_timestamp() - interval '80 s', first_sent_at = clock_timestamp() - $1::interval`, c.first)
+		if err := s.Notifications.Replay(t.Context(), c.within); err != nil {
+			t.Fatal(err)
+		}
+		if got := takeNotifications(t, s, n); !slices.Equal(got, c.want) {
+			t.Errorf("replay of the last %s, %s after the first sending and 80 s after the last one: got %q, want %q",
+				c.within, c.first, got, c.want)
+		}
+	}
 }
