@@ -31,13 +31,21 @@ type hostPublisher struct {
 // replay to all hosts every few seconds.
 const maxHostPause = 10 * time.Minute
 
-// publish publishes messages. If the virtual host is unreachable, publish remembers since when its agents
-// miss messages and returns no error: an unreachable virtual host must not delay the messages to other hosts.
+// hostPublishTimeout is how long RabbitMQ may take to confirm the messages of a notification in the virtual
+// host of one host. hostPublishTimeout is shorter than an attempt of the activity that publishes: if a queue
+// of one host confirms nothing, the attempt still publishes to the other hosts.
+const hostPublishTimeout = 7 * time.Second
+
+// publish publishes messages. If the virtual host is unreachable or does not confirm the messages in time,
+// publish remembers since when its agents miss messages and returns no error: an unusable virtual host must
+// not delay the messages to other hosts.
 func (p *hostPublisher) publish(ctx context.Context, messages []oslomsg.Message) error {
 	if p.misses() {
 		return nil
 	}
-	_, err := p.wire.Publish(ctx, messages)
+	limited, cancel := context.WithTimeout(ctx, hostPublishTimeout)
+	defer cancel()
+	_, err := p.wire.Publish(limited, messages)
 	if err != nil && ctx.Err() != nil {
 		return err
 	}

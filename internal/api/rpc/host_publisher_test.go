@@ -1,11 +1,14 @@
 package rpc_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -223,6 +226,44 @@ func TestPublisher_UnusableVirtualHostDelaysNoOtherHost(t *testing.T) {
 		if strings.Contains(m[len(m)-1], port.ID.String()) {
 			received++
 		}
+	}
+}
+
+// A queue in the virtual host of cmp2 takes no message, so RabbitMQ confirms nothing there.
+func TestPublisher_VirtualHostThatConfirmsNothingDelaysNoOtherHost(t *testing.T) {
+	t.Parallel()
+	f, publisher, listeners := publisherFixture(t, true)
+	registered, err := f.Agents.VirtualHosts(t.Context(), "cmp2")
+	if err != nil || len(registered) != 1 {
+		t.Fatal(registered, err)
+	}
+	each := func(function string) {
+		t.Helper()
+		command := fmt.Sprintf(`rabbitmqctl eval '[sys:%s(amqqueue:get_pid(Q)) || Q <- rabbit_amqqueue:list(<<"%s">>)].'`,
+			function, registered[0].Name)
+		if err := broker.Control(context.Background(), command); err != nil {
+			t.Fatal(err)
+		}
+	}
+	each("suspend")
+	t.Cleanup(func() { each("resume") })
+	f.createNetwork(t, network.VXLAN)
+	port := f.createPorts(t, 1)[0]
+	due, err := f.Notifications.Unsent(t.Context(), f.network.ID, 100)
+	if err != nil || len(due) == 0 {
+		t.Fatal(due, err)
+	}
+
+	attempt, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	published, err := publisher.Publish(attempt, due)
+
+	if err != nil || len(published) != len(due) {
+		t.Errorf("publish %d notifications: got %d published, error %v; want all", len(due), len(published), err)
+	}
+	got := listeners["net1"].until(t, "port_create_end")
+	if !strings.Contains(got[len(got)-1], port.ID.String()) {
+		t.Errorf("receive in the virtual host of net1: got %v, want the new port", got)
 	}
 }
 
