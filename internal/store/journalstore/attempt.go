@@ -238,6 +238,12 @@ func (s *Store) saveOutcome(
 	return e, claimed, nil
 }
 
+// maxKeptData is the maximum size of the data that a completed entry keeps, in bytes of PostgreSQL's storage.
+// The data of a port can have 200 kB, and each change of the port, however small the request is, makes an
+// entry with all of it: a project could otherwise fill the disk long before the retention deletes the
+// entries.
+const maxKeptData = 4 << 10
+
 // queueOutcome queues one statement that writes an outcome to an entry and changes the note of the entry as n
 // says.
 func queueOutcome(
@@ -257,13 +263,14 @@ func queueOutcome(
 		with e as (
 			update journal_entry
 			set state = $3, failures = failures + $4, maybe_applied = $5, last_error = $6, error_code = $10, away = $9, looked_at = clock_timestamp(),
+				data = case when $3 = 'completed' and pg_column_size(data) > $11 then 'null' else data end,
 				finished_at = case when $3 = 'completed' then clock_timestamp() end,
 				retry_at = case when $3 = 'pending' then clock_timestamp() + $7::interval end
 			where seq = $1 and attempt = $2 and state = 'processing'
 			returning `+EntryColumns+`),
 		`+n.sql+`
 		select `+n.due+` as due, `+EntryColumns+`
-		from e`, seq, attempt, o.State(), failures, o.MaybeApplied, o.Reason, o.RetryAfter, entryID(seq), o.ControllerDown, o.Code,
+		from e`, seq, attempt, o.State(), failures, o.MaybeApplied, o.Reason, o.RetryAfter, entryID(seq), o.ControllerDown, o.Code, maxKeptData,
 	).Query(func(rows pgx.Rows) error {
 		results, err := pgx.CollectRows(rows, pgx.RowToStructByName[struct {
 			entryRow
