@@ -74,8 +74,12 @@ type devicesArgs struct {
 	Host    string   `json:"host"`
 }
 
-// portIDs returns the IDs of the devices' ports. portIDs leaves out devices that have no port.
-func (h *handlers) portIDs(ctx context.Context, devices []device) (map[portstore.Device]uuid.UUID, error) {
+// portIDs returns the IDs of the ports of a host's devices. portIDs leaves out devices that have no port.
+func (h *handlers) portIDs(
+	ctx context.Context,
+	host string,
+	devices []device,
+) (map[portstore.Device]uuid.UUID, error) {
 	if slices.ContainsFunc(devices, func(d device) bool { return d.raw == nil }) {
 		return nil, oslomsg.NewTypeError("the device is missing")
 	}
@@ -86,14 +90,14 @@ func (h *handlers) portIDs(ctx context.Context, devices []device) (map[portstore
 	for i, d := range devices {
 		names[i] = d.Device
 	}
-	return h.Store.FindDevices(ctx, names)
+	return h.Store.FindDevices(ctx, host, names)
 }
 
 // reportDevices applies an agent's report to the ports of all given devices, in one transaction. A sender
 // reports for its own host only. Without a sender and if the parameter `host` is empty, reportDevices acts as
 // if the report came from the host to which the port is bound.
 func (h *handlers) reportDevices(ctx context.Context, devices []device, host, event string) error {
-	ids, err := h.portIDs(ctx, devices)
+	ids, err := h.portIDs(ctx, h.sender.host(host), devices)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
@@ -185,7 +189,7 @@ func (h *handlers) deviceDetails(ctx context.Context, devices []device, host str
 	if err := h.reportDevices(ctx, devices, host, network.ReportBegun); err != nil {
 		return nil, err
 	}
-	ids, err := h.portIDs(ctx, devices)
+	ids, err := h.portIDs(ctx, host, devices)
 	if err != nil {
 		return nil, err
 	}

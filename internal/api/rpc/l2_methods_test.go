@@ -2,6 +2,7 @@ package rpc_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -211,6 +212,45 @@ func TestSRIOVDevice_IsFoundByMACAndSlot(t *testing.T) {
 			"get_devices_details_list of a MAC that two ports have: reply differs (-want +got):\n%s",
 			diff,
 		)
+	}
+}
+
+// Another project gives a port on its own network the MAC of a server's port. A macvtap agent, and an SR-IOV
+// agent that sends no PCI slot, name the server's port by the MAC alone.
+func TestDevice_WithTheMACOfAPortElsewhereIsTheOneOnTheHost(t *testing.T) {
+	t.Parallel()
+	st := newFixture(t)
+	st.reportState(t, "NIC Switch agent", "cmp1", "new")
+	mac, host, owner, vnic := "fa:16:3e:00:00:07", "cmp1", "compute:nova", "direct"
+	create := func(project, typ string, bound bool) network.Port {
+		t.Helper()
+		st.createNetwork(t, typ)
+		c := network.PortChange{Network: &st.network.ID, MAC: &mac, Project: &project, VNIC: &vnic}
+		if bound {
+			c.Host, c.DeviceOwner, c.DeviceID = &host, &owner, new(uuid.NewString())
+		}
+		ports, err := st.Network.CreatePorts(t.Context(), []network.PortChange{c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ports[0]
+	}
+	want := create("p1", network.Flat, true)
+	create("mallory", network.VXLAN, false)
+
+	var found []map[string]any
+	st.call(t, &found, "get_devices_details_list", "1.9",
+		map[string]any{"devices": []any{mac}, "agent_id": "nic-agent", "host": host})
+	if len(found) != 1 || found[0]["port_id"] != want.ID.String() {
+		t.Errorf("details of the device %s on %s: got %v, want port %s", mac, host, found, want.ID)
+	}
+	st.call(t, nil, "update_device_up", "1.9",
+		map[string]any{"device": mac, "agent_id": "nic-agent", "host": host})
+	p, err := st.Network.Port(t.Context(), want.ID)
+	waits := slices.ContainsFunc(p.Blocks, func(b network.Block) bool { return b.Entity == network.L2 })
+	if err != nil || waits {
+		t.Errorf("port after its agent has reported the device up: got blocks %v, error %v; want no L2 block",
+			p.Blocks, err)
 	}
 }
 

@@ -51,7 +51,7 @@ func (h *handlers) filteredPorts(ctx context.Context, devices []device) (filtere
 		groups:  map[uuid.UUID]network.SecurityGroup{},
 		members: map[uuid.UUID][]groupMember{},
 	}
-	ids, err := h.portIDs(ctx, devices)
+	ids, err := h.portIDs(ctx, h.sender.host(""), devices)
 	if err != nil || len(ids) == 0 {
 		return f, err
 	}

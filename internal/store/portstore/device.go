@@ -51,9 +51,15 @@ func (s *Store) ReportPorts(
 // found with this MAC, or "".
 type Device struct{ Name, PCISlot string }
 
-// FindDevices maps devices to port IDs. FindDevices omits unknown and ambiguous devices. If several ports
-// have the MAC of a device, the port whose binding profile names the device's PCI slot is the device's port.
-func (s *Store) FindDevices(ctx context.Context, devices []Device) (map[Device]uuid.UUID, error) {
+// FindDevices maps the devices of a host to port IDs. FindDevices omits unknown and ambiguous devices. Ports
+// of different networks can have the same MAC, which the project of a network chooses. If several ports have
+// the MAC of a device, the port whose binding profile names the device's PCI slot is the device's port,
+// otherwise the only one with a binding to the host. The host may be empty.
+func (s *Store) FindDevices(
+	ctx context.Context,
+	host string,
+	devices []Device,
+) (map[Device]uuid.UUID, error) {
 	found := map[Device]uuid.UUID{}
 	var prefixes, low, high, macNames, macs, slots []string
 	for _, d := range devices {
@@ -69,17 +75,22 @@ func (s *Store) FindDevices(ctx context.Context, devices []Device) (map[Device]u
 		return found, nil
 	}
 	rows, err := s.db.Query(ctx, `
-		select t.name, t.slot, coalesce(min(t.id::text) filter (where t.in_slot), min(t.id::text))::uuid
+		select t.name, t.slot, case
+			when count(*) filter (where t.in_slot) = 1 then min(t.id::text) filter (where t.in_slot)
+			when count(*) filter (where t.on_host) = 1 then min(t.id::text) filter (where t.on_host)
+			else min(t.id::text) end::uuid
 		from (
-			select n.name, '' as slot, p.id, false as in_slot
+			select n.name, '' as slot, p.id, false as in_slot, false as on_host
 			from unnest($1::text[], $2::uuid[], $3::uuid[]) as n (name, low, high)
 			join port p on p.id between n.low and n.high
 			union
-			select n.name, n.slot, p.id, coalesce(p.profile ->> 'pci_slot' = n.slot, false)
+			select n.name, n.slot, p.id, coalesce(p.profile ->> 'pci_slot' = n.slot, false),
+				p.host <> '' and p.host = $7 or exists (select from port_binding b where b.port_id = p.id and b.host = $7)
 			from unnest($4::text[], $5::macaddr[], $6::text[]) as n (name, mac, slot)
 			join port p on p.mac = n.mac) as t
 		group by t.name, t.slot
-		having count(*) = 1 or count(*) filter (where t.in_slot) = 1`, prefixes, low, high, macNames, macs, slots)
+		having 1 in (count(*), count(*) filter (where t.in_slot), count(*) filter (where t.on_host))`,
+		prefixes, low, high, macNames, macs, slots, host)
 	if err != nil {
 		return nil, fmt.Errorf("find devices: %w", err)
 	}
