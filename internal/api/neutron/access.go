@@ -256,7 +256,8 @@ func (res resource[N, C]) inScope(ctx context.Context, l db.Listing) (_ db.Listi
 }
 
 // collectAllowed lists the objects for which the rule allows the request, and returns the result of `pick`
-// for each object. It keeps only these results, and at most minBatch objects or the limit of the request.
+// for each object. It keeps only these results, and at most maxBatch objects, whatever the limit of the
+// request is.
 func collectAllowed[N, C, T any](
 	ctx context.Context,
 	res resource[N, C],
@@ -264,7 +265,7 @@ func collectAllowed[N, C, T any](
 	pick func(N) T,
 ) ([]T, error) {
 	limit, all := l.Limit, []T{}
-	l.Limit = max(limit, minBatch)
+	l.Limit = maxBatch
 	for {
 		found, err := res.list(ctx, l)
 		if err != nil {
@@ -292,8 +293,8 @@ func collectAllowed[N, C, T any](
 	}
 }
 
-// minBatch is the minimum number of objects that collectAllowed reads at once.
-var minBatch = 100
+// maxBatch is the number of objects that collectAllowed reads at once. A port can have 200 kB.
+var maxBatch = 50
 
 // page returns the items next to the marker: the first items, or the last items of a reverse page.
 func page[N any](all []N, limit int, reverse bool) []N {

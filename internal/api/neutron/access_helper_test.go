@@ -19,7 +19,7 @@ import (
 const PageItems = 3
 
 // Small values, so that the lists of the tests need several batches and pages.
-func init() { minBatch, pageItems = 2, PageItems }
+func init() { maxBatch, pageItems = 2, PageItems }
 
 var defaultRules = policy.MustOpen(Policy...)
 

@@ -49,7 +49,7 @@ var Policy = slices.Concat(
 	}),
 	objectRules("port", portTarget, objectChecks{
 		get:    byReader + " or (rule:regular_user and rule:network_owner)",
-		create: byServiceMember,
+		create: byService + " or (rule:project_member and (rule:network_owner or rule:shared or rule:external))",
 		update: byServiceMember,
 		delete: byServiceMember + " or (role:member and rule:network_owner)",
 	}),
@@ -90,7 +90,7 @@ var Policy = slices.Concat(
 	}),
 	objectRules("security_group_rule", groupRuleTarget, objectChecks{
 		get:    byReader + " or (rule:regular_user and rule:sg_owner)",
-		create: byMember,
+		create: byAdmin + " or (rule:project_member and rule:sg_owner)",
 		update: byMember,
 		delete: byMember,
 	}),

@@ -3,6 +3,7 @@ package neutron
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -64,11 +65,6 @@ func ports(s *portstore.Store) resource[network.Port, portChange] {
 			if err := authorizePortCreate(r, s, *c, rules); err != nil {
 				return err
 			}
-			if c.SecurityGroups != nil {
-				if _, err := visibleGroups(r, s, *c.SecurityGroups); err != nil {
-					return err
-				}
-			}
 			return fillProject(r, &c.Project)
 		},
 		authorizeChange: func(r *http.Request, p network.Port, c *portChange) error { return authorizePortChange(r, s, p, c) },
@@ -98,12 +94,45 @@ func authorizePortChange(r *http.Request, s *portstore.Store, p network.Port, c 
 	if c.DeviceOwner != nil {
 		after.DeviceOwner = *c.DeviceOwner
 	}
-	if err := ports(s).require(r, after, attributeRuleNames("update_port", ownerAttributes(*c, p))...); err != nil ||
-		c.SecurityGroups == nil {
+	if err := ports(s).require(r, after, attributeRuleNames("update_port", ownerAttributes(*c, p))...); err != nil {
 		return err
 	}
-	_, err := visibleGroups(r, s, *c.SecurityGroups)
-	return err
+	return authorizeGroups(r, s, c.SecurityGroups, p.SecurityGroups, func(project string) error {
+		inProject := after
+		inProject.Project = project
+		return ports(s).require(r, inProject, "update_port")
+	})
+}
+
+// authorizeGroups returns an error if the caller does not see one of a port's new security groups, or if the
+// function `require` refuses the project of such a group. `require` decides as if this project were the
+// project of the port: a caller who only sees a group may not make others trust the port, as the rules for
+// the members of the group do. The groups `present` are those that the port has already.
+func authorizeGroups(
+	r *http.Request,
+	s *portstore.Store,
+	groups *[]uuid.UUID,
+	present []uuid.UUID,
+	require func(project string) error,
+) error {
+	if groups == nil {
+		return nil
+	}
+	found, err := visibleGroups(r, s, *groups)
+	if err != nil {
+		return err
+	}
+	decided := map[string]bool{}
+	for _, g := range found {
+		if decided[g.Project] || slices.Contains(present, g.ID) {
+			continue
+		}
+		if err := require(g.Project); err != nil {
+			return err
+		}
+		decided[g.Project] = true
+	}
+	return nil
 }
 
 // attributeRuleNames returns the names of the rules of the attributes.
@@ -131,9 +160,9 @@ func addTrunkDetails(ctx context.Context, s *portstore.Store, ports []network.Po
 	return err
 }
 
-// authorizePortCreate refuses a port on a network that the caller does not see, and attribute values that the
-// caller may not choose. If the decisions do not depend on the network, as for an administrator,
-// authorizePortCreate does not read the network.
+// authorizePortCreate refuses a port on a network that the caller does not see, and attribute values and
+// security groups that the caller may not choose. If the decisions do not depend on the network, as for an
+// administrator, authorizePortCreate does not read the network.
 func authorizePortCreate(r *http.Request, s *portstore.Store, c portChange, rules []string) error {
 	a, t := accessOf(r), newOwner(r, c.Project)
 	t["device_owner"] = ""
@@ -151,13 +180,15 @@ func authorizePortCreate(r *http.Request, s *portstore.Store, c portChange, rule
 		}
 		find = nil
 	}
-	return a.require(
-		append(
-			rules,
-			attributeRuleNames("create_port", ownerAttributes(c, network.Port{PortSecurity: true}))...),
-		t,
-		find,
-	)
+	rules = append(rules, attributeRuleNames("create_port", ownerAttributes(c, network.Port{PortSecurity: true}))...)
+	if err := a.require(rules, t, find); err != nil {
+		return err
+	}
+	return authorizeGroups(r, s, c.SecurityGroups, nil, func(project string) error {
+		inProject := maps.Clone(t)
+		inProject["project_id"], inProject["tenant_id"] = project, project
+		return a.require([]string{"create_port"}, inProject, find)
+	})
 }
 
 // ownerAttributes returns those changed attributes that by default only the network's owner may set. On a

@@ -68,8 +68,8 @@ func scanTrunk(row pgx.CollectableRow) (network.Trunk, error) {
 	return t, err
 }
 
-// trunkPageSize is the maximum number of trunks that one query of trunksWithStatus reads, unless the request
-// has a higher limit.
+// trunkPageSize is the maximum number of trunks that one query of trunksWithStatus reads, whatever the limit
+// of the request is.
 const trunkPageSize = 100
 
 // Trunks lists trunks.
@@ -94,7 +94,7 @@ func (s *Store) trunksWithStatus(ctx context.Context, q db.Listing, add func(net
 	at, page, found := statusCondition(q), q, 0
 	wanted := q.Where[at].In
 	page.Where = slices.Delete(slices.Clone(q.Where), at, at+1)
-	page.Limit = max(q.Limit, trunkPageSize)
+	page.Limit = trunkPageSize
 	for {
 		trunks, err := s.trunks(ctx, page)
 		if err != nil {
