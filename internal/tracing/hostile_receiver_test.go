@@ -87,3 +87,28 @@ func TestReceiver_LogOfItsErrorsIsShort(t *testing.T) {
 		}
 	}
 }
+
+// Clients without a token choose the method and the path of a request.
+func TestStartRequest_SpanHasNoLongTexts(t *testing.T) {
+	var received int
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		received += len(body)
+	}))
+	defer receiver.Close()
+	traces, err := tracing.Open(tracing.Options{Endpoint: receiver.URL + "/v1/traces", Sampler: "always_on"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	method := strings.Repeat("A", 60<<10)
+	r, err := http.NewRequestWithContext(t.Context(), method, "/"+strings.Repeat("x", 60<<10), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, span := traces.StartRequest(r)
+	tracing.EndRequest(span, method, "/networking", http.StatusNotFound, "req-1")
+	traces.Close()
+	if received == 0 || received > 4<<10 {
+		t.Errorf("a span of a request with a long method and a long path: got %d bytes, want at most 4 kB", received)
+	}
+}

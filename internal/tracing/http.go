@@ -8,14 +8,27 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+
+	"berth/internal/text"
+)
+
+// Maximum lengths, in characters, of the texts of a span that a client chooses. Clients without a token can
+// make berth keep many spans, until they are sent to the receiver.
+const (
+	maxMethod = 20
+	maxPath   = 500
 )
 
 // StartRequest starts the span of an HTTP request to this process. The span continues the trace of the
 // request's traceparent, and names the request ID of the caller.
 func (t *Traces) StartRequest(r *http.Request) (*http.Request, trace.Span) {
 	ctx := w3c.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-	ctx, span := t.Tracer().Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer),
-		trace.WithAttributes(attribute.String("http.request.method", r.Method), attribute.String("url.path", r.URL.Path)),
+	method := text.Excerpt(r.Method, maxMethod)
+	ctx, span := t.Tracer().Start(ctx, method, trace.WithSpanKind(trace.SpanKindServer),
+		trace.WithAttributes(
+			attribute.String("http.request.method", method),
+			attribute.String("url.path", text.Excerpt(r.URL.Path, maxPath)),
+		),
 	)
 	if global := ValidRequestID(r.Header.Get("X-Openstack-Request-Id")); global != "" {
 		span.SetAttributes(attribute.String("openstack.global_request_id", global))
@@ -29,7 +42,7 @@ func EndRequest(span trace.Span, method, route string, status int, requestID str
 	if !span.IsRecording() {
 		return
 	}
-	span.SetName(method + " " + route)
+	span.SetName(text.Excerpt(method, maxMethod) + " " + route)
 	span.SetAttributes(
 		attribute.String("http.route", route),
 		attribute.Int("http.response.status_code", status),

@@ -22,12 +22,16 @@ const (
 // cost one: otherwise a caller without any rights could keep the database busy.
 type denials struct {
 	mu        sync.Mutex
-	waiting   []auditlog.Record
+	waiting   []denial
 	byAddress map[string]int
 	omitted   int64 // requests that were not recorded since the last write
 	total     int64 // requests that were not recorded since the start of the process
 	arrived   chan struct{}
 }
+
+// denial is the text of the record of a refused request. The record itself can have long texts, which the
+// client has chosen.
+type denial struct{ address, text string }
 
 func newDenials() *denials {
 	return &denials{byAddress: map[string]int{}, arrived: make(chan struct{}, 1)}
@@ -42,7 +46,7 @@ func (s *Store) Deny(r auditlog.Record) {
 		d.omitted++
 		d.total++
 	} else {
-		d.waiting = append(d.waiting, r)
+		d.waiting = append(d.waiting, denial{r.Address, text(r)})
 		d.byAddress[r.Address]++
 	}
 	d.mu.Unlock()
@@ -104,7 +108,7 @@ func (s *Store) FlushDenials(ctx context.Context) error {
 	}
 	texts := make([]string, 0, len(waiting)+1)
 	for _, r := range waiting {
-		texts = append(texts, text(r))
+		texts = append(texts, r.text)
 	}
 	if omitted > 0 {
 		texts = append(texts,
@@ -118,10 +122,10 @@ func (s *Store) FlushDenials(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.waiting, d.omitted = append([]auditlog.Record(nil), d.waiting[len(waiting):]...), d.omitted-omitted
+	d.waiting, d.omitted = append([]denial(nil), d.waiting[len(waiting):]...), d.omitted-omitted
 	clear(d.byAddress)
 	for _, r := range d.waiting {
-		d.byAddress[r.Address]++
+		d.byAddress[r.address]++
 	}
 	return nil
 }
