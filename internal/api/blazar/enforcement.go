@@ -38,12 +38,8 @@ func (b *handler) checkNew(r *http.Request, d lease.Draft) error {
 	return b.check(r, Check{What: "check-create", Lease: question})
 }
 
-// checkChange asks the enforcement service whether the lease may be changed. If only the name of the lease
-// changes, checkChange does not ask the enforcement service.
+// checkChange asks the enforcement service whether the lease may be changed.
 func (b *handler) checkChange(r *http.Request, was lease.Lease, c lease.Change) error {
-	if b.Enforce == nil || c.OnlyRenames() {
-		return nil
-	}
 	is, err := b.Store.PlanUpdate(r.Context(), was.ID, c)
 	if err != nil {
 		return leaseNotFound(err, was.ID.String())

@@ -108,3 +108,44 @@ func TestEnforcement_GetsTheSegmentsAndDevicesOfALease(t *testing.T) {
 		t.Errorf("allocations in the request to the enforcement service (-want +got):\n%s", d)
 	}
 }
+
+// The enforcement service allows each of two changes, but not both of them.
+func TestEnforcement_ConcurrentChangesAreAllowedTogetherOrRefused(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "cmp-1")
+	asked, path := 0, ""
+	s.serveAPI(&handler{
+		deletionWait: time.Hour,
+		Options: Options{Store: s.store.Lease, Identity: identity.Noauth{},
+			Enforce: func(_ context.Context, c Check) string {
+				if c.What == "check-create" {
+					return ""
+				}
+				if asked++; asked == 1 { // another request changes the lease after this answer
+					defer func() {
+						if a := s.as("bob:red", "PUT", path, `{"start_date":"2040-01-01 09:00"}`); a.status != 200 {
+							t.Errorf("the other change: got %d %s, want 200", a.status, a.raw)
+						}
+					}()
+				}
+				l := c.Lease.(map[string]any)
+				start, _ := time.Parse("2006-01-02T15:04:05", l["start_date"].(string))
+				end, _ := time.Parse("2006-01-02T15:04:05", l["end_date"].(string))
+				if end.Sub(start) > 3*time.Hour {
+					return "too long"
+				}
+				return ""
+			}},
+	})
+	made := s.as("alice:red", "POST", "/v1/leases", `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00","reservations":[
+		{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":""}]}`)
+	path = "/v1/leases/" + made.body["lease"].(map[string]any)["id"].(string)
+
+	a := s.as("alice:red", "PUT", path, `{"end_date":"2040-01-01 13:00"}`)
+
+	l := s.expect(200, "GET", path, "").body["lease"].(map[string]any)
+	if a.status != 400 || l["start_date"] != "2040-01-01T09:00:00.000000" || l["end_date"] != "2040-01-01T12:00:00.000000" {
+		t.Errorf("a change that is too long together with the other one: got %d %s, and the lease from %v to %v; want 400, 9:00 to 12:00",
+			a.status, a.raw, l["start_date"], l["end_date"])
+	}
+}

@@ -203,14 +203,32 @@ func (b *handler) updateLease(r *http.Request) (int, any, error) {
 	if len(o) == 0 {
 		return http.StatusOK, leaseResponse(r, l), nil
 	}
-	if err := b.checkChange(r, l, c); err != nil {
-		return 0, nil, err
-	}
-	changed, err := b.Store.UpdateLease(r.Context(), l.ID, c)
+	changed, err := b.changeLease(r, l, c)
 	if err != nil {
 		return 0, nil, leaseNotFound(err, l.ID.String())
 	}
 	return http.StatusOK, leaseResponse(r, changed), nil
+}
+
+// changeLease changes the lease, if the enforcement service allows it. If another request changes the lease
+// after the enforcement service has seen it, changeLease asks again, because the service may allow each of
+// two changes and refuse both of them together.
+func (b *handler) changeLease(r *http.Request, l lease.Lease, c lease.Change) (lease.Lease, error) {
+	if b.Enforce == nil || c.OnlyRenames() {
+		return b.Store.UpdateLease(r.Context(), l.ID, c)
+	}
+	for {
+		if err := b.checkChange(r, l, c); err != nil {
+			return l, err
+		}
+		changed, err := b.Store.UpdateUnchangedLease(r.Context(), l, c)
+		if !errors.Is(err, db.ErrConflict) {
+			return changed, err
+		}
+		if l, err = b.lease(r, "leases:put"); err != nil {
+			return l, err
+		}
+	}
 }
 
 // deleteLease requests the deletion of a lease and waits until the deletion is complete. If the deletion

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -70,6 +71,30 @@ func (s *Store) UpdateLease(ctx context.Context, id uuid.UUID, c lease.Change) (
 	})
 	return l, err
 }
+
+// UpdateUnchangedLease does the same as UpdateLease, but returns db.ErrConflict if the lease has changed
+// since it was read as `seen`.
+func (s *Store) UpdateUnchangedLease(
+	ctx context.Context,
+	seen lease.Lease,
+	c lease.Change,
+) (l lease.Lease, err error) {
+	err = s.inTx(ctx, func(tx *transaction) error {
+		is, err := lockLease(ctx, tx, seen.ID)
+		if err != nil {
+			return err
+		}
+		if !sameTime(is.UpdatedAt, seen.UpdatedAt) {
+			return fmt.Errorf("%w: lease %s has changed", db.ErrConflict, seen.ID)
+		}
+		l, err = s.updateLease(ctx, tx, seen.ID, c)
+		return err
+	})
+	return l, err
+}
+
+// sameTime reports whether two times are equal, or both missing.
+func sameTime(a, b *time.Time) bool { return a == b || a != nil && b != nil && a.Equal(*b) }
 
 // PlanUpdate returns the lease as it would be after a change, or the *lease.Fault that UpdateLease would
 // return. PlanUpdate makes the change in a transaction and rolls the transaction back, so that the lease does
