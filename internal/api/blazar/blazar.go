@@ -32,7 +32,15 @@ type handler struct {
 	Options
 	deletionWait time.Duration
 	plans        runningPlans
+	flavorReads  *osapi.ClientSlots // for requests to Nova
 }
+
+// Numbers of requests that ask Nova for flavors at the same time, in all and of one project. Each of them
+// sends one request after another to Nova.
+const (
+	maxFlavorReads      = 16
+	flavorReadsOfClient = 2
+)
 
 // Options are the dependencies of the API.
 type Options struct {
@@ -59,6 +67,7 @@ func newAPI(b *handler) *osapi.API {
 	if b.Policy == nil {
 		b.Policy = policy.MustOpen(Policy...)
 	}
+	b.flavorReads = osapi.NewClientSlots(maxFlavorReads, flavorReadsOfClient)
 	api := &osapi.API{
 		Prefix:       prefix,
 		Identity:     b.Identity,

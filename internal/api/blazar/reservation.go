@@ -190,45 +190,72 @@ func reservationValues(o object, c *lease.ReservationChange) error {
 	return err
 }
 
+// flavorReader reads the flavors of one request from Nova, each of them once. It needs a slot from the first
+// flavor on, because a request can have many flavors, and berth asks Nova with the rights of its own user.
+type flavorReader struct {
+	*handler
+	known   map[string]lease.Flavor
+	release func() // of the slot
+	waited  bool   // the reader has a slot
+}
+
+// read returns a flavor that the project may use; the empty project may use every flavor.
+func (f *flavorReader) read(ctx context.Context, project, id string) (flavor lease.Flavor, err error) {
+	if flavor, ok := f.known[id]; ok {
+		return flavor, nil
+	}
+	if !f.waited {
+		release, err := f.flavorReads.Acquire(ctx)
+		if err != nil {
+			return flavor, err
+		}
+		f.release, f.waited = release, true
+	}
+	if flavor, err = f.Flavor(ctx, project, id); err == nil {
+		f.known[id] = flavor
+	}
+	return flavor, err
+}
+
 // reservationDraft reads a reservation in the request for a new lease.
-func (b *handler) reservationDraft(ctx context.Context, o object) (d lease.ReservationDraft, err error) {
+func (f *flavorReader) reservationDraft(ctx context.Context, o object) (d lease.ReservationDraft, err error) {
 	if err := o.need("resource_type"); err != nil {
 		return d, err
 	}
 	if d.Type, err = o.text("resource_type"); err != nil {
 		return d, err
 	}
-	f, ok := forms[d.Type]
+	fields, ok := forms[d.Type]
 	if !ok {
 		return d, lease.Faultf(lease.UnsupportedType, "The resource type %s is not supported.",
 			excerpt(d.Type))
 	}
-	if err := o.only(slices.Concat([]string{"resource_type"}, f.must, f.may)...); err != nil {
+	if err := o.only(slices.Concat([]string{"resource_type"}, fields.must, fields.may)...); err != nil {
 		return d, err
 	}
 	if _, null := o["affinity"]; null && !o.has("affinity") {
 		o["affinity"] = []byte(`"None"`)
 	}
-	if err := o.need(f.must...); err != nil {
+	if err := o.need(fields.must...); err != nil {
 		return d, err
 	}
 	var c lease.ReservationChange
 	if err := reservationValues(o, &c); err != nil {
 		return d, err
 	}
-	if slices.Contains(f.may, "before_end") {
+	if slices.Contains(fields.may, "before_end") {
 		d.BeforeEnd = "default"
 	}
 	c.ApplyTo(&d)
 	if d.Type == lease.FlavorInstance {
-		d.Flavor, err = b.flavor(ctx, o, d)
+		d.Flavor, err = f.flavor(ctx, o, d)
 	}
 	return d, err
 }
 
 // flavor checks all fields of a flavor:instance reservation, and then reads the reservation's flavor from
 // Nova.
-func (b *handler) flavor(ctx context.Context, o object, d lease.ReservationDraft) (*lease.Flavor, error) {
+func (f *flavorReader) flavor(ctx context.Context, o object, d lease.ReservationDraft) (*lease.Flavor, error) {
 	id, err := o.text("flavor_id")
 	if err != nil {
 		return nil, err
@@ -237,7 +264,7 @@ func (b *handler) flavor(ctx context.Context, o object, d lease.ReservationDraft
 	if err := lease.CheckReservation(d); err != nil {
 		return nil, err
 	}
-	if b.Flavor == nil {
+	if f.Flavor == nil {
 		return nil, lease.Faultf(lease.UnsupportedType,
 			"The resource type %s is not supported without Nova.", d.Type)
 	}
@@ -248,14 +275,14 @@ func (b *handler) flavor(ctx context.Context, o object, d lease.ReservationDraft
 	case project == "":
 		return nil, lease.Faultf(lease.NotAuthorized, "A caller without a project cannot use a flavor.")
 	}
-	f, err := b.Flavor(ctx, project, id)
+	flavor, err := f.read(ctx, project, id)
 	var fault *lease.Fault
 	if err != nil && !errors.As(err, &fault) {
 		slog.ErrorContext(ctx, "Reading a flavor from Nova failed", "flavor", id, "error", err)
 		return nil, osapi.Fault(http.StatusServiceUnavailable, "",
 			"Nova cannot be asked about flavor %s now. Try again later.", excerpt(id))
 	}
-	return &f, err
+	return &flavor, err
 }
 
 // reservationView contains the fields that the views of all reservation types share.

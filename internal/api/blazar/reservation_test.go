@@ -3,12 +3,17 @@ package blazar
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"berth/internal/identity"
 	"berth/internal/lease"
 	"berth/internal/store/storetest"
 )
@@ -454,4 +459,47 @@ func TestFloatingIP_CreateListDelete(t *testing.T) {
 	s.expect(204, "DELETE", path, "")
 	s.expect(404, "DELETE", path, "")
 	s.expect(404, "GET", "/v1/floatingips/x", "")
+}
+
+// The request to Nova for a flavor has the rights of berth's service user.
+func TestFlavor_RequestsOfAProjectAskNovaLittleAtATime(t *testing.T) {
+	t.Parallel()
+	const requests = 6
+	s := newService(t, "cmp-1")
+	var asked, running, most atomic.Int64
+	begun, end := make(chan struct{}, 100*requests), make(chan struct{})
+	s.serveAPI(&handler{
+		deletionWait: time.Hour,
+		Options: Options{Store: s.store.Lease, Identity: identity.Noauth{},
+			Flavor: func(_ context.Context, project, id string) (lease.Flavor, error) {
+				if project == "red" {
+					asked.Add(1)
+					now := running.Add(1)
+					for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
+					}
+					begun <- struct{}{}
+					<-end
+					running.Add(-1)
+				}
+				return lease.Flavor{ID: id, Name: id, VCPUs: 1, MemoryMB: 1, DiskGB: 1}, nil
+			}},
+	})
+	same := `{"resource_type":"flavor:instance","flavor_id":"m1","amount":1}`
+	body := reserving(slices.Repeat([]string{same}, 50)...)
+	var ended sync.WaitGroup
+	for range requests {
+		ended.Go(func() { s.as("eve:red", "POST", "/v1/leases", body) })
+	}
+	for range flavorReadsOfClient {
+		<-begun
+	}
+	if a := s.as("bob:blue", "POST", "/v1/leases", body); a.status >= 500 {
+		t.Errorf("a lease of another project meanwhile: got %d %s, want an answer", a.status, a.raw)
+	}
+	close(end)
+	ended.Wait()
+	if asked.Load() != requests || most.Load() > flavorReadsOfClient {
+		t.Errorf("%d requests of a project, each with 50 reservations of a flavor: got %d requests to Nova, %d at a time; want %d, at most %d at a time",
+			requests, asked.Load(), most.Load(), requests, flavorReadsOfClient)
+	}
 }

@@ -244,7 +244,7 @@ func admit(r *http.Request, open bool, releaseRead *func()) error {
 	if err := errors.Join(checkQuery(r), checkAnswers(r)); err != nil || open || r.Method != http.MethodGet {
 		return err
 	}
-	release, err := reads.acquire(r.Context())
+	release, err := reads.Acquire(r.Context())
 	if err == nil {
 		*releaseRead = release
 	}

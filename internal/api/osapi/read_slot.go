@@ -17,24 +17,36 @@ const (
 	maxClientReads = 4 // of a project, or of the agents of one host
 )
 
-// readSlots hands out the slots for reading answers. A client without a slot is not in the map.
-type readSlots struct {
-	all     *semaphore.Weighted
-	mutex   sync.Mutex
-	clients map[string]*clientReads
+// ClientSlots limits how many requests do costly work at the same time, in all and of one client: a project,
+// or the agents of one host. Administrators and services need no slot.
+type ClientSlots struct {
+	perClient int64
+	all       *semaphore.Weighted
+	mutex     sync.Mutex
+	clients   map[string]*clientSlots // without the clients that have no slot and wait for none
 }
 
-// clientReads has the slots of one client.
-type clientReads struct {
+// NewClientSlots returns a ClientSlots with the given numbers of slots.
+func NewClientSlots(all, perClient int64) *ClientSlots {
+	return &ClientSlots{
+		perClient: perClient,
+		all:       semaphore.NewWeighted(all),
+		clients:   map[string]*clientSlots{},
+	}
+}
+
+// clientSlots has the slots of one client.
+type clientSlots struct {
 	slots    *semaphore.Weighted
 	requests int // that have a slot or wait for one
 }
 
-var reads = readSlots{all: semaphore.NewWeighted(maxReads), clients: map[string]*clientReads{}}
+// reads has the slots for reading answers. A request must release its slot when the answer is encoded; it
+// must not wait for the client before.
+var reads = NewClientSlots(maxReads, maxClientReads)
 
-// acquire waits for a slot of the caller in the context. The caller of acquire must call release when the
-// answer is encoded; it must not wait for the client before.
-func (s *readSlots) acquire(ctx context.Context) (release func(), err error) {
+// Acquire waits for a slot of the caller in the context. The caller of Acquire must call release.
+func (s *ClientSlots) Acquire(ctx context.Context) (release func(), err error) {
 	name := clientName(identity.From(ctx))
 	if name == "" {
 		return func() {}, nil
@@ -56,19 +68,19 @@ func (s *readSlots) acquire(ctx context.Context) (release func(), err error) {
 	}), nil
 }
 
-func (s *readSlots) join(name string) *clientReads {
+func (s *ClientSlots) join(name string) *clientSlots {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	client := s.clients[name]
 	if client == nil {
-		client = &clientReads{slots: semaphore.NewWeighted(maxClientReads)}
+		client = &clientSlots{slots: semaphore.NewWeighted(s.perClient)}
 		s.clients[name] = client
 	}
 	client.requests++
 	return client
 }
 
-func (s *readSlots) leave(name string) {
+func (s *ClientSlots) leave(name string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	client := s.clients[name]

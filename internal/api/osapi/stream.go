@@ -106,7 +106,7 @@ func (l *listStream) write(w http.ResponseWriter, r *http.Request) {
 // readNext replaces the page by the next page, with a slot for reading.
 func (l *listStream) readNext(ctx context.Context) error {
 	l.page.Reset()
-	done, err := reads.acquire(ctx)
+	done, err := reads.Acquire(ctx)
 	if err != nil {
 		return err
 	}
