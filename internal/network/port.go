@@ -97,6 +97,9 @@ type PortChange struct {
 	DHCPOptions    *[]DHCPOption
 	Tags           *[]string
 	SecurityGroups *[]uuid.UUID
+	// NeedsOpenNetwork means that the requester may create the port only because the network is open to all
+	// projects.
+	NeedsOpenNetwork bool
 }
 
 // NewPort returns the port that a create request describes, with Neutron's defaults. NewPort does not

@@ -62,7 +62,7 @@ func ports(s *portstore.Store) resource[network.Port, portChange] {
 			addParent: networkParents(s),
 		},
 		prepareCreate: func(r *http.Request, c *portChange, rules []string) error {
-			if err := authorizePortCreate(r, s, *c, rules); err != nil {
+			if err := authorizePortCreate(r, s, c, rules); err != nil {
 				return err
 			}
 			return fillProject(r, &c.Project)
@@ -163,7 +163,7 @@ func addTrunkDetails(ctx context.Context, s *portstore.Store, ports []network.Po
 // authorizePortCreate refuses a port on a network that the caller does not see, and attribute values and
 // security groups that the caller may not choose. If the decisions do not depend on the network, as for an
 // administrator, authorizePortCreate does not read the network.
-func authorizePortCreate(r *http.Request, s *portstore.Store, c portChange, rules []string) error {
+func authorizePortCreate(r *http.Request, s *portstore.Store, c *portChange, rules []string) error {
 	a, t := accessOf(r), newOwner(r, c.Project)
 	t["device_owner"] = ""
 	if c.DeviceOwner != nil {
@@ -172,6 +172,7 @@ func authorizePortCreate(r *http.Request, s *portstore.Store, c portChange, rule
 	find := func(t policy.Target) error {
 		n, err := findNetwork(r, s, *c.Network)
 		addNetwork(t, n)
+		c.NeedsOpenNetwork = n.OpenToAllProjects() && n.Project != a.caller.Project
 		return err
 	}
 	if !a.forAll("get_network") {
@@ -180,7 +181,7 @@ func authorizePortCreate(r *http.Request, s *portstore.Store, c portChange, rule
 		}
 		find = nil
 	}
-	rules = append(rules, attributeRuleNames("create_port", ownerAttributes(c, network.Port{PortSecurity: true}))...)
+	rules = append(rules, attributeRuleNames("create_port", ownerAttributes(*c, network.Port{PortSecurity: true}))...)
 	if err := a.require(rules, t, find); err != nil {
 		return err
 	}

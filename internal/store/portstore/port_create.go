@@ -37,6 +37,9 @@ func createPort(ctx context.Context, tx *transaction, c network.PortChange) (net
 	if err != nil {
 		return p, err
 	}
+	if c.NeedsOpenNetwork && !pc.network.OpenToAllProjects() {
+		return p, networkstore.NetworkNotFound(p.Network) // the network has become private meanwhile
+	}
 	if p, err = secureNewPort(ctx, tx, p, c, pc); err != nil {
 		return p, err
 	}
