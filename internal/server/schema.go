@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -69,15 +68,14 @@ var refusals = []error{
 func awaitDatabase(ctx context.Context, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, databaseStartTimeout)
 	defer cancel()
-	for logged := false; ; logged = true {
+	failures := failureLog{message: "waiting for the database"}
+	for {
 		err := check(ctx)
 		isRefusal := func(refusal error) bool { return errors.Is(err, refusal) }
 		if err == nil || slices.ContainsFunc(refusals, isRefusal) {
 			return err
 		}
-		if !logged {
-			slog.WarnContext(ctx, "waiting for the database", "error", err)
-		}
+		failures.add(ctx, err)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("the database does not answer (BERTH_DATABASE_URL): %w", err)

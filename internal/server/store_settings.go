@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -99,15 +98,13 @@ func (a *App) startNudgingWaitingPorts(ctx context.Context) <-chan struct{} {
 		if !a.hasRole(config.Temporal) {
 			return
 		}
+		failures := failureLog{message: "applying the settings of provisioning blocks to waiting ports failed; retrying"}
 		for {
 			err := a.store.Network.ApplyBlockPolicy(ctx)
 			if err == nil || ctx.Err() != nil {
 				return
 			}
-			slog.WarnContext(
-				ctx, "applying the settings of provisioning blocks to waiting ports failed; retrying",
-				"error", err,
-			)
+			failures.add(ctx, err)
 			select {
 			case <-ctx.Done():
 				return

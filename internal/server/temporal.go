@@ -108,7 +108,7 @@ func isLoopback(address string) bool {
 
 // awaitTemporal waits until Temporal answers.
 func awaitTemporal(ctx context.Context, c client.Client) error {
-	logged := false
+	failures := failureLog{message: "waiting for Temporal"}
 	for {
 		attempt, cancel := context.WithTimeout(ctx, 5*time.Second)
 		_, err := c.CheckHealth(attempt, &client.CheckHealthRequest{})
@@ -116,10 +116,7 @@ func awaitTemporal(ctx context.Context, c client.Client) error {
 		if err == nil {
 			return nil
 		}
-		if !logged {
-			slog.WarnContext(ctx, "waiting for Temporal", "error", err)
-			logged = true
-		}
+		failures.add(ctx, err)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -48,13 +47,14 @@ func (a *App) startTemporalWorkers(ctx context.Context, fail func(error)) (stop 
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		var err error
-		for logged := false; ; logged = true {
+		failures := failureLog{message: "starting the Temporal workers failed; retrying"}
+		for {
 			if started, err = a.startWorkers(ctx, fail); err == nil {
 				a.workersStarted.Store(true)
 				return
 			}
-			if !logged && ctx.Err() == nil {
-				slog.WarnContext(ctx, "starting the Temporal workers failed; retrying", "error", err)
+			if ctx.Err() == nil {
+				failures.add(ctx, err)
 			}
 			select {
 			case <-ctx.Done():
