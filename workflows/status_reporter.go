@@ -1,10 +1,11 @@
 package workflows
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -122,12 +123,28 @@ const maxWaitingFor = 2048
 func shownNames(names []string) []string {
 	size := len("[]")
 	for i, name := range names {
-		text, err := json.Marshal(name)
-		if size += len(text) + len(","); err != nil || size > maxWaitingFor {
+		size += len(`"",`) + maxEncodedSize(name)
+		if size > maxWaitingFor {
 			return names[:i]
 		}
 	}
 	return names
+}
+
+// maxEncodedSize returns an upper bound of the size of a text in JSON, in bytes: some ASCII characters, such
+// as quotes, are escaped with up to six bytes, and so are bytes that are not UTF-8.
+func maxEncodedSize(text string) int {
+	const escaped = len(`\u0000`)
+	size := 0
+	for _, r := range text {
+		switch {
+		case r < ' ' || strings.ContainsRune("\"\\<>&", r) || r >= utf8.RuneSelf:
+			size += escaped
+		default:
+			size++
+		}
+	}
+	return size
 }
 
 // objectUpdates returns the updates that set the workflow's search attributes to the project, the host and
