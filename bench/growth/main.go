@@ -64,7 +64,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.IntVar(&s.Requests, "requests", 200, "number of measured requests of each route")
 	flags.IntVar(&s.Warmup, "warmup", 20, "number of requests of each route before the measured ones")
 	flags.DurationVar(&idle, "idle", 30*time.Second, "time for which the idle processes are measured")
-	flags.IntVar(&s.IdlePorts, "idle-ports", 20_000, "maximum number of ports while the processes are idle")
+	flags.IntVar(&s.IdlePorts, "idle-ports", 200_000, "maximum number of ports while the processes are idle")
 	flags.StringVar(&list, "parts", strings.Join(parts, ","), "comma-separated `list` of the parts that are measured")
 	flags.StringVar(&s.out, "out", resultfile.Default,
 		"JSON `file` whose key growth gets the results after each part of a size; empty: none")
