@@ -136,8 +136,14 @@ func (r SecurityRule) EqualRemoteIPs() []string {
 }
 
 // canonical returns the rule in the form in which Neutron stores it: ICMP for IPv6 has a name and a number of
-// its own, and a range of all ports is no range.
+// its own, and a range of all ports is no range. A number is decimal, without a sign and leading zeros:
+// Neutron's agents cannot read a rule with another form, and then wire no port of their host.
 func (r SecurityRule) canonical() SecurityRule {
+	if _, named := protocolNumbers[r.Protocol]; !named {
+		if number, known := r.protocolNumber(); known {
+			r.Protocol = strconv.Itoa(number)
+		}
+	}
 	if r.EtherType == IPv6 {
 		switch r.Protocol {
 		case "icmp", "icmpv6":

@@ -206,3 +206,32 @@ func TestSecurityGroupRule_PortRangeMessages(t *testing.T) {
 		})
 	}
 }
+
+// An Open vSwitch agent of Neutron reads only the decimal numbers from 0 to 255: it fails for every port of
+// its host, again and again, if the rules of one port have the protocol +6 or 09. The program
+// iptables-restore, which sets the rules of all ports of a host at once, fails because of 09, and reads 010
+// as 8.
+func TestSecurityGroupRule_NumberOfAProtocolIsDecimal(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	group := c.group("numbers")
+	for said, want := range map[string]string{
+		`"09"`:   "9",
+		`"010"`:  "10",
+		`"-0"`:   "0",
+		`"+6"`:   "6",
+		`"0017"`: "17",
+		`"255"`:  "255",
+		`"01","ethertype":"IPv6","port_range_min":8`: "58",
+	} {
+		t.Run(said, func(t *testing.T) {
+			c := c.in(t)
+			rule := c.must(201, "POST", "/v2.0/security-group-rules", fmt.Sprintf(
+				`{"security_group_rule":{"security_group_id":%q,"direction":"ingress","protocol":%s}}`, group, said,
+			))["security_group_rule"].(object)
+			if rule["protocol"] != want {
+				t.Errorf("a rule with the protocol %s has the protocol %q, want %q", said, rule["protocol"], want)
+			}
+		})
+	}
+}
