@@ -2,6 +2,7 @@ package neutron_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -64,5 +65,47 @@ func TestPort_AddressPairsHaveNoMulticastAddresses(t *testing.T) {
 			"create a port whose address pair inherits a multicast MAC: want 400 InvalidInput, got %s",
 			got,
 		)
+	}
+}
+
+// The DHCP agent writes each option of a port, and the client ID before the port's address, into one line of
+// a file for dnsmasq. dnsmasq separates the fields of a line by commas, so that a client ID with commas could
+// name the MAC of another project's port, and `ignore`. dnsmasq reads at most 1,024 bytes of a line, and
+// takes the rest as a line of its own, which could be an option for all ports of the network.
+func TestPort_DHCPOptionsSayNothingAboutOtherPorts(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.createNetwork("10.0.0.0/24")
+	path := "/v2.0/ports/" + c.port(net, "")["id"].(string)
+	foreign := func(name, value string) string {
+		return fmt.Sprintf(`"extra_dhcp_opts":[{"opt_name":%q,"opt_value":%q}]`, name, value)
+	}
+	wide := strings.Repeat("😀", 64)
+	for options, want := range map[string]string{
+		foreign("client-id", "01:02,fa:16:3e:00:00:99,ignore"): "400 HTTPBadRequest",
+		foreign("61", "01:02,fa:16:3e:00:00:99,ignore"):        "400 HTTPBadRequest",
+		foreign(wide, "x"): "400 HTTPBadRequest",
+		foreign("tftp-server", strings.Repeat(wide, 3)+"option:dns-server,6.6.6.6"):               "400 HTTPBadRequest",
+		foreign("client-id", "ff:00:00:00:00:00:02:00:00:02:c9:00:fa:16:3e:00:03:00:e3:b5:01:9a"): "",
+		foreign("61", strings.Repeat("1", 255)):                                                   "",
+		foreign("dns-server", "10.0.0.2,10.0.0.3"):                                                "",
+		foreign("bootfile-name", "größe.0"):                                                       "",
+	} {
+		t.Run(options, func(t *testing.T) {
+			c := c.in(t)
+			for _, r := range []struct {
+				method, path, body string
+				ok                 int
+			}{
+				{"POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q,%s}}`, net, options), 201},
+				{"PUT", path, `{"port":{` + options + `}}`, 200},
+			} {
+				if want == "" {
+					c.must(r.ok, r.method, r.path, r.body)
+				} else if got := c.fault(r.method, r.path, r.body); got != want {
+					t.Errorf("%s %s: want %s, got %s", r.method, r.body, want, got)
+				}
+			}
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"berth/internal/network"
 )
@@ -95,6 +96,23 @@ func addressPair(raw json.RawMessage) (p network.AddressPair, err error) {
 // emptyValueAllowed are the DHCP options whose value may be empty.
 var emptyValueAllowed = []string{"router", "classless-static-route"}
 
+// clientIDOptions are the names of the DHCP option that the DHCP agent writes before the port's address in a
+// line for dnsmasq. In such a line, a comma separates fields, which may name other MACs.
+var clientIDOptions = []string{"client-id", "61"}
+
+// optionText returns a function that reads a text of a DHCP option: a single line of at most `limit` bytes.
+// dnsmasq reads 1,024 bytes of a line of the DHCP agent, and takes the rest as a line of its own, which can
+// be an option for all ports of the network.
+func optionText(limit int) func(json.RawMessage) (string, error) {
+	return func(raw json.RawMessage) (string, error) {
+		s, err := Line(limit)(raw)
+		if err == nil && len(s) > limit {
+			err = fmt.Errorf("'%s' has more than %d bytes", Excerpt(raw), limit)
+		}
+		return s, err
+	}
+}
+
 // dhcpOption reads a DHCP option. A value of null means that the update removes the option from the port.
 func dhcpOption(raw json.RawMessage) (o network.DHCPOption, err error) {
 	m, err := Dict(raw, "opt_name", "opt_value", "ip_version")
@@ -104,13 +122,18 @@ func dhcpOption(raw json.RawMessage) (o network.DHCPOption, err error) {
 	if _, ok := m["opt_name"]; !ok {
 		return o, fmt.Errorf("a DHCP option must have an opt_name")
 	}
-	if o.Name, err = NotEmpty(Line(64))(m["opt_name"]); err != nil {
+	if o.Name, err = NotEmpty(optionText(64))(m["opt_name"]); err != nil {
 		return o, err
 	}
 	if v, ok := m["opt_value"]; ok && !IsNull(v) {
-		s, err := Line(255)(v)
-		if err == nil && s == "" && !slices.Contains(emptyValueAllowed, o.Name) {
+		s, err := optionText(255)(v)
+		switch {
+		case err != nil:
+			return o, err
+		case s == "" && !slices.Contains(emptyValueAllowed, o.Name):
 			err = fmt.Errorf("the opt_value of %s is empty", o.Name)
+		case strings.Contains(s, ",") && slices.Contains(clientIDOptions, o.Name):
+			err = fmt.Errorf("the opt_value of %s contains a comma", o.Name)
 		}
 		if err != nil {
 			return o, err
