@@ -1,6 +1,7 @@
 package neutron
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -204,7 +205,7 @@ func ownerAttributes(c portChange, p network.Port) (names []string) {
 	}
 	pair := func(a network.AddressPair) bool {
 		return !slices.ContainsFunc(p.AddressPairs,
-			func(o network.AddressPair) bool { return o.IP == a.IP && (a.MAC == "" || o.MAC == a.MAC) })
+			func(o network.AddressPair) bool { return o.IP == a.IP && o.MAC == cmp.Or(a.MAC, p.MAC) })
 	}
 	for _, a := range []struct {
 		name    string

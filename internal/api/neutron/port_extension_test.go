@@ -109,3 +109,25 @@ func TestPort_DHCPOptionsSayNothingAboutOtherPorts(t *testing.T) {
 		})
 	}
 }
+
+// An address pair without a MAC gets the MAC of the port. It is not the pair with the same address and
+// another MAC that the owner of the network has allowed.
+func TestSharedNetwork_AllowedPairWithoutItsMACIsAnotherPair(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net := c.must(201, "POST", "/v2.0/networks", `{"network":{"shared":true}}`)["network"].(object)["id"].(string)
+	guest := c.as("u:theirs")
+	path := "/v2.0/ports/" + guest.port(net, "")["id"].(string)
+	const other = `{"port":{"allowed_address_pairs":[{"ip_address":"10.0.0.1","mac_address":"00:00:5e:00:01:01"}]}}`
+	c.must(200, "PUT", path, other)
+	const own = `{"port":{"allowed_address_pairs":[{"ip_address":"10.0.0.1"}]}}`
+	if got := guest.fault("PUT", path, own); got != "403 PolicyNotAuthorized" {
+		t.Errorf(
+			"another project gives an allowed address the MAC of its port: got %s, want 403 PolicyNotAuthorized",
+			got,
+		)
+	}
+	guest.must(200, "PUT", path, other)
+	c.must(200, "PUT", path, own)
+	guest.must(200, "PUT", path, own)
+}
