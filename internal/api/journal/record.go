@@ -92,13 +92,8 @@ func changeOf(c change) (journal.Change, error) {
 	case c.Operation == journal.Delete:
 		return out, nil
 	}
-	var object struct {
-		ID      *string `json:"id"`
-		Name    string  `json:"name"`
-		Project string  `json:"project_id"`
-		Tenant  string  `json:"tenant_id"`
-	}
-	if err := json.Unmarshal(c.Data, &object); err != nil || object.ID == nil || *object.ID != c.Object {
+	object, err := textsOf(c.Data, "id", "name", "project_id", "tenant_id")
+	if err != nil || object["id"] != c.Object {
 		return out, errors.New(
 			"'data' must be the whole object: its 'id' is the 'object_id', and its name and project are strings",
 		)
@@ -106,9 +101,27 @@ func changeOf(c change) (journal.Change, error) {
 	if err := checkSendable(out); err != nil {
 		return out, err
 	}
-	out.Name = cmp.Or(c.Name, emptyIfLong(object.Name))
-	out.Project = cmp.Or(c.Project, emptyIfLong(object.Project), emptyIfLong(object.Tenant))
+	out.Name = cmp.Or(c.Name, emptyIfLong(object["name"]))
+	out.Project = cmp.Or(c.Project, emptyIfLong(object["project_id"]), emptyIfLong(object["tenant_id"]))
 	return out, nil
+}
+
+// textsOf reads texts of a JSON object by exactly these names: package encoding/json would read the key ID
+// into a field with the name id, but the controller would not.
+func textsOf(object json.RawMessage, names ...string) (map[string]string, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(object, &fields); err != nil {
+		return nil, err
+	}
+	texts := map[string]string{}
+	for _, name := range names {
+		var text string
+		if raw, ok := fields[name]; ok && json.Unmarshal(raw, &text) != nil {
+			return nil, fmt.Errorf("%s is not a string", name)
+		}
+		texts[name] = text
+	}
+	return texts, nil
 }
 
 // checkSendable returns an error if berth cannot create a request to the controller for the change.

@@ -66,6 +66,8 @@ func TestRecord_InvalidChangeIsRefused(t *testing.T) {
 		{entry("create", "router", routerID, `{}`), "whole object", 400},
 		{entry("create", "router", routerID, `[]`), "whole object", 400},
 		{entry("create", "router", routerID, `{"id":"other"}`), "whole object", 400},
+		{entry("create", "router", routerID, `{"id":"other","ID":"`+routerID+`"}`), "whole object", 400},
+		{entry("create", "router", routerID, `{"Id":"`+routerID+`"}`), "whole object", 400},
 		{entry("create", "router", routerID, `{"id":"`+routerID+`","name":7}`), "whole object", 400},
 		{entry("delete", "router", routerID, whole), "no data", 400},
 		{entry("delete", "router", routerID, ""), "does not exist", 404},
