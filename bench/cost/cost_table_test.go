@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"berth/bench/benchtest"
+	"berth/bench/harness"
 	"berth/bench/resultpage"
 )
 
@@ -29,7 +30,7 @@ func TestCostTables_EqualMeasuredResults(t *testing.T) {
 	}.Check(t)
 }
 
-// costTable renders the CPU time of each operation in each component.
+// costTable renders the CPU time of each operation in each part.
 func costTable(r report) string {
 	var b strings.Builder
 	m := r.Machine
@@ -42,16 +43,17 @@ func costTable(r report) string {
 		fmt.Fprintf(&b, "Before the measurements, other work used at most %.2f cores.\n\n", r.Busy)
 	}
 	b.WriteString("| CPU time in ms |")
-	for _, c := range servers {
-		b.WriteString(" " + c.title + " |")
+	for _, p := range harness.Servers {
+		b.WriteString(" " + p.Title + " |")
 	}
-	b.WriteString(" all servers | client |\n|---|" + strings.Repeat("---|", len(servers)+2) + "\n")
+	b.WriteString(" all servers | client |\n|---|" + strings.Repeat("---|", len(harness.Servers)+2) + "\n")
 	row := func(title, format string, of map[string]float64) {
 		b.WriteString("| " + title + " |")
-		for _, c := range servers {
-			fmt.Fprintf(&b, " "+format+" |", of[c.name])
+		for _, p := range harness.Servers {
+			fmt.Fprintf(&b, " "+format+" |", of[p.Name])
 		}
-		fmt.Fprintf(&b, " "+format+" | "+format+" |\n", sum(of, servers), sum(of, components)-sum(of, servers))
+		all, ofServers := harness.SumOfParts(of, harness.Parts), harness.SumOfParts(of, harness.Servers)
+		fmt.Fprintf(&b, " "+format+" | "+format+" |\n", ofServers, all-ofServers)
 	}
 	for _, one := range r.Results {
 		row(one.Title+": "+one.Extent, "%.2f", one.Cost)
@@ -88,19 +90,19 @@ var sizes = []float64{8, 32, 128}
 func sizeTable(r report) string {
 	var b strings.Builder
 	b.WriteString("| Operation | Cores of all servers | Per second |")
-	for _, c := range servers {
-		b.WriteString(" " + c.title + " |")
+	for _, p := range harness.Servers {
+		b.WriteString(" " + p.Title + " |")
 	}
-	b.WriteString(" Most cores | Largest PostgreSQL |\n|---|---|---|" + strings.Repeat("---|", len(servers)+2) + "\n")
+	b.WriteString(" Most cores | Largest PostgreSQL |\n|---|---|---|" + strings.Repeat("---|", len(harness.Servers)+2) + "\n")
 	for _, one := range r.Results {
 		m := r.model(one)
 		for _, cores := range sizes {
 			rate := m.rate(cores)
 			fmt.Fprintf(&b, "| %s | %g | %s |", one.Title, cores, perSecond(twoDigits(rate)))
-			for _, c := range servers {
-				fmt.Fprintf(&b, " %.1f |", m.cores(c, rate))
+			for _, p := range harness.Servers {
+				fmt.Fprintf(&b, " %.1f |", m.cores(p, rate))
 			}
-			fmt.Fprintf(&b, " %s | %s |\n", m.bottleneck(servers, rate).title, m.bottleneck(databases, rate).title)
+			fmt.Fprintf(&b, " %s | %s |\n", m.bottleneck(harness.Servers, rate).Title, m.bottleneck(harness.Databases, rate).Title)
 		}
 	}
 	return b.String()

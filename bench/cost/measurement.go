@@ -90,14 +90,14 @@ func (m *measurement) run(ctx context.Context) error {
 	return nil
 }
 
-// measureIdle measures how many cores each component uses without load.
+// measureIdle measures how many cores each part uses without load.
 func (m *measurement) measureIdle(ctx context.Context) (map[string]float64, error) {
 	if err := m.awaitQuiet(ctx); err != nil {
 		return nil, err
 	}
 	before, err := harness.ReadCPUTimes()
 	if err == nil {
-		err = checkComponents(before)
+		err = before.CheckParts()
 	}
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (m *measurement) measureIdle(ctx context.Context) (map[string]float64, erro
 	begin := time.Now()
 	harness.Pause(ctx, m.settings.pace.Window)
 	after, err := harness.ReadCPUTimes()
-	used := byComponent(after.Since(before))
+	used := after.Since(before).SecondsOfParts()
 	for name := range used {
 		used[name] /= time.Since(begin).Seconds()
 	}

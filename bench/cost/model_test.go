@@ -63,13 +63,13 @@ func TestRateOnMachine_IsLimitedByTheServersOrByTheMachine(t *testing.T) {
 	}
 }
 
-func TestRate_IsReachedWhenTheComponentsUseAllCores(t *testing.T) {
+func TestRate_IsReachedWhenThePartsUseAllCores(t *testing.T) {
 	t.Parallel()
 	for _, cores := range []float64{8, 32, 128} {
 		rate := example.rate(cores)
 		var used float64
-		for _, c := range servers {
-			used += example.cores(c, rate)
+		for _, p := range harness.Servers {
+			used += example.cores(p, rate)
 		}
 		if math.Abs(used-cores) > 1e-9 {
 			t.Errorf("cores that the servers use at %g/s: got %g, want %g", rate, used, cores)
@@ -79,10 +79,10 @@ func TestRate_IsReachedWhenTheComponentsUseAllCores(t *testing.T) {
 
 func TestBottleneck_UsesTheMostCores(t *testing.T) {
 	t.Parallel()
-	if got := example.bottleneck(servers, 1000).name; got != "temporal" {
+	if got := example.bottleneck(harness.Servers, 1000).Name; got != "temporal" {
 		t.Errorf("bottleneck of the servers: got %s, want temporal", got)
 	}
-	if got := example.bottleneck(databases, 1000).name; got != "postgres of temporal" {
+	if got := example.bottleneck(harness.Databases, 1000).Name; got != "postgres of temporal" {
 		t.Errorf("bottleneck of the databases: got %s, want postgres of temporal", got)
 	}
 }

@@ -60,7 +60,7 @@ func measuredIn(idle map[string]float64, s harness.Sample) measured {
 	return measured{
 		Count: s.Count,
 		Rate:  s.Rate(),
-		Used:  harness.Ratio(sum(byComponent(s.CPU), servers), s.Seconds),
+		Used:  harness.Ratio(harness.SumOfParts(s.CPU.SecondsOfParts(), harness.Servers), s.Seconds),
 		Cost:  newCostModel(idle, s).cost,
 	}
 }
@@ -87,8 +87,8 @@ func (r report) printHead(w io.Writer) {
 // print prints the result of one operation.
 func (r result) print(w io.Writer) {
 	fmt.Fprintf(w, costFormat, r.Name)
-	for _, c := range components {
-		fmt.Fprintf(w, partFormat, c.name, r.Cost[c.name])
+	for _, p := range harness.Parts {
+		fmt.Fprintf(w, partFormat, p.Name, r.Cost[p.Name])
 	}
 	for _, m := range r.Whole {
 		fmt.Fprintf(w, wholeFormat, m.Rate, m.Used)

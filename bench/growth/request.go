@@ -42,12 +42,13 @@ func (m *measurement) measureRoutes(ctx context.Context) (err error) {
 		return err
 	}
 	times := make([][]time.Duration, len(routes))
-	m.result.OtherCores, err = otherCores(func() error {
+	use, err := harness.WatchCPU(func() error {
 		return m.sendAll(ctx, c, m.Warmup, m.Requests, times)
 	})
 	if err != nil {
 		return err
 	}
+	m.result.OtherCores = use.OtherCores
 	for k, r := range routes {
 		to := m.result.addRoute(r.name)
 		to.Count = len(times[k])
@@ -74,38 +75,6 @@ func (m *measurement) sendAll(ctx context.Context, c *requester, first, count in
 		}
 	}
 	return nil
-}
-
-// otherCores calls the function and returns the number of cores that other programs of the machine have used
-// meanwhile, on average.
-func otherCores(do func() error) (float64, error) {
-	machine, err := harness.ReadBusyTime()
-	if err != nil {
-		return 0, err
-	}
-	own, err := harness.ReadCPUTimes()
-	if err != nil {
-		return 0, err
-	}
-	begin := time.Now()
-	if err := do(); err != nil {
-		return 0, err
-	}
-	elapsed := time.Since(begin).Seconds()
-	machineNow, err := harness.ReadBusyTime()
-	if err != nil {
-		return 0, err
-	}
-	ownNow, err := harness.ReadCPUTimes()
-	return max(0, total(machineNow.Since(machine))-total(ownNow.Since(own))) / elapsed, err
-}
-
-// total returns the sum of the CPU times in seconds.
-func total(times harness.CPUTimes) (seconds float64) {
-	for _, t := range times {
-		seconds += t.Seconds()
-	}
-	return seconds
 }
 
 // requester sends the requests of all routes, one after the other.

@@ -36,3 +36,45 @@ func ReadBusyTime() (CPUTimes, error) {
 	}
 	return CPUTimes{"machine": total}, nil
 }
+
+// CPUUse is the use of the processors while a function runs.
+type CPUUse struct {
+	Seconds float64  // duration of the function
+	CPU     CPUTimes // of the bench process and its descendants
+	// cores that other programs of the machine have used on average
+	OtherCores float64
+}
+
+// WatchCPU calls the function and returns how the processors were used meanwhile.
+func WatchCPU(do func() error) (CPUUse, error) {
+	machine, err := ReadBusyTime()
+	if err != nil {
+		return CPUUse{}, err
+	}
+	own, err := ReadCPUTimes()
+	if err != nil {
+		return CPUUse{}, err
+	}
+	begin := time.Now()
+	if err := do(); err != nil {
+		return CPUUse{}, err
+	}
+	use := CPUUse{Seconds: time.Since(begin).Seconds()}
+	machineNow, err := ReadBusyTime()
+	if err != nil {
+		return use, err
+	}
+	ownNow, err := ReadCPUTimes()
+	use.CPU = ownNow.Since(own)
+	others := machineNow.Since(machine).total() - use.CPU.total()
+	use.OtherCores = max(0, others.Seconds()) / use.Seconds
+	return use, err
+}
+
+// total returns the sum of the CPU times.
+func (c CPUTimes) total() (sum time.Duration) {
+	for _, t := range c {
+		sum += t
+	}
+	return sum
+}

@@ -32,11 +32,7 @@ func AwaitQuiet(
 		if err != nil {
 			return 0, err
 		}
-		var used time.Duration
-		for _, d := range now.Since(before) {
-			used += d
-		}
-		if share = used.Seconds() / quietProbe.Seconds(); share < QuietCPU {
+		if share = now.Since(before).total().Seconds() / quietProbe.Seconds(); share < QuietCPU {
 			return share, nil
 		}
 		before = now
