@@ -87,7 +87,7 @@ RESULTS = $(or $(OUT),results.json)
 
 .PHONY: bench-all
 bench-all: ## run all measurements, one after the other, into one file; takes more than an hour; OUT=file (results.json)
-	@for part in bench bench-peers bench-costs bench-failover bench-growth; do $(MAKE) $$part || failed="$$failed $$part"; done; \
+	@for part in bench bench-peers bench-costs bench-failover bench-growth bench-hosts; do $(MAKE) $$part || failed="$$failed $$part"; done; \
 		if [ -n "$$failed" ]; then echo "failed:$$failed" >&2; exit 1; fi
 
 .PHONY: bench
@@ -109,6 +109,10 @@ bench-failover: deps build ## measure what clients see while PostgreSQL fails ov
 .PHONY: bench-growth
 bench-growth: deps build ## measure how times, memory and storage grow with the rows; SIZES=1000,10000, OUT=file (results.json), BENCH="-h" lists the options
 	@go build -o bin/ ./bench/growth && exec bin/growth -sizes "$(or $(SIZES),1000,10000,100000,1000000)" -out "$(RESULTS)" $(BENCH)
+
+.PHONY: bench-hosts
+bench-hosts: deps build ## measure whether berth keeps up with the agents and new ports of many hosts; HOSTS=1000,10000, OUT=file (results.json), BENCH="-h" lists the options
+	@go build -o bin/ ./bench/hosts && exec bin/hosts -hosts "$(or $(HOSTS),1000,10000,30000,100000)" -out "$(RESULTS)" $(BENCH)
 
 .PHONY: charts
 charts: ## draw the measured curves of the documentation into docs/images

@@ -240,6 +240,12 @@ var packageRules = map[string]packageRule{
 		why: "measures the worker binary as a client; it reads the rows only to learn what berth has compared, and knows of Temporal only how " +
 			"the relay starts a workflow",
 	},
+	"bench/hosts": {
+		may:    []string{"bench/harness", "internal/resultfile"},
+		always: []string{pgx},
+		why: "measures the worker binary as Nova and as the agents of many hosts; it inserts the agents as rows, because their first heartbeats would " +
+			"take longer than the measurement, and reads rows to count journal entries",
+	},
 	"bench/peer": {
 		may:    []string{"bench/harness", "internal/devstack", "internal/resultfile", "internal/store/db"},
 		always: []string{pgx},

@@ -39,6 +39,9 @@ func NewHTTPConnections(base string, n int) *HTTPConnections {
 	}
 }
 
+// Count returns the number of connections.
+func (h *HTTPConnections) Count() int { return len(h.all) }
+
 // Open replaces all connections by new ones, because a server closes idle connections.
 func (h *HTTPConnections) Open(ctx context.Context) error {
 	h.Close()

@@ -47,6 +47,7 @@ type Stack struct {
 	Stubs            stubs
 	Rabbit           *devstack.RabbitMQ // nil until a figure needs it
 	API              *API
+	Relay            *API            // the process with the roles WorkerRoles; nil: API has all roles
 	Rows             *pgxpool.Pool   // berth's database
 	Temporal         client.Client   // client of the simulated agents and of the baseline workflows
 	Datasets         map[string]*API // API processes whose database has a dataset, by the name of the dataset
@@ -172,7 +173,7 @@ func (s *Stack) startBerth(ctx context.Context) (err error) {
 	if s.API, err = s.StartBerth(ctx, "api", s.database, APIRoles); err != nil {
 		return err
 	}
-	_, err = s.StartBerth(ctx, "worker", s.database, WorkerRoles)
+	s.Relay, err = s.StartBerth(ctx, "worker", s.database, WorkerRoles)
 	return err
 }
 

@@ -1,0 +1,111 @@
+// Hosts measures whether berth keeps up with the agents of many hosts. For each number of hosts it starts
+// PostgreSQL, a Temporal server, stubs of OpenDaylight and Nova, and berth's worker program. The L2 agent of
+// each host sends its heartbeats, and the servers of the cloud get new ports, as often as on a real cloud of
+// this size. At the end hosts stops all processes that it has started and deletes their files; only the
+// results remain.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"berth/bench/harness"
+	"berth/internal/resultfile"
+)
+
+func main() { harness.Main("hosts", harness.WithStubs(run)) }
+
+// settings holds the values of the command line.
+type settings struct {
+	stack            harness.Options
+	sizes            []int         // numbers of hosts
+	interval         time.Duration // between two heartbeats of an agent
+	portsPerHostHour float64       // new ports
+	clients          int           // concurrent requests, of the heartbeats and of the ports each
+	window           time.Duration
+	out              string // JSON file of the results; empty: none
+}
+
+func parseSettings(args []string, stderr io.Writer) (settings, error) {
+	s := settings{stack: harness.Options{Separate: true, Clients: 1}}
+	var sizes string
+	flags := flag.NewFlagSet("hosts", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&sizes, "hosts", "1000,10000,30000,100000", "comma-separated `list` of numbers of hosts, in ascending order")
+	flags.DurationVar(&s.interval, "interval", 30*time.Second, "time between two heartbeats of an agent; also the warm-up")
+	flags.Float64Var(&s.portsPerHostHour, "ports-per-host-hour", 2, "number of new ports in an hour for each host")
+	flags.IntVar(&s.clients, "clients", 64, "maximum number of heartbeats, and of new ports, that are sent at the same time")
+	flags.DurationVar(&s.window, "window", time.Minute, "measuring time of each number of hosts, after the warm-up")
+	flags.StringVar(&s.out, "out", resultfile.Default,
+		"JSON `file` whose key hosts gets the results after each number of hosts; empty: none")
+	s.stack.AddFlags(flags)
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return s, err
+	case err != nil:
+	case flags.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case s.interval <= 0 || s.window <= 0 || s.clients < 1:
+		err = errors.New("-interval, -window and -clients must be positive")
+	case s.portsPerHostHour < 0.001 || s.portsPerHostHour > 1e6:
+		err = errors.New("-ports-per-host-hour must be between 0.001 and 1,000,000")
+	default:
+		s.sizes, err = parseSizes(sizes)
+	}
+	if err != nil {
+		return s, fmt.Errorf("%w: %w; see hosts -h", harness.ErrUsage, err)
+	}
+	return s, err
+}
+
+// maxHosts is the maximum number of hosts: the interval between two heartbeats must not become 0.
+const maxHosts = 1_000_000
+
+// parseSizes parses an ascending list of numbers of hosts.
+func parseSizes(list string) ([]int, error) {
+	var sizes []int
+	last := 0
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || n <= last || n > maxHosts {
+			return nil, fmt.Errorf("-hosts: %q is no number from %d to %d; the numbers ascend", text, last+1, maxHosts)
+		}
+		sizes, last = append(sizes, n), n
+	}
+	return sizes, nil
+}
+
+// run measures the sizes one after the other, each on new servers. After each size, run prints its result and
+// writes all results so far to the JSON file.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	s, err := parseSettings(args, stderr)
+	if err != nil {
+		return err
+	}
+	logf := harness.NewProgressLog(stderr)
+	r := newReport(s)
+	for _, hosts := range s.sizes {
+		logf("%d hosts: begin", hosts)
+		one, machine, err := measureSize(ctx, s, hosts, logf)
+		if err != nil {
+			return fmt.Errorf("%d hosts: %w", hosts, err)
+		}
+		if r.Machine == (harness.Machine{}) {
+			r.Machine = machine
+			r.printHead(stdout)
+		}
+		one.print(stdout)
+		r.Sizes = append(r.Sizes, one)
+		if err := resultfile.WriteSection(s.out, section, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
