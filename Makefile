@@ -108,11 +108,11 @@ bench-failover: deps build ## measure what clients see while PostgreSQL fails ov
 
 .PHONY: bench-growth
 bench-growth: deps build ## measure how times, memory and storage grow with the rows; SIZES=1000,10000, OUT=file (results.json), BENCH="-h" lists the options
-	@go build -o bin/ ./bench/growth && exec bin/growth -sizes "$(or $(SIZES),1000,10000,100000,1000000)" -out "$(RESULTS)" $(BENCH)
+	@go build -o bin/ ./bench/growth && exec bin/growth $(if $(SIZES),-sizes "$(SIZES)") -out "$(RESULTS)" $(BENCH)
 
 .PHONY: bench-hosts
 bench-hosts: deps build ## measure whether berth keeps up with the agents and new ports of many hosts; HOSTS=1000,10000, OUT=file (results.json), BENCH="-h" lists the options
-	@go build -o bin/ ./bench/hosts && exec bin/hosts -hosts "$(or $(HOSTS),1000,10000,30000,100000)" -out "$(RESULTS)" $(BENCH)
+	@go build -o bin/ ./bench/hosts && exec bin/hosts $(if $(HOSTS),-hosts "$(HOSTS)") -out "$(RESULTS)" $(BENCH)
 
 .PHONY: charts
 charts: ## draw the measured curves of the documentation into docs/images
