@@ -180,8 +180,8 @@ func (b *handler) draftOf(r *http.Request, o object) (d lease.Draft, err error) 
 	if err != nil {
 		return d, err
 	}
-	flavors := flavorReader{handler: b, known: map[string]lease.Flavor{}, release: func() {}}
-	defer func() { flavors.release() }()
+	flavors := flavorReader{handler: b, known: map[string]lease.Flavor{}}
+	defer flavors.close()
 	for _, each := range reservations {
 		rd, err := flavors.reservationDraft(r.Context(), each)
 		if err != nil {

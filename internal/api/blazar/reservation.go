@@ -195,8 +195,14 @@ func reservationValues(o object, c *lease.ReservationChange) error {
 type flavorReader struct {
 	*handler
 	known   map[string]lease.Flavor
-	release func() // of the slot
-	waited  bool   // the reader has a slot
+	release func() // of the slot; nil: the reader has no slot
+}
+
+// close releases the slot of the reader.
+func (f *flavorReader) close() {
+	if f.release != nil {
+		f.release()
+	}
 }
 
 // read returns a flavor that the project may use; the empty project may use every flavor.
@@ -204,12 +210,10 @@ func (f *flavorReader) read(ctx context.Context, project, id string) (flavor lea
 	if flavor, ok := f.known[id]; ok {
 		return flavor, nil
 	}
-	if !f.waited {
-		release, err := f.flavorReads.Acquire(ctx)
-		if err != nil {
+	if f.release == nil {
+		if f.release, err = f.flavorReads.Acquire(ctx); err != nil {
 			return flavor, err
 		}
-		f.release, f.waited = release, true
 	}
 	if flavor, err = f.Flavor(ctx, project, id); err == nil {
 		f.known[id] = flavor
