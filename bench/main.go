@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -53,21 +52,15 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.StringVar(&s.out, "out", resultfile.Default,
 		"JSON `file` whose key bench gets the results after each figure; empty: none")
 	s.stack.AddFlags(flags)
-	err := flags.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return s, err
-	case err != nil:
-	case flags.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case s.pace.Window <= 0 || s.pace.Warmup < 0 || s.pace.InFlight < 1 || s.rounds < 1 || s.stack.Signals < 6 || s.stack.IdlePorts < 1:
-		err = errors.New("-window, -in-flight, -rounds and -idle must be positive, -signals at least 6")
-	default:
-		s.figures, err = figure.Select(names)
-	}
-	if err != nil {
-		return s, fmt.Errorf("%w: %w; see bench -h", harness.ErrUsage, err)
-	}
+	err := harness.ParseFlags(flags, args, func() (err error) {
+		switch {
+		case s.pace.Window <= 0 || s.pace.Warmup < 0 || s.pace.InFlight < 1 || s.rounds < 1 || s.stack.Signals < 6 || s.stack.IdlePorts < 1:
+			return errors.New("-window, -in-flight, -rounds and -idle must be positive, -signals at least 6")
+		default:
+			s.figures, err = figure.Select(names)
+			return err
+		}
+	})
 	s.stack.Clients = s.pace.InFlight
 	return s, err
 }

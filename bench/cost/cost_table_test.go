@@ -122,9 +122,5 @@ func perSecond(rate float64) string {
 	if rate < 100 {
 		return fmt.Sprintf("%.1f", rate)
 	}
-	digits := fmt.Sprintf("%.0f", rate)
-	for at := len(digits) - 3; at > 0; at -= 3 {
-		digits = digits[:at] + "," + digits[at:]
-	}
-	return digits
+	return harness.Thousands(int(math.Round(rate)))
 }

@@ -46,21 +46,15 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 		"how long a measurement waits until the processors are idle; 0: not at all")
 	flags.StringVar(&s.out, "out", resultfile.Default, "JSON `file` whose key costs gets the results; empty: none")
 	s.stack.AddFlags(flags)
-	err := flags.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return s, err
-	case err != nil:
-	case flags.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case s.pace.Window <= 0 || s.pace.Warmup < 0 || s.pace.InFlight < 1 || s.quiet < 0:
-		err = errors.New("-window and -clients must be positive, -warmup and -quiet not negative")
-	default:
-		s.limits, err = parseLimits(limits)
-	}
-	if err != nil {
-		return s, fmt.Errorf("%w: %w; see cost -h", harness.ErrUsage, err)
-	}
+	err := harness.ParseFlags(flags, args, func() (err error) {
+		switch {
+		case s.pace.Window <= 0 || s.pace.Warmup < 0 || s.pace.InFlight < 1 || s.quiet < 0:
+			return errors.New("-window and -clients must be positive, -warmup and -quiet not negative")
+		default:
+			s.limits, err = parseLimits(limits)
+			return err
+		}
+	})
 	s.stack.Clients = s.pace.InFlight
 	return s, err
 }

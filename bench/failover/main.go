@@ -44,21 +44,15 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.DurationVar(&s.interval, "interval", 500*time.Millisecond, "interval for which answers are counted together")
 	flags.StringVar(&s.out, "out", resultfile.Default, "JSON `file` whose key failover gets the results; empty: none")
 	s.stack.AddFlags(flags)
-	err := flags.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return s, err
-	case err != nil:
-	case flags.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case s.rate <= 0 || s.stack.Clients < 1 || s.interval <= 0:
-		err = errors.New("-rate, -clients and -interval must be positive")
-	case min(s.before, s.outage, s.after, s.rest) < 0:
-		err = errors.New("-before, -outage, -after and -rest must not be negative")
-	}
-	if err != nil {
-		return s, fmt.Errorf("%w: %w; see failover -h", harness.ErrUsage, err)
-	}
+	err := harness.ParseFlags(flags, args, func() error {
+		switch {
+		case s.rate <= 0 || s.stack.Clients < 1 || s.interval <= 0:
+			return errors.New("-rate, -clients and -interval must be positive")
+		case min(s.before, s.outage, s.after, s.rest) < 0:
+			return errors.New("-before, -outage, -after and -rest must not be negative")
+		}
+		return nil
+	})
 	return s, err
 }
 

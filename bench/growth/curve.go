@@ -133,7 +133,7 @@ func (c curve) cell(i int) string {
 func number(v float64) string {
 	switch {
 	case v >= 100:
-		return thousands(int(v + 0.5))
+		return harness.Thousands(int(v + 0.5))
 	case v >= 10:
 		return fmt.Sprintf("%.1f", v)
 	default:

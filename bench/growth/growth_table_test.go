@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"berth/bench/benchtest"
+	"berth/bench/harness"
 	"berth/bench/resultpage"
 )
 
@@ -47,7 +48,7 @@ func growthTables(r report) string {
 	fmt.Fprintf(&b, "While the client sent the requests, other programs of the machine used at most %.2f cores.\n", others)
 	head, line := "", "|---|"
 	for _, one := range r.Sizes {
-		head, line = head+" "+thousands(one.Size)+" |", line+"---|"
+		head, line = head+" "+harness.Thousands(one.Size)+" |", line+"---|"
 	}
 	table := func(title, ratio string, unit bool, has func(curve) bool) {
 		fmt.Fprintf(&b, "\n| %s |%s %s | Bound | |\n%s---|---|---|\n", title, head, ratio, line)

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -69,47 +68,26 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.StringVar(&s.out, "out", resultfile.Default,
 		"JSON `file` whose key growth gets the results after each part of a size; empty: none")
 	s.stack.AddFlags(flags)
-	err := flags.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return s, err
-	case err != nil:
-	case flags.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case s.Requests < 1 || s.Warmup < 0 || idle <= 0 || s.IdlePorts < 1:
-		err = errors.New("-requests, -idle and -idle-ports must be positive, -warmup not negative")
-	default:
-		s.Parts = strings.Split(list, ",")
-		for _, p := range s.Parts {
-			if !slices.Contains(parts, p) {
-				return s, fmt.Errorf("%w: -parts: unknown part %q; see growth -h", harness.ErrUsage, p)
+	err := harness.ParseFlags(flags, args, func() (err error) {
+		switch {
+		case s.Requests < 1 || s.Warmup < 0 || idle <= 0 || s.IdlePorts < 1:
+			return errors.New("-requests, -idle and -idle-ports must be positive, -warmup not negative")
+		default:
+			s.Parts = strings.Split(list, ",")
+			for _, p := range s.Parts {
+				if !slices.Contains(parts, p) {
+					return fmt.Errorf("-parts: unknown part %q", p)
+				}
 			}
+			// no request may change the object of another one
+			if s.sizes, err = harness.ParseAscending(sizes, shares*(s.Requests+s.Warmup+countedRequests)); err != nil {
+				return fmt.Errorf("-sizes: %w", err)
+			}
+			return nil
 		}
-		s.sizes, err = parseSizes(sizes, shares*(s.Requests+s.Warmup+countedRequests))
-	}
-	if err != nil {
-		return s, fmt.Errorf("%w: %w; see growth -h", harness.ErrUsage, err)
-	}
+	})
 	s.Idle, s.stack.Clients = idle.Seconds(), 1
 	return s, err
-}
-
-// parseSizes parses an ascending list of numbers of which none is below the minimum.
-func parseSizes(list string, smallest int) ([]int, error) {
-	var sizes []int
-	last := smallest - 1
-	for text := range strings.SplitSeq(list, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(text))
-		if err != nil {
-			return nil, fmt.Errorf("-sizes: %q is not a number", text)
-		}
-		if n <= last {
-			return nil, fmt.Errorf("-sizes: %d must be greater than %d: no request may change the object of another one, and sizes ascend",
-				n, last)
-		}
-		sizes, last = append(sizes, n), n
-	}
-	return sizes, nil
 }
 
 // measureSizes measures the sizes one after the other, and writes all results so far after each
@@ -126,7 +104,7 @@ func measureSizes(ctx context.Context, s settings, stdout io.Writer, logf func(s
 			}
 			return resultfile.WriteSection(s.out, section, r)
 		}
-		logf("%s: begin", thousands(n))
+		logf("%s: begin", harness.Thousands(n))
 		err := m.run(ctx)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

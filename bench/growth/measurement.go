@@ -65,7 +65,7 @@ func (m *measurement) run(ctx context.Context) error {
 			return fmt.Errorf("%s: %w%s", part.name, err, m.servers.ErrorLogTail())
 		}
 		m.result.Seconds[part.name] = time.Since(begin).Seconds()
-		m.logf("%s: %s took %.0f s", thousands(m.size), part.name, time.Since(begin).Seconds())
+		m.logf("%s: %s took %.0f s", harness.Thousands(m.size), part.name, time.Since(begin).Seconds())
 		if err := m.publish(); err != nil {
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"berth/bench/harness"
 )
@@ -101,7 +100,7 @@ func (r report) print(w io.Writer) {
 		r.Settings.Requests, r.Settings.Warmup))
 	fmt.Fprintf(w, "\n%-44s", "")
 	for _, s := range r.Sizes {
-		fmt.Fprintf(w, " %16s", thousands(s.Size))
+		fmt.Fprintf(w, " %16s", harness.Thousands(s.Size))
 	}
 	fmt.Fprintf(w, "  %7s\n", "ratio")
 	for _, c := range r.Curves {
@@ -116,15 +115,4 @@ func (r report) print(w io.Writer) {
 			fmt.Fprintf(w, "FAILED: %s\n", s.Error)
 		}
 	}
-}
-
-// thousands renders a number with commas.
-func thousands(n int) string {
-	text := fmt.Sprint(n)
-	var groups []string
-	for len(text) > 3 {
-		groups = append([]string{text[len(text)-3:]}, groups...)
-		text = text[:len(text)-3]
-	}
-	return strings.Join(append([]string{text}, groups...), ",")
 }

@@ -11,8 +11,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"time"
 
 	"berth/bench/harness"
@@ -45,42 +43,28 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.StringVar(&s.out, "out", resultfile.Default,
 		"JSON `file` whose key hosts gets the results after each number of hosts; empty: none")
 	s.stack.AddFlags(flags)
-	err := flags.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return s, err
-	case err != nil:
-	case flags.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case s.interval <= 0 || s.window <= 0 || s.clients < 1:
-		err = errors.New("-interval, -window and -clients must be positive")
-	case s.portsPerHostHour < 0.001 || s.portsPerHostHour > 1e6:
-		err = errors.New("-ports-per-host-hour must be between 0.001 and 1,000,000")
-	default:
-		s.sizes, err = parseSizes(sizes)
-	}
-	if err != nil {
-		return s, fmt.Errorf("%w: %w; see hosts -h", harness.ErrUsage, err)
-	}
+	err := harness.ParseFlags(flags, args, func() (err error) {
+		switch {
+		case s.interval <= 0 || s.window <= 0 || s.clients < 1:
+			return errors.New("-interval, -window and -clients must be positive")
+		case s.portsPerHostHour < 0.001 || s.portsPerHostHour > 1e6:
+			return errors.New("-ports-per-host-hour must be between 0.001 and 1,000,000")
+		default:
+			s.sizes, err = harness.ParseAscending(sizes, 1)
+			if err == nil && s.sizes[len(s.sizes)-1] > maxHosts {
+				err = fmt.Errorf("at most %d hosts", maxHosts)
+			}
+			if err != nil {
+				return fmt.Errorf("-hosts: %w", err)
+			}
+			return nil
+		}
+	})
 	return s, err
 }
 
 // maxHosts is the maximum number of hosts: the interval between two heartbeats must not become 0.
 const maxHosts = 1_000_000
-
-// parseSizes parses an ascending list of numbers of hosts.
-func parseSizes(list string) ([]int, error) {
-	var sizes []int
-	last := 0
-	for text := range strings.SplitSeq(list, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(text))
-		if err != nil || n <= last || n > maxHosts {
-			return nil, fmt.Errorf("-hosts: %q is no number from %d to %d; the numbers ascend", text, last+1, maxHosts)
-		}
-		sizes, last = append(sizes, n), n
-	}
-	return sizes, nil
-}
 
 // run measures the sizes one after the other, each on new servers. After each size, run prints its result and
 // writes all results so far to the JSON file.

@@ -50,22 +50,16 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.StringVar(&s.python, "python", "", "path of the `Python` that tools/venv.sh placement prints")
 	flags.StringVar(&s.dir, "dir", harness.DiskFolder(),
 		"`folder` of the temporary databases; use a disk, not a memory file system")
-	err := flags.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return s, err
-	case err != nil:
-	case flags.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case s.Clients < 1 || s.Rounds < 1 || s.Requests < 1 || s.Providers < 1 || s.quiet < 0:
-		err = errors.New("-clients, -rounds, -requests and -providers must be positive, -quiet not negative")
-	case s.python == "":
-		err = errors.New("-python is missing; make bench-peers sets it")
-	}
-	if err != nil {
-		return s, fmt.Errorf("%w: %w; see peer -h", harness.ErrUsage, err)
-	}
-	if s.worker == "" {
+	err := harness.ParseFlags(flags, args, func() error {
+		switch {
+		case s.Clients < 1 || s.Rounds < 1 || s.Requests < 1 || s.Providers < 1 || s.quiet < 0:
+			return errors.New("-clients, -rounds, -requests and -providers must be positive, -quiet not negative")
+		case s.python == "":
+			return errors.New("-python is missing; make bench-peers sets it")
+		}
+		return nil
+	})
+	if err == nil && s.worker == "" {
 		s.worker, err = harness.WorkerProgram()
 	}
 	return s, err

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"berth/bench/benchtest"
+	"berth/bench/harness"
 	"berth/bench/resultpage"
 )
 
@@ -28,7 +29,7 @@ func peerTable(r report) string {
 	m, s := r.Machine, r.Settings
 	fmt.Fprintf(&b, "\nA machine with %d cores, PostgreSQL %s, OpenStack Placement %s on Python %s with uWSGI %s; "+
 		"%d clients, %s resource providers, %d rounds.\n",
-		m.Cores, m.PostgreSQL, m.Placement, m.Python, m.UWSGI, s.Clients, thousands(s.Providers), s.Rounds)
+		m.Cores, m.PostgreSQL, m.Placement, m.Python, m.UWSGI, s.Clients, harness.Thousands(s.Providers), s.Rounds)
 	if r.Busy == 0 {
 		b.WriteString("The run did not check whether other programs used the processors.\n\n")
 	} else {
@@ -47,15 +48,7 @@ func peerTable(r report) string {
 func cells(r serverResult) string {
 	rate := fmt.Sprintf("%.1f", r.Rate)
 	if r.Rate >= 100 {
-		rate = thousands(int(r.Rate + 0.5))
+		rate = harness.Thousands(int(r.Rate + 0.5))
 	}
 	return fmt.Sprintf("%s | %.1f ms | %.1f ms", rate, r.P50, r.P99)
-}
-
-// thousands renders a number below a million with a comma between the thousands.
-func thousands(n int) string {
-	if n < 1000 {
-		return fmt.Sprint(n)
-	}
-	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
 }
