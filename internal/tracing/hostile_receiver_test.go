@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"berth/internal/tracing"
 )
@@ -25,9 +26,10 @@ func sendTrace(t *testing.T, receiver http.HandlerFunc) string {
 	server := httptest.NewServer(receiver)
 	defer server.Close()
 	traces, err := tracing.Open(tracing.Options{
-		Endpoint: server.URL + "/v1/traces",
-		Headers:  map[string]string{"X-Api-Key": "hunter2"},
-		Sampler:  "always_on",
+		Endpoint:     server.URL + "/v1/traces",
+		Headers:      map[string]string{"X-Api-Key": "hunter2"},
+		Sampler:      "always_on",
+		CloseTimeout: time.Hour, // the exporter does not write to the log after Close
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +98,11 @@ func TestStartRequest_SpanHasNoLongTexts(t *testing.T) {
 		received += len(body)
 	}))
 	defer receiver.Close()
-	traces, err := tracing.Open(tracing.Options{Endpoint: receiver.URL + "/v1/traces", Sampler: "always_on"})
+	traces, err := tracing.Open(tracing.Options{
+		Endpoint:     receiver.URL + "/v1/traces",
+		Sampler:      "always_on",
+		CloseTimeout: time.Hour,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,5 +116,43 @@ func TestStartRequest_SpanHasNoLongTexts(t *testing.T) {
 	traces.Close()
 	if received == 0 || received > 4<<10 {
 		t.Errorf("a span of a request with a long method and a long path: got %d bytes, want at most 4 kB", received)
+	}
+}
+
+// logLines receives the lines of a log.
+type logLines chan string
+
+func (l logLines) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
+}
+
+// The test does not run in parallel, because the log belongs to the process.
+func TestClose_GivesUpOnAReceiverThatDoesNotAnswer(t *testing.T) {
+	lines := make(logLines, 100)
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(lines, nil)))
+	defer slog.SetDefault(before)
+	hang := make(chan struct{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
+	defer receiver.Close()
+	defer close(hang)
+	traces, err := tracing.Open(tracing.Options{
+		Endpoint:     receiver.URL + "/v1/traces",
+		Sampler:      "always_on",
+		CloseTimeout: time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, span := traces.StartRequest(r)
+	span.End()
+	traces.Close()
+	if line := <-lines; !strings.Contains(line, "the last spans were not sent") {
+		t.Errorf("got the log %q, want that the last spans were not sent", line)
 	}
 }

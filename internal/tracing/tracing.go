@@ -5,6 +5,7 @@
 package tracing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,16 +37,18 @@ type Options struct {
 	Ratio    float64           // share of the traces that the samplers with the name traceidratio select
 	Service  string            // name of the service in each span
 	Version  string            // version of the service in each span
+	// CloseTimeout is how long Close waits for the receiver. If it is 0, the default (3 s) is used.
+	CloseTimeout time.Duration
 }
 
 // Traces sends the traces of a process. The zero value sends nothing.
 type Traces struct {
-	provider *sdktrace.TracerProvider // nil: no traces
+	provider     *sdktrace.TracerProvider // nil: no traces
+	closeTimeout time.Duration
 }
 
 const (
-	// closeTimeout is how long Close waits for the receiver of the traces.
-	closeTimeout = 3 * time.Second
+	defaultCloseTimeout = 3 * time.Second
 	// maxAnswer is the largest answer of the receiver that is read, in bytes.
 	maxAnswer = 64 << 10
 	// maxErrorText is the maximum number of characters of an error in the log, because the error contains the
@@ -77,6 +80,7 @@ func Open(o Options) (*Traces, error) {
 	return &Traces{
 		provider: sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about),
 			sdktrace.WithSampler(o.sampler()), sdktrace.WithIDGenerator(idGenerator{})),
+		closeTimeout: cmp.Or(o.CloseTimeout, defaultCloseTimeout),
 	}, nil
 }
 
@@ -128,12 +132,12 @@ func (t *Traces) Tracer() trace.Tracer {
 	return t.provider.Tracer("berth")
 }
 
-// Close sends the spans that wait, and gives up after a few seconds if the receiver does not answer.
+// Close sends the spans that wait, and gives up after Options.CloseTimeout if the receiver does not answer.
 func (t *Traces) Close() {
 	if t.provider == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), t.closeTimeout)
 	defer cancel()
 	if err := t.provider.Shutdown(ctx); err != nil {
 		slog.Warn("the last spans were not sent", "error", text.Excerpt(err.Error(), maxErrorText))
