@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/google/uuid"
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servergroups"
@@ -96,7 +97,9 @@ func (i instances) serverGroups(
 }
 
 // reservationName is the name of a reservation's flavor and server group.
-func reservationName(c lease.CloudReservation) string { return "reservation:" + c.ID.String() }
+func reservationName(c lease.CloudReservation) string { return nameOfReservation(c.ID) }
+
+func nameOfReservation(id uuid.UUID) string { return "reservation:" + id.String() }
 
 // createFlavor creates the reservation's flavor and gives the reservation's project access to the flavor.
 // createFlavor is the last step of instances.apply.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/google/uuid"
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/attributestags"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
@@ -14,7 +15,7 @@ import (
 )
 
 // addresses applies reservations of the type virtual:floatingip. addresses creates floating IPs for the
-// reservation's project; a tag of each floating IP names the reservation.
+// reservation's project; a tag of each floating IP names the reservation. The project can change the tag.
 type addresses struct{ client *gophercloud.ServiceClient }
 
 func (a addresses) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
@@ -70,8 +71,24 @@ func (a addresses) create(ctx context.Context, c lease.CloudReservation, f lease
 // belongsTo reports whether a floating IP belongs to the reservation. Every user can give a floating IP the
 // description and the tag of a reservation, so the floating IP must also be in the reservation's project.
 func belongsTo(f floatingips.FloatingIP, c lease.CloudReservation) bool {
-	return f.ProjectID == c.Project &&
-		(f.Description == reservationName(c) || slices.Contains(f.Tags, reservationName(c)))
+	return f.ProjectID == c.Project && isNamed(f, reservationName(c))
+}
+
+// isNamed reports whether the description or a tag of a floating IP is the name of a reservation.
+func isNamed(f floatingips.FloatingIP, name string) bool {
+	return f.Description == name || slices.Contains(f.Tags, name)
+}
+
+// isReserved reports whether a floating IP of the reservation's project has an address of the reservation,
+// whatever its description and its tags are, because the project can change both. A floating IP with the name
+// of another holder of the address is the one of that reservation.
+func isReserved(f floatingips.FloatingIP, c lease.CloudReservation) bool {
+	same := func(r lease.ReservableFloatingIP) bool {
+		return f.FloatingNetworkID == r.Network.String() && f.FloatingIP == r.IP.String()
+	}
+	ofOther := func(id uuid.UUID) bool { return isNamed(f, nameOfReservation(id)) }
+	return f.ProjectID == c.Project && slices.ContainsFunc(c.FloatingIPs, same) &&
+		!slices.ContainsFunc(c.OtherHolders, ofOther)
 }
 
 // deleteAllBut deletes the reservation's floating IPs, except the floating IPs in `keep`.
@@ -80,16 +97,11 @@ func (a addresses) deleteAllBut(
 	c lease.CloudReservation,
 	keep []lease.ReservableFloatingIP,
 ) error {
-	own := func(f floatingips.FloatingIP) bool { return belongsTo(f, c) }
-	all, err := a.listFloatingIPs(ctx, floatingips.ListOpts{Tags: reservationName(c)}, own)
+	all, err := a.floatingIPsOf(ctx, c)
 	if err != nil {
 		return err
 	}
-	more, err := a.listFloatingIPs(ctx, floatingips.ListOpts{Description: reservationName(c)}, own)
-	if err != nil {
-		return err
-	}
-	for _, f := range append(all, more...) {
+	for _, f := range all {
 		same := func(k lease.ReservableFloatingIP) bool { return k.IP.String() == f.FloatingIP }
 		if slices.ContainsFunc(keep, same) {
 			continue
@@ -106,6 +118,34 @@ func (a addresses) deleteAllBut(
 		}
 	}
 	return nil
+}
+
+// floatingIPsOf lists the floating IPs of a reservation. While the lease ends, they include those with an
+// address of the reservation; at other times, another reservation may hold the addresses meanwhile.
+func (a addresses) floatingIPsOf(
+	ctx context.Context,
+	c lease.CloudReservation,
+) (all []floatingips.FloatingIP, err error) {
+	filters := []floatingips.ListOpts{{Tags: reservationName(c)}, {Description: reservationName(c)}}
+	own := func(f floatingips.FloatingIP) bool { return belongsTo(f, c) }
+	if c.Ending && len(c.FloatingIPs) > 0 {
+		filters = append(filters,
+			floatingips.ListOpts{FloatingNetworkID: c.FloatingIPs[0].Network.String(), ProjectID: c.Project})
+		own = func(f floatingips.FloatingIP) bool { return belongsTo(f, c) || isReserved(f, c) }
+	}
+	for _, filter := range filters {
+		found, err := a.listFloatingIPs(ctx, filter, own)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			known := func(other floatingips.FloatingIP) bool { return other.ID == f.ID }
+			if !slices.ContainsFunc(all, known) {
+				all = append(all, f)
+			}
+		}
+	}
+	return all, nil
 }
 
 func (a addresses) remove(ctx context.Context, c lease.CloudReservation) error {

@@ -1,5 +1,7 @@
 package lease
 
+import "github.com/google/uuid"
+
 // CloudReservation is a reservation together with the data that package cloud needs to change Nova and
 // Neutron: the project, and the hosts, floating IPs or the network segment of the reservation.
 type CloudReservation struct {
@@ -8,6 +10,11 @@ type CloudReservation struct {
 	ComputeHosts []ReservedHost         // hosts of the reservation, or of its instances
 	FloatingIPs  []ReservableFloatingIP // floating IPs of the reservation
 	Segment      Segment                // network segment of the reservation
+	// OtherHolders are the reservations that hold one of the floating IPs before or after this reservation.
+	OtherHolders []uuid.UUID
+	// Ending means that the lease ends, is deleted or has failed, and that the reservation still holds its
+	// resources.
+	Ending bool
 }
 
 // ReservedHost is a reserved host; the field Service is the name of the host's Nova compute service.

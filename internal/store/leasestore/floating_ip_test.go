@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -143,6 +144,26 @@ func TestFloatingIP_FreeAfterTheEnd(t *testing.T) {
 		t.Errorf("reservation after its end: got %+v, want no addresses", l.Reservations[0])
 	}
 	e.createLease(addressesDraft(net, 1, 2, 1))
+}
+
+// Package cloud removes a floating IP by its address only if no other reservation can have it.
+func TestFloatingIP_EndingReservationNamesOtherHolders(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 0)
+	net := e.registerAddresses(2)
+	l := e.createActive(addressesDraft(net, 1, 2, 2))
+	next := e.createLease(addressesDraft(net, 3, 4, 2)).Reservations[0].ID
+	r := l.Reservations[0].ID
+	c, err := e.Lease.CloudReservation(t.Context(), r)
+	if err != nil || c.Ending || len(c.FloatingIPs) != 2 {
+		t.Errorf("reservation of an active lease: got %+v, error %v; want two floating IPs and not ending", c, err)
+	}
+	e.beginStep(l.ID, lease.StepEnd)
+	c, err = e.Lease.EndingCloudReservation(t.Context(), r)
+	if err != nil || !c.Ending || len(c.FloatingIPs) != 2 || !slices.Equal(c.OtherHolders, []uuid.UUID{next}) {
+		t.Errorf("reservation of an ending lease: got %+v, error %v; want it ending, with two floating IPs and the other holder %s",
+			c, err, next)
+	}
 }
 
 // Neutron gives no port the network address or the IPv4 broadcast address of a subnet, so a lease of such a

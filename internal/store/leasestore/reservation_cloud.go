@@ -65,8 +65,11 @@ func (s *Store) CloudReservation(ctx context.Context, id uuid.UUID) (lease.Cloud
 // ends. If the lease of the reservation is not ending, ended, failed or being deleted, EndingCloudReservation
 // returns db.ErrConflict.
 func (s *Store) EndingCloudReservation(ctx context.Context, id uuid.UUID) (lease.CloudReservation, error) {
-	return s.readCloudReservation(ctx, id, lease.Terminating, lease.Terminated, lease.Deleting, lease.Error)
+	return s.readCloudReservation(ctx, id, endingStatuses...)
 }
+
+// endingStatuses are the statuses of a lease that ends, has ended or failed, or is being deleted.
+var endingStatuses = []lease.Status{lease.Terminating, lease.Terminated, lease.Deleting, lease.Error}
 
 func (s *Store) readCloudReservation(
 	ctx context.Context,
@@ -104,6 +107,7 @@ func readCloudReservations(
 		claims[h.ID], ids[i] = lease.CloudReservation{
 			Reservation: h.Reservation,
 			Project:     h.lease.Project,
+			Ending:      slices.Contains(endingStatuses, h.lease.Status),
 		}, h.ID
 	}
 	batch := &pgx.Batch{}
@@ -140,11 +144,30 @@ func readCloudReservations(
 		}
 		return rows.Err()
 	})
+	queueOtherHolders(batch, ids, claims)
 	queueSegments(batch, ids, claims)
 	if err := q.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("read resources of reservations: %w", err)
 	}
 	return claims, nil
+}
+
+// queueOtherHolders adds to a batch the query for the other holders of the reservations' floating IPs.
+func queueOtherHolders(batch *pgx.Batch, ids []uuid.UUID, claims map[uuid.UUID]lease.CloudReservation) {
+	batch.Queue(`
+		select distinct a.reservation_id, o.reservation_id
+		from floatingip_allocation a
+		join floatingip_allocation o on o.floatingip_id = a.floatingip_id and o.reservation_id <> a.reservation_id
+		where a.reservation_id = any($1)`, ids).Query(func(rows pgx.Rows) error {
+		var id, other uuid.UUID
+		_, err := pgx.ForEachRow(rows, []any{&id, &other}, func() error {
+			c := claims[id]
+			c.OtherHolders = append(c.OtherHolders, other)
+			claims[id] = c
+			return nil
+		})
+		return err
+	})
 }
 
 // queueSegments adds to a batch the query for the network segments of reservations.
