@@ -97,7 +97,7 @@ func (h *handlers) networkInfos(
 		return nil, err
 	}
 	encoded, ports := encodedObjects{}, map[uuid.UUID][]json.RawMessage{}
-	err = h.eachPortPage(ctx, ids, func(page []network.Port) error {
+	err = h.eachPortPage(ctx, ids, allFields, func(page []network.Port) error {
 		for _, p := range page {
 			raw, err := encoded.encode(attribute.PortRPC(p))
 			if err != nil {
@@ -148,7 +148,8 @@ func (h *handlers) getDHCPPort(ctx context.Context, a portArgs) (any, error) {
 		return nil, err
 	}
 	var list portList
-	err = h.eachPortPage(ctx, found, func(page []network.Port) error { return list.add(page, attribute.PortRPC) })
+	err = h.eachPortPage(ctx, found, allFields,
+		func(page []network.Port) error { return list.add(page, attribute.PortRPC) })
 	if err != nil {
 		return nil, err
 	}

@@ -212,10 +212,6 @@ func (h *handlers) deviceDetails(ctx context.Context, devices []device, host str
 	return details, nil
 }
 
-// withoutLargeFields are the fields that callers of Ports request if they read no tags and no DHCP options,
-// which can have 200 kB.
-var withoutLargeFields = []string{"id"}
-
 // portsWithNetworks reads ports, without tags and DHCP options, and the networks of these ports.
 // portsWithNetworks returns a map from the ID to the port and a map from the ID to the network.
 func (h *handlers) portsWithNetworks(

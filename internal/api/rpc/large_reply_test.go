@@ -1,6 +1,7 @@
 package rpc_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -32,5 +33,64 @@ func TestCall_AnswerThatIsTooLargeIsAnError(t *testing.T) {
 		map[string]any{"devices": []string{ports[0].ID.String()}, "host": "cmp1"})
 	if len(details.Devices) != 1 || details.Devices[0]["mac_address"] == nil {
 		t.Errorf("details of a port with large tags: got %v, want its attributes", details)
+	}
+}
+
+// An Open vSwitch agent reads the members of the security groups of all its ports with one call. Without the
+// answer, it wires no port of its host, of no project.
+func TestBulkPull_LargePortsDoNotHideTheMembersOfSecurityGroups(t *testing.T) {
+	t.Parallel()
+	st := newFixture(t)
+	ports := st.createPorts(t, 30)
+	storetest.Exec(t, st.database, `
+		update port set
+			tags = array_fill(repeat('x', 255), array[$1::int]),
+			dhcp_options = (select jsonb_agg(jsonb_build_object('opt_name', n::text, 'opt_value', repeat('x', 255), 'ip_version', 4))
+				from generate_series(1, $1::int) n)`,
+		oslomsg.MaxReply/len(ports)/200)
+	var members []struct {
+		Data map[string]any `json:"versioned_object.data"`
+	}
+	st.call(t, &members, "bulk_pull", "1.1", map[string]any{
+		"resource_type": "Port",
+		"version":       "1.7",
+		"filter_kwargs": map[string]any{"security_group_ids": []any{ports[0].SecurityGroups[0]}},
+	})
+	if len(members) != len(ports) || len(members[0].Data["fixed_ips"].([]any)) != 1 {
+		t.Errorf("members of a security group with large ports: got %d ports, want %d with their addresses",
+			len(members), len(ports))
+	}
+}
+
+// The number of rules of a device is the number of rules with a remote group times the number of the members
+// of this group.
+func TestSecurityGroupRules_MemoryOfAnAnswerThatIsTooLargeIsBounded(t *testing.T) {
+	st := newFixture(t)
+	ports := st.createPorts(t, 60)
+	group := ports[0].SecurityGroups[0]
+	storetest.Exec(t, st.database, `
+		insert into port_address (subnet_id, address, port_id, position)
+		select a.subnet_id, '10.2.0.0'::inet + (row_number() over ())::int, a.port_id, n
+		from port_address a cross join generate_series(1, 99) n`)
+	storetest.Exec(t, st.database, `
+		insert into security_group_rule (id, group_id, project, description, direction, ethertype, protocol, port_min, port_max, remote_ip, remote_group)
+		select gen_random_uuid(), $1, 'p1', '', 'ingress', 'IPv4', 'tcp', n, n, '', $1
+		from generate_series(1, 96) n`, group)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got := st.request(t, map[string]any{
+		"topic":   "q-plugin",
+		"method":  "security_group_rules_for_devices",
+		"version": "1.3",
+		"args":    map[string]any{"devices": []any{ports[0].ID}},
+	})
+	runtime.ReadMemStats(&after)
+	if !strings.Contains(got.Message, oslomsg.ReplyTooLarge) {
+		t.Errorf("rules of a device with 570,000 rules: got the failure %q, want %q", got.Message, oslomsg.ReplyTooLarge)
+	}
+	const most = 512 << 20
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > most {
+		t.Errorf("memory allocated for an answer that is too large: got %d MiB, want at most %d MiB",
+			allocated>>20, most>>20)
 	}
 }

@@ -153,10 +153,10 @@ func (h *handlers) portObjects(
 			return attribute.PortVersioned(p, networks[p.Network], version)
 		})
 	}
-	if err := h.eachPortPage(ctx, found, add); err != nil {
+	if err := h.eachPortPage(ctx, found, withoutLargeFields, add); err != nil {
 		return nil, err
 	}
-	err = h.eachPortPage(ctx, members, func(ports []network.Port) error {
+	err = h.eachPortPage(ctx, members, withoutLargeFields, func(ports []network.Port) error {
 		for i, p := range ports {
 			ports[i] = reducedPort(p)
 		}

@@ -15,12 +15,20 @@ import (
 // portPage is the maximum number of ports that a call reads at once. A port can have 200 kB.
 const portPage = 20
 
+// Fields of the ports that a call reads.
+var (
+	allFields []string
+	// withoutLargeFields leaves out the tags and the DHCP options, which can have 200 kB.
+	withoutLargeFields = []string{"id"}
+)
+
 // eachPortPage reads ports page by page and calls `use` with each page, in the order of the IDs. A port that
 // was deleted meanwhile is missing. With more ports than one page, eachPortPage first waits for its place
 // among the calls with large replies.
 func (h *handlers) eachPortPage(
 	ctx context.Context,
 	ids []uuid.UUID,
+	fields []string,
 	use func([]network.Port) error,
 ) error {
 	if len(ids) > portPage {
@@ -29,7 +37,8 @@ func (h *handlers) eachPortPage(
 		}
 	}
 	for page := range slices.Chunk(ids, portPage) {
-		ports, err := h.Store.Ports(ctx, db.Listing{Where: []db.Condition{db.OneOfIDs("id", page)}})
+		ports, err := h.Store.Ports(ctx,
+			db.Listing{Where: []db.Condition{db.OneOfIDs("id", page)}, Fields: fields})
 		if err != nil {
 			return err
 		}
@@ -44,10 +53,10 @@ func (h *handlers) eachPortPage(
 // encoded object needs less memory than the object.
 type encodedObjects struct{ bytes int }
 
-// encode encodes an object of the reply. If the reply becomes larger than a reply may be, encode returns the
-// failure of the call.
-func (e *encodedObjects) encode(o object) (json.RawMessage, error) {
-	raw, err := json.Marshal(o)
+// encode encodes an object or a list of the reply. If the reply becomes larger than a reply may be, encode
+// returns the failure of the call.
+func (e *encodedObjects) encode(v any) (json.RawMessage, error) {
+	raw, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}

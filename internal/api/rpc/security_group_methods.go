@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"net/netip"
 	"slices"
@@ -90,18 +91,21 @@ func (h *handlers) readMembers(ctx context.Context, members map[uuid.UUID][]grou
 		return nil
 	}
 	groups := slices.Collect(maps.Keys(members))
-	ports, err := h.Store.Ports(ctx, db.Listing{
-		Where:  []db.Condition{db.OneOfIDs("security_group", groups)},
-		Fields: withoutLargeFields,
-	})
-	for _, p := range ports {
-		for _, id := range p.SecurityGroups {
-			if _, wanted := members[id]; wanted {
-				members[id] = append(members[id], membersOf(p)...)
+	ids, err := h.Store.PortIDs(ctx,
+		db.Listing{Where: []db.Condition{db.OneOfIDs("security_group", groups)}})
+	if err != nil {
+		return err
+	}
+	return h.eachPortPage(ctx, ids, withoutLargeFields, func(ports []network.Port) error {
+		for _, p := range ports {
+			for _, id := range p.SecurityGroups {
+				if _, wanted := members[id]; wanted {
+					members[id] = append(members[id], membersOf(p)...)
+				}
 			}
 		}
-	}
-	return err
+		return nil
+	})
 }
 
 func membersOf(p network.Port) (all []groupMember) {
@@ -143,7 +147,8 @@ func (h *handlers) securityGroupInfoForDevices(ctx context.Context, a securityGr
 		return nil, err
 	}
 	_, minor, _ := oslomsg.ParseVersion(a.Version)
-	devices, groups, members := object{}, object{}, object{}
+	devices, groups := object{}, object{}
+	members := memberLists{withMAC: a.Version != "" && minor >= 3, byGroup: object{}}
 	for name, p := range f.ports {
 		devices[p.ID.String()] = f.viewPort(name, p, providerRules(p))
 	}
@@ -151,27 +156,38 @@ func (h *handlers) securityGroupInfoForDevices(ctx context.Context, a securityGr
 		rules := []object{}
 		for _, r := range group.Rules {
 			if r.RemoteGroup != nil {
-				addMembers(members, r, f.members[*r.RemoteGroup], a.Version != "" && minor >= 3)
+				if err := members.add(r, f.members[*r.RemoteGroup]); err != nil {
+					return nil, err
+				}
 			}
 			rules = append(rules, viewRule(r, object{"stateful": group.Stateful}))
 		}
 		groups[id.String()] = rules
 	}
-	return object{"devices": devices, "security_groups": groups, "sg_member_ips": members}, nil
+	return object{"devices": devices, "security_groups": groups, "sg_member_ips": members.byGroup}, nil
 }
 
-// addMembers adds to `byGroup` the members of a rule's remote group that have the ethertype of the rule. If
-// the parameter `withMAC` is true, addMembers adds each member with its MAC, as agents expect since RPC
-// version 1.3.
-func addMembers(byGroup object, r network.SecurityRule, members []groupMember, withMAC bool) {
+// memberLists are the members of remote groups in a reply, by the ID of the group and by ethertype.
+type memberLists struct {
+	encodedObjects
+	withMAC bool // each member has its MAC, as agents expect since RPC version 1.3
+	byGroup object
+}
+
+// add adds the members of a rule's remote group that have the ethertype of the rule, unless an earlier rule
+// has added them.
+func (l *memberLists) add(r network.SecurityRule, members []groupMember) error {
 	id := r.RemoteGroup.String()
-	byEtherType, ok := byGroup[id].(object)
+	byEtherType, ok := l.byGroup[id].(object)
 	if !ok {
 		byEtherType = object{}
-		if !withMAC {
+		if !l.withMAC {
 			byEtherType = object{network.IPv4: []any{}, network.IPv6: []any{}}
 		}
-		byGroup[id] = byEtherType
+		l.byGroup[id] = byEtherType
+	}
+	if _, added := byEtherType[r.EtherType].(json.RawMessage); added {
+		return nil
 	}
 	addresses := []any{}
 	seen := map[groupMember]bool{}
@@ -180,13 +196,15 @@ func addMembers(byGroup object, r network.SecurityRule, members []groupMember, w
 			continue
 		}
 		seen[m] = true
-		if withMAC {
+		if l.withMAC {
 			addresses = append(addresses, []any{m.String(), m.mac})
 		} else {
 			addresses = append(addresses, m.String())
 		}
 	}
-	byEtherType[r.EtherType] = addresses
+	raw, err := l.encode(addresses)
+	byEtherType[r.EtherType] = raw
+	return err
 }
 
 // securityGroupRulesForDevices returns the rules of each device. If a rule has a remote group,
@@ -196,38 +214,57 @@ func (h *handlers) securityGroupRulesForDevices(ctx context.Context, a securityG
 	if err != nil {
 		return nil, err
 	}
-	devices := object{}
+	devices, encoded := object{}, encodedObjects{}
 	for name, p := range f.ports {
-		rules := []object{}
+		rules := []json.RawMessage{}
+		add := func(rule object) error {
+			raw, err := encoded.encode(rule)
+			rules = append(rules, raw)
+			return err
+		}
 		for _, id := range p.SecurityGroups {
 			for _, r := range f.groups[id].Rules {
 				view := viewRule(r, object{"security_group_id": id})
 				if r.RemoteGroup == nil {
-					rules = append(rules, view)
-					continue
+					err = add(view)
+				} else {
+					err = expandRule(view, r, p, f.members[*r.RemoteGroup], add)
 				}
-				rules = append(rules, expandRule(view, r, p, f.members[*r.RemoteGroup])...)
+				if err != nil {
+					return nil, err
+				}
 			}
 		}
-		devices[p.ID.String()] = f.viewPort(name, p, append(rules, providerRules(p)...))
+		for _, rule := range providerRules(p) {
+			if err := add(rule); err != nil {
+				return nil, err
+			}
+		}
+		devices[p.ID.String()] = f.viewPort(name, p, rules)
 	}
 	return devices, nil
 }
 
-// expandRule returns one rule for each member of the rule's remote group, except for the addresses of the
-// port itself.
-func expandRule(view object, r network.SecurityRule, p network.Port, members []groupMember) (rules []object) {
+// expandRule adds one rule for each member of the rule's remote group, except for the addresses of the port
+// itself.
+func expandRule(
+	view object,
+	r network.SecurityRule,
+	p network.Port,
+	members []groupMember,
+	add func(rule object) error,
+) error {
 	own := membersOf(network.Port{Addresses: p.Addresses})
 	for _, m := range members {
 		if m.etherType() != r.EtherType ||
 			slices.ContainsFunc(own, func(o groupMember) bool { return o.prefix == m.prefix }) {
 			continue
 		}
-		rule := object{prefixKey(r): m.prefix.String()}
-		for k, v := range view {
-			rule[k] = v
+		rule := maps.Clone(view)
+		rule[prefixKey(r)] = m.prefix.String()
+		if err := add(rule); err != nil {
+			return err
 		}
-		rules = append(rules, rule)
 	}
-	return rules
+	return nil
 }

@@ -9,8 +9,9 @@ import (
 	"berth/internal/network/attribute"
 )
 
-// viewPort returns a port in the form that Neutron's SecurityGroupAgentRpc uses.
-func (f filteredPorts) viewPort(device string, p network.Port, rules []object) object {
+// viewPort returns a port in the form that Neutron's SecurityGroupAgentRpc uses. The parameter `rules` is a
+// list of rules.
+func (f filteredPorts) viewPort(device string, p network.Port, rules any) object {
 	v := attribute.PortRPC(p)
 	fixedIPs, remoteGroups := []string{}, []uuid.UUID{}
 	for _, a := range p.Addresses {

@@ -84,20 +84,6 @@ func versionedAddressPairs(p port) any {
 	return list
 }
 
-func versionedDHCPOptions(p port) any {
-	list := make([]object, len(p.DHCPOptions))
-	for i, o := range p.DHCPOptions {
-		list[i] = Versioned("ExtraDhcpOpt", "1.0", object{
-			"id":         p.ID,
-			"port_id":    p.ID,
-			"opt_name":   o.Name,
-			"opt_value":  o.Value,
-			"ip_version": o.IPVersion,
-		})
-	}
-	return list
-}
-
 // versionedBindings returns the bindings of a port that is wired on one host at a time: the active binding,
 // and the INACTIVE bindings to hosts to which the port may move. In a versioned binding, the values of the
 // fields profile and vif_details are strings that contain JSON.
