@@ -62,7 +62,7 @@ type networkInfoArgs struct {
 // getNetworkInfo returns one network. If the network does not exist, getNetworkInfo returns null.
 func (h *handlers) getNetworkInfo(ctx context.Context, a networkInfoArgs) (any, error) {
 	byID := []db.Condition{{Field: "id", In: []string{parseUUID(a.Network).String()}}}
-	found, err := requireReadable(ctx, h.sender, h.Store.Networks, networkID, byID,
+	found, err := requireReadable(ctx, h.sender, h.Store.Networks, h.Store.NetworkIDs, byID,
 		networkstore.ServedByDHCPOf)
 	if err != nil || len(found) == 0 {
 		return nil, err

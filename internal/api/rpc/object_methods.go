@@ -79,26 +79,31 @@ func (h *handlers) bulkPull(ctx context.Context, a pullArgs) (any, error) {
 	case typePort:
 		return h.portObjects(ctx, where, a.Version)
 	case typeNetwork:
-		found, err := requireReadable(ctx, h.sender, h.Store.Networks, networkID, where, networkstore.OnHost)
+		found, err := requireReadable(
+			ctx, h.sender, h.Store.Networks, h.Store.NetworkIDs, where, networkstore.OnHost,
+		)
 		return versionedObjects(found, func(n network.Network) object {
 			return networkObject(n, a.Version)
 		}), err
 	case typeSubnet:
-		found, err := requireReadable(ctx, h.sender, h.Store.Subnets, subnetID, where, networkstore.OnHost)
+		found, err := requireReadable(
+			ctx, h.sender, h.Store.Subnets, h.Store.SubnetIDs, where, networkstore.OnHost,
+		)
 		return versionedObjects(found, func(s network.Subnet) object {
 			return subnetObject(s, a.Version)
 		}), err
 	case typeSecurityGroup:
 		found, err := requireReadable(
-			ctx, h.sender, h.Store.SecurityGroups, groupID, where, networkstore.OnHost,
+			ctx, h.sender, h.Store.SecurityGroups, h.Store.SecurityGroupIDs, where, networkstore.OnHost,
 			networkstore.RemoteGroupsOf,
 		)
 		return versionedObjects(found, func(g network.SecurityGroup) object {
 			return securityGroupObject(g, a.Version)
 		}), err
 	default:
-		found, err := requireReadable(ctx, h.sender,
-			h.Store.SecurityRules, ruleID, where, networkstore.OnHost)
+		found, err := requireReadable(
+			ctx, h.sender, h.Store.SecurityRules, h.Store.SecurityRuleIDs, where, networkstore.OnHost,
+		)
 		return versionedObjects(found, func(r network.SecurityRule) object {
 			return securityGroupRuleObject(r, a.Version)
 		}), err

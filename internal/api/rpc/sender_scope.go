@@ -11,49 +11,58 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// requireReadable reads the objects that match the conditions. If one of these objects is outside all given
-// scopes of the sender, requireReadable refuses the call: an Open vSwitch agent remembers each answer until
-// it restarts, so an incomplete answer would hide the object from the agent even after the agent needs the
-// object. An agent asks for objects by their IDs, or by the ID of their network or security group;
-// requireReadable refuses other queries.
+// requireReadable reads the objects that match the conditions. For a sender, requireReadable first checks
+// with checkReadable that the sender may read all of them.
 func requireReadable[T any](
 	ctx context.Context,
 	s *sender,
 	list func(context.Context, db.Listing) ([]T, error),
-	id func(T) uuid.UUID,
+	ids func(context.Context, db.Listing) ([]uuid.UUID, error),
 	where []db.Condition,
 	scopes ...func(host string) db.Condition,
 ) ([]T, error) {
-	if s != nil && !slices.ContainsFunc(where, func(c db.Condition) bool { return idFields[c.Field] }) {
-		// without reading all objects of the cloud
-		return nil, s.refuse(ctx, refusedRead, "the query names no IDs of objects")
-	}
-	all, err := list(ctx, db.Listing{Where: where})
-	if err != nil || s == nil || len(all) == 0 {
-		return all, err
-	}
-	readable := map[uuid.UUID]bool{}
-	for _, scope := range scopes {
-		found, err := list(ctx, db.Listing{Where: append(slices.Clip(where), scope(s.Host))})
-		if err != nil {
+	if s != nil {
+		if err := s.checkReadable(ctx, ids, where, scopes...); err != nil {
 			return nil, err
 		}
-		for _, v := range found {
-			readable[id(v)] = true
-		}
 	}
-	for _, v := range all {
-		if !readable[id(v)] {
-			return nil, s.refuse(ctx, refusedRead, "this host does not serve the object %s", id(v))
-		}
-	}
-	return all, nil
+	return list(ctx, db.Listing{Where: where})
 }
 
-func networkID(n network.Network) uuid.UUID     { return n.ID }
-func subnetID(s network.Subnet) uuid.UUID       { return s.ID }
-func groupID(g network.SecurityGroup) uuid.UUID { return g.ID }
-func ruleID(r network.SecurityRule) uuid.UUID   { return r.ID }
+// checkReadable refuses the call if one of the objects that match the conditions is outside all given scopes
+// of the sender: an Open vSwitch agent remembers each answer until it restarts, so an incomplete answer would
+// hide the object from the agent even after the agent needs the object. An agent asks for objects by their
+// IDs, or by the ID of their network or security group; checkReadable refuses other queries. checkReadable
+// reads only the IDs of the objects, because a host knows the IDs of many objects that it may not read.
+func (s *sender) checkReadable(
+	ctx context.Context,
+	ids func(context.Context, db.Listing) ([]uuid.UUID, error),
+	where []db.Condition,
+	scopes ...func(host string) db.Condition,
+) error {
+	if !slices.ContainsFunc(where, func(c db.Condition) bool { return idFields[c.Field] }) {
+		// without reading all objects of the cloud
+		return s.refuse(ctx, refusedRead, "the query names no IDs of objects")
+	}
+	unreadable, err := ids(ctx, db.Listing{Where: where})
+	if err != nil {
+		return err
+	}
+	for _, scope := range scopes {
+		if len(unreadable) == 0 {
+			return nil
+		}
+		found, err := ids(ctx, db.Listing{Where: append(slices.Clip(where), scope(s.Host))})
+		if err != nil {
+			return err
+		}
+		unreadable = idsExcept(unreadable, found)
+	}
+	if len(unreadable) > 0 {
+		return s.refuse(ctx, refusedRead, "this host does not serve the object %s", unreadable[0])
+	}
+	return nil
+}
 
 // readablePorts returns the IDs of the ports that match the conditions. For a sender, readablePorts leaves
 // out ports that neither have a binding to this host nor are on a network that the host's DHCP agent serves.
@@ -94,7 +103,7 @@ func (h *handlers) groupMembers(
 		return nil, nil
 	}
 	groups := []db.Condition{{Field: "id", In: where[at].In}}
-	_, err := requireReadable(ctx, h.sender, h.Store.SecurityGroups, groupID, groups,
+	err := h.sender.checkReadable(ctx, h.Store.SecurityGroupIDs, groups,
 		networkstore.OnHost, networkstore.RemoteGroupsOf)
 	if err != nil {
 		return nil, err
