@@ -32,7 +32,9 @@ type PortEffects struct {
 	Controller bool // the journal gets an entry for the controller
 	// the subports of the port's trunk must be bound to the port's host
 	Subports bool
-	Nudge    bool // the workflow of the port must read the port again
+	// The workflow of the port must read the port again. The number of ignored reports alone is no reason: an
+	// agent can send reports for all ports whose IDs it knows.
+	Nudge bool
 }
 
 // EffectsOf returns what follows from a change of a port, on whichever way the change has reached the port.
@@ -62,7 +64,7 @@ func EffectsOf(before, after Port, c PortCause) PortEffects {
 		NovaEvents:     after.NovaEvents(before, c.Entity),
 		Controller:     c.Request || before.Host != after.Host || before.VIF != after.VIF,
 		Subports:       before.SubportHost() != after.SubportHost(),
-		Nudge:          !c.OwnWorkflow,
+		Nudge:          !c.OwnWorkflow && (c.BlocksChanged || c.DetailsAgain || !onlyIgnoredReports(before, after)),
 	}
 	if changed, ok := after.NovaEventForChange(); ok && c.Request {
 		e.NovaEvents = append(e.NovaEvents, changed)
@@ -74,6 +76,15 @@ func EffectsOf(before, after Port, c PortCause) PortEffects {
 		e.AgentEvent = after.updateEvent(before)
 	}
 	return e
+}
+
+// onlyIgnoredReports reports whether nothing but the number of ignored reports has changed.
+func onlyIgnoredReports(before, after Port) bool {
+	if before.IgnoredReports == after.IgnoredReports {
+		return false
+	}
+	after.IgnoredReports = before.IgnoredReports
+	return reflect.DeepEqual(before, after)
 }
 
 // InOwnRows reports whether everything that follows from the change is stored in rows of the port itself, so

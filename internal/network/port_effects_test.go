@@ -53,6 +53,8 @@ func TestEffectsOf_ListsEverythingThatFollows(t *testing.T) {
 		"a block was replaced": {base, base, network.PortCause{BlocksChanged: true}, network.PortEffects{Nudge: true, Provisioning: notice("")}},
 		"only the count of ignored reports": {base, port(func(p *network.Port) { p.IgnoredReports++ }), network.PortCause{OwnWorkflow: true},
 			network.PortEffects{IgnoredReports: true}},
+		"only the count of ignored reports, from elsewhere": {base, port(func(p *network.Port) { p.IgnoredReports++ }), network.PortCause{},
+			network.PortEffects{IgnoredReports: true}},
 		"an agent must ask again": {base, port(func(p *network.Port) { p.IgnoredReports++ }), network.PortCause{DetailsAgain: true},
 			network.PortEffects{IgnoredReports: true, AgentEvent: network.EventUpdated, Nudge: true}},
 		"the last report, from the workflow": {waiting, base, network.PortCause{Entity: network.L2, OwnWorkflow: true},

@@ -112,6 +112,25 @@ func TestPort_IgnoredReportsAreCounted(t *testing.T) {
 	}
 }
 
+// The agents of a host can report for each port whose ID they know. The row counts the ignored reports; a
+// nudge for each of them would occupy Temporal with the ports of all projects.
+func TestPort_IgnoredReportsNudgeNoWorkflow(t *testing.T) {
+	t.Parallel()
+	fx := newEffectsFixture(t)
+	p := fx.createPort(cmp1)
+	for name, report := range map[string]step{"HTTP": overHTTP(l2OnCmp2), "RabbitMQ": overRabbitMQ(l2OnCmp2)} {
+		fx.forgetEffects()
+		before := fx.readPort(p.ID).IgnoredReports
+		if _, err := report(fx, p); err != nil {
+			t.Fatal(err)
+		}
+		if effects, counted := fx.effects(p.ID), fx.readPort(p.ID).IgnoredReports-before; len(effects) > 0 || counted != 1 {
+			t.Errorf("report of another host over %s: got the effects %v, counted %d times; want no effects, counted once",
+				name, effects, counted)
+		}
+	}
+}
+
 func TestPort_ReportsOfThePreviousHostAreIgnored(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t, "10.0.0.0/24")
