@@ -40,6 +40,7 @@ const (
 	MTUTooSmall                   Kind = "NetworkMTUSubnetConflict"
 	InvalidSharedSetting          Kind = "InvalidSharedSetting"
 	PortBound                     Kind = "PortBound"
+	DeviceNotOwned                Kind = "DeviceIDNotOwnedByTenant"
 	NetworkHostedByDHCPAgent      Kind = "NetworkHostedByDHCPAgent"
 	NetworkNotHostedByDHCPAgent   Kind = "NetworkNotHostedByDhcpAgent"
 	InvalidDHCPAgent              Kind = "InvalidDHCPAgent"

@@ -100,6 +100,9 @@ type PortChange struct {
 	// NeedsOpenNetwork means that the requester may create the port only because the network is open to all
 	// projects.
 	NeedsOpenNetwork bool
+	// NoRouter means that the requester may not connect the port to a router. berth does not know whose the
+	// routers of the controller are.
+	NoRouter bool
 }
 
 // NewPort returns the port that a create request describes, with Neutron's defaults. NewPort does not

@@ -274,9 +274,6 @@ func isOutdated(err error) bool {
 	return errors.Is(err, db.ErrNotFound) || errors.As(err, &fault) && fault.Kind == network.InvalidInput
 }
 
-// reservedDeviceID is the device_id of a DHCP port that any DHCP agent may take over.
-const reservedDeviceID = "reserved_dhcp_port"
-
 // updateDHCPPort changes a DHCP agent's port. If the port or one of the subnets does not exist any more,
 // updateDHCPPort returns null.
 func (h *handlers) updateDHCPPort(ctx context.Context, a dhcpPortArgs) (any, error) {
@@ -300,8 +297,8 @@ func (h *handlers) updateDHCPPort(ctx context.Context, a dhcpPortArgs) (any, err
 	case !slices.Contains(hosts, host):
 		return nil, network.NotFound(network.NetworkNotFound, "Network", before.Network)
 	case before.DeviceOwner != network.DeviceOwnerDHCP,
-		h.sender != nil && before.Host != "" && before.Host != host && before.DeviceID != reservedDeviceID,
-		c.DeviceID != nil && before.DeviceID != *c.DeviceID && before.DeviceID != reservedDeviceID:
+		h.sender != nil && before.Host != "" && before.Host != host && before.DeviceID != network.ReservedDHCPDevice,
+		c.DeviceID != nil && before.DeviceID != *c.DeviceID && before.DeviceID != network.ReservedDHCPDevice:
 		return nil, oslomsg.NewFailure("neutron.common.exceptions", "DhcpPortInUse",
 			"Port %s is already acquired by another DHCP agent", before.ID)
 	}

@@ -33,6 +33,9 @@ func createPort(ctx context.Context, tx *transaction, c network.PortChange) (net
 		tx.drafts = []network.PortChange{c}
 	}
 	p := network.NewPort(uuid.New(), c)
+	if err := p.CheckDevice(network.Port{}, c); err != nil {
+		return p, err
+	}
 	pc, err := readPortContext(ctx, tx, p)
 	if err != nil {
 		return p, err

@@ -1,6 +1,7 @@
 package portstore
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -71,7 +72,7 @@ func changePort(
 	if err != nil {
 		return p, err
 	}
-	if err := p.CheckBoundChange(before.Port); err != nil {
+	if err := cmp.Or(p.CheckBoundChange(before.Port), p.CheckDevice(before.Port, c)); err != nil {
 		return p, err
 	}
 	if p, err = applySecurityGroups(ctx, tx, p, c); err != nil {
