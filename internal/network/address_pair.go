@@ -57,6 +57,11 @@ type DHCPOption struct {
 	IPVersion int     `json:"ip_version"`
 }
 
+// IsClientID reports whether the option is the client ID of the port's device. DHCP agents do not send this
+// option to the device: dnsmasq gives the address of the port, and its options, to each device that sends the
+// client ID, whatever its MAC is.
+func (o DHCPOption) IsClientID() bool { return o.Name == "client-id" || o.Name == "61" }
+
 // checkAddressPairs returns the requested address pairs, or a fault if they are not valid. If a pair has no
 // MAC, checkAddressPairs gives it the port's MAC.
 func checkAddressPairs(requested []AddressPair, mac string, portSecurity bool) ([]AddressPair, error) {

@@ -270,6 +270,7 @@ func portOwnerRules() (rules []policy.Default) {
 		for _, a := range []struct{ name, check string }{
 			{"device_owner", "not rule:network_device or " + byNetworkOwner}, {"mac_address", mac}, {"fixed_ips:ip_address", byNetworkOwner},
 			{"port_security_enabled", byNetworkOwner}, {"allowed_address_pairs", byNetworkOwner},
+			{"extra_dhcp_opts:client-id", byNetworkOwner},
 		} {
 			rules = append(rules, attributeRule(verb, "port", a.name, portTarget, a.check))
 		}

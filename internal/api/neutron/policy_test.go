@@ -250,6 +250,7 @@ var attributeValues = map[string]string{
 	"fixed_ips:ip_address":      `[{"ip_address":"10.1.0.77"}]`,
 	"port_security_enabled":     "false",
 	"allowed_address_pairs":     `[{"ip_address":"10.1.0.78"}]`,
+	"extra_dhcp_opts:client-id": `[{"opt_name":"client-id","opt_value":"01:02"}]`,
 }
 
 func TestPolicy_EachRuleOfAnAttributeDecides(t *testing.T) {
@@ -279,7 +280,7 @@ func TestPolicy_EachRuleOfAnAttributeDecides(t *testing.T) {
 				}
 				return
 			}
-			attribute, _, _ := strings.Cut(name, ":ip_address")
+			attribute := strings.NewReplacer(":ip_address", "", ":client-id", "").Replace(name)
 			body := fmt.Sprintf(`{%q:{%q:%s`, kind, attribute, attributeValues[name])
 			method := "PUT"
 			if verb == "create" {

@@ -196,10 +196,10 @@ func authorizePortCreate(r *http.Request, s *portstore.Store, c *portChange, rul
 }
 
 // ownerAttributes returns those changed attributes that by default only the network's owner may set. On a
-// shared network only the network's owner may choose fixed IPs, MAC addresses and address pairs, disable port
-// security, and create ports of network services. If every project could choose MAC addresses and fixed IPs
-// on a shared network, a project could take over the address of another port, for example the address of the
-// gateway.
+// shared network only the network's owner may choose fixed IPs, MAC addresses, address pairs and client IDs,
+// disable port security, and create ports of network services. If every project could choose MAC addresses
+// and fixed IPs on a shared network, a project could take over the address of another port, for example the
+// address of the gateway; with the client ID of another port, it could choose the DHCP options of this port.
 func ownerAttributes(c portChange, p network.Port) (names []string) {
 	address := func(f network.FixedIP) bool {
 		return f.IP.IsValid() &&
@@ -208,6 +208,12 @@ func ownerAttributes(c portChange, p network.Port) (names []string) {
 	pair := func(a network.AddressPair) bool {
 		return !slices.ContainsFunc(p.AddressPairs,
 			func(o network.AddressPair) bool { return o.IP == a.IP && o.MAC == cmp.Or(a.MAC, p.MAC) })
+	}
+	clientID := func(o network.DHCPOption) bool {
+		same := func(present network.DHCPOption) bool {
+			return present.IsClientID() && *present.Value == *o.Value
+		}
+		return o.IsClientID() && o.Value != nil && !slices.ContainsFunc(p.DHCPOptions, same)
 	}
 	for _, a := range []struct {
 		name    string
@@ -218,6 +224,7 @@ func ownerAttributes(c portChange, p network.Port) (names []string) {
 		{"fixed_ips:ip_address", c.FixedIPs != nil && slices.ContainsFunc(*c.FixedIPs, address)},
 		{"port_security_enabled", c.PortSecurity != nil && *c.PortSecurity != p.PortSecurity && !*c.PortSecurity},
 		{"allowed_address_pairs", c.AddressPairs != nil && slices.ContainsFunc(*c.AddressPairs, pair)},
+		{"extra_dhcp_opts:client-id", c.DHCPOptions != nil && slices.ContainsFunc(*c.DHCPOptions, clientID)},
 	} {
 		if a.changed {
 			names = append(names, a.name)

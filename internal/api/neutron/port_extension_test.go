@@ -131,3 +131,37 @@ func TestSharedNetwork_AllowedPairWithoutItsMACIsAnotherPair(t *testing.T) {
 	c.must(200, "PUT", path, own)
 	guest.must(200, "PUT", path, own)
 }
+
+// dnsmasq gives the address and the options of a port to each device that sends the client ID of the port,
+// before it compares MACs. Most devices send a client ID that contains their MAC.
+func TestSharedNetwork_OnlyTheOwnerOfTheNetworkChoosesClientIDs(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net := c.must(201, "POST", "/v2.0/networks", `{"network":{"shared":true}}`)["network"].(object)["id"].(string)
+	guest := c.as("u:theirs")
+	own, _ := guest.createNetwork("10.0.0.0/24")
+	option := func(name, value string) string {
+		return fmt.Sprintf(`"extra_dhcp_opts":[{"opt_name":%q,"opt_value":%s}]`, name, value)
+	}
+	const id, other = `"01:fa:16:3e:00:00:99"`, `"01:fa:16:3e:00:00:98"`
+	for _, name := range []string{"client-id", "61"} {
+		guest.port(own, ","+option(name, id))
+		create := fmt.Sprintf(`{"port":{"network_id":%q,%s}}`, net, option(name, id))
+		if got := guest.fault("POST", "/v2.0/ports", create); got != "403 PolicyNotAuthorized" {
+			t.Errorf("another project creates a port with the option %s: got %s, want 403 PolicyNotAuthorized",
+				name, got)
+		}
+		path := "/v2.0/ports/" + guest.port(net, ","+option("mtu", `"1400"`))["id"].(string)
+		update := func(value string) string { return `{"port":{` + option(name, value) + `}}` }
+		if got := guest.fault("PUT", path, update(id)); got != "403 PolicyNotAuthorized" {
+			t.Errorf("another project gives a port the option %s: got %s, want 403 PolicyNotAuthorized",
+				name, got)
+		}
+		c.must(200, "PUT", path, update(id))
+		guest.must(200, "PUT", path, update(id))
+		if got := guest.fault("PUT", path, update(other)); got != "403 PolicyNotAuthorized" {
+			t.Errorf("another project changes the option %s: got %s, want 403 PolicyNotAuthorized", name, got)
+		}
+		guest.must(200, "PUT", path, update("null"))
+	}
+}

@@ -96,10 +96,6 @@ func addressPair(raw json.RawMessage) (p network.AddressPair, err error) {
 // emptyValueAllowed are the DHCP options whose value may be empty.
 var emptyValueAllowed = []string{"router", "classless-static-route"}
 
-// clientIDOptions are the names of the DHCP option that the DHCP agent writes before the port's address in a
-// line for dnsmasq. In such a line, a comma separates fields, which may name other MACs.
-var clientIDOptions = []string{"client-id", "61"}
-
 // optionText returns a function that reads a text of a DHCP option: a single line of at most `limit` bytes.
 // dnsmasq reads 1,024 bytes of a line of the DHCP agent, and takes the rest as a line of its own, which can
 // be an option for all ports of the network.
@@ -132,7 +128,8 @@ func dhcpOption(raw json.RawMessage) (o network.DHCPOption, err error) {
 			return o, err
 		case s == "" && !slices.Contains(emptyValueAllowed, o.Name):
 			err = fmt.Errorf("the opt_value of %s is empty", o.Name)
-		case strings.Contains(s, ",") && slices.Contains(clientIDOptions, o.Name):
+		// the agent writes the client ID into the line of the port's MAC, where a comma can add another MAC
+		case strings.Contains(s, ",") && o.IsClientID():
 			err = fmt.Errorf("the opt_value of %s contains a comma", o.Name)
 		}
 		if err != nil {
