@@ -1,9 +1,22 @@
 package network
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/google/uuid"
+)
 
 // ReservedDHCPDevice is the device_id of a DHCP port that any DHCP agent may take over.
 const ReservedDHCPDevice = "reserved_dhcp_port"
+
+// DHCPDeviceID returns the beginning of the device_id of each port that the DHCP agent on a host takes for
+// its own on a network (Neutron's get_dhcp_agent_device_id).
+func DHCPDeviceID(host string, network uuid.UUID) string {
+	name, _, _ := strings.Cut(host, ".")
+	return dhcpDevicePrefix + uuid.NewSHA1(uuid.NameSpaceDNS, []byte(name)).String() + "-" + network.String()
+}
+
+const dhcpDevicePrefix = "dhcp"
 
 // CheckDevice returns a fault if the port, which was `before`, now names a device of the network that is not
 // its own. Agents and controllers find the ports of these devices by their device_id, whoever has set it.
@@ -26,12 +39,11 @@ func (p Port) CheckDevice(before Port, c PortChange) error {
 	}
 }
 
-// namesDHCPAgent reports whether a DHCP agent takes the port for its own, because the port has the device_id
-// dhcp<ID of the agent's host>-<ID of the network>, or may take it over. The agent does not read the
-// device_owner.
+// namesDHCPAgent reports whether a DHCP agent on some host takes the port for its own, or may take it over.
+// The agent does not read the device_owner.
 func (p Port) namesDHCPAgent() bool {
 	return p.DeviceID == ReservedDHCPDevice ||
-		strings.HasPrefix(p.DeviceID, "dhcp") && strings.Contains(p.DeviceID, p.Network.String())
+		strings.HasPrefix(p.DeviceID, dhcpDevicePrefix) && strings.Contains(p.DeviceID, p.Network.String())
 }
 
 // belongsToRouter reports whether OpenDaylight connects the port to the router, or to the floating IP, that

@@ -254,6 +254,9 @@ func (h *handlers) createDHCPPort(ctx context.Context, a dhcpPortArgs) (any, err
 	if err := h.requireDHCPService(ctx, networkID); err != nil {
 		return nil, err
 	}
+	if err := h.requireOwnDHCPDevice(ctx, networkID, p.DeviceID); err != nil {
+		return nil, err
+	}
 	host := h.sender.host(a.Host)
 	c.Host, c.Network, c.Name = &host, &networkID, &p.Name
 	c.PortSecurity, c.SecurityGroups = new(bool), &[]uuid.UUID{} // DHCP replies must not be filtered
@@ -301,6 +304,11 @@ func (h *handlers) updateDHCPPort(ctx context.Context, a dhcpPortArgs) (any, err
 		c.DeviceID != nil && before.DeviceID != *c.DeviceID && before.DeviceID != network.ReservedDHCPDevice:
 		return nil, oslomsg.NewFailure("neutron.common.exceptions", "DhcpPortInUse",
 			"Port %s is already acquired by another DHCP agent", before.ID)
+	}
+	if c.DeviceID != nil {
+		if err := h.requireOwnDHCPDevice(ctx, before.Network, *c.DeviceID); err != nil {
+			return nil, err
+		}
 	}
 	after, err := h.Store.UpdatePort(ctx, before.ID, c, nil)
 	if isOutdated(err) {

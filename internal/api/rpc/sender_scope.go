@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -144,4 +145,14 @@ func (h *handlers) requireDHCPService(ctx context.Context, id uuid.UUID) error {
 	h.sender.recordRefusal(ctx, refusedOwner,
 		"the DHCP agent of this host does not serve the network "+id.String())
 	return network.NotFound(network.NetworkNotFound, "Network", id)
+}
+
+// requireOwnDHCPDevice refuses a call in which the sender gives a port on a network a device_id that is not
+// that of its DHCP agent: the DHCP agent of another host would take the port for its own, although the port
+// is not bound to this host.
+func (h *handlers) requireOwnDHCPDevice(ctx context.Context, on uuid.UUID, device string) error {
+	if h.sender == nil || strings.HasPrefix(device, network.DHCPDeviceID(h.sender.Host, on)) {
+		return nil
+	}
+	return h.sender.refuse(ctx, refusedOwner, "the device_id is not that of the DHCP agent of this host")
 }

@@ -360,7 +360,8 @@ func TestSender_CannotSpeakForAnotherHost(t *testing.T) {
 func TestSender_CannotChangeTheDHCPServiceOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	f := newSenderFixture(t)
-	owner, device, host, project := network.DeviceOwnerDHCP, "dhcp-of-net1", "net1", "p1"
+	owner, host, project := network.DeviceOwnerDHCP, "net1", "p1"
+	device, mine := network.DHCPDeviceID(host, f.network.ID), network.DHCPDeviceID("cmp2", f.network.ID)
 	served, err := f.Network.EnsureDHCPPort(t.Context(), network.PortChange{
 		Network:     &f.network.ID,
 		DeviceOwner: &owner,
@@ -377,7 +378,7 @@ func TestSender_CannotChangeTheDHCPServiceOfAnotherHost(t *testing.T) {
 			f.network.ID, device)
 	}
 	for _, c := range []struct{ method, args, exception string }{
-		{"create_dhcp_port", create("mine"), "NetworkNotFound"},
+		{"create_dhcp_port", create(mine), "NetworkNotFound"},
 		{"create_dhcp_port", create(device), "NetworkNotFound"},
 		{"update_dhcp_port", fmt.Sprintf(`{"port_id":%q,"port":{"port":{"admin_state_up":false}}}`, served.ID), "NetworkNotFound"},
 		{"update_dhcp_port", fmt.Sprintf(`{"port_id":%q,"port":{"port":{}},"host":"net1"}`, served.ID), "NotAuthorized"},
@@ -392,7 +393,9 @@ func TestSender_CannotChangeTheDHCPServiceOfAnotherHost(t *testing.T) {
 	f.serveDHCPFrom(t, "cmp2")
 	before = f.state(t)
 	for _, c := range []struct{ method, args, exception string }{
-		{"create_dhcp_port", create(device), "Conflict"},
+		{"create_dhcp_port", create(device), "NotAuthorized"},
+		{"create_dhcp_port", create(network.DHCPDeviceID("net2", f.network.ID)), "NotAuthorized"},
+		{"create_dhcp_port", create(network.ReservedDHCPDevice), "NotAuthorized"},
 		{"update_dhcp_port", fmt.Sprintf(`{"port_id":%q,"port":{"port":{"device_id":%q}}}`, served.ID, device), "DhcpPortInUse"},
 	} {
 		if result, exception := f.call(t, c.method, c.args); exception != c.exception {
@@ -401,7 +404,7 @@ func TestSender_CannotChangeTheDHCPServiceOfAnotherHost(t *testing.T) {
 		}
 	}
 	f.checkUnchanged(t, "take over the DHCP port of another host", before)
-	if result, exception := f.call(t, "create_dhcp_port", create("mine")); exception != "" ||
+	if result, exception := f.call(t, "create_dhcp_port", create(mine)); exception != "" ||
 		!strings.Contains(result, `"binding:host_id":"cmp2"`) {
 		t.Errorf("create a DHCP port for a served network: got %s, exception %q; want a port on cmp2",
 			result, exception)
@@ -435,8 +438,9 @@ func TestSender_CreatesFewDHCPPortsOfTheProjectOfTheNetwork(t *testing.T) {
 	refused := 0
 	for i := range ports {
 		args := fmt.Sprintf(
-			`{"port":{"port":{"network_id":%q,"device_id":"dhcp-%d","tenant_id":"victim","fixed_ips":[]}}}`,
+			`{"port":{"port":{"network_id":%q,"device_id":"%s-%d","tenant_id":"victim","fixed_ips":[]}}}`,
 			f.network.ID,
+			network.DHCPDeviceID("cmp2", f.network.ID),
 			i,
 		)
 		if result, exception := f.call(t, "create_dhcp_port", args); exception == "Conflict" {
