@@ -79,7 +79,7 @@ var tables = map[string][]string{
 // SQL, and the reason for each table.
 var allowedReads = map[string]map[string]string{
 	"networkstore": {
-		"port":         "an object does not change while a port uses it, an agent names the number of its ports, and a host reads the objects that its ports need",
+		"port":         "an object does not change while a port uses it, an agent names the number of its ports, a heartbeat finds the failed bindings of its host, and a host reads the objects that its ports need",
 		"port_address": "the gateway of a subnet does not change while a router port has this address",
 		"port_binding": "a host reads the objects that the ports with an inactive binding to it need",
 		"block":        "an agent names the number of the ports that wait for it",

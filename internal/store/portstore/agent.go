@@ -3,7 +3,6 @@ package portstore
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/google/uuid"
 
@@ -43,14 +42,12 @@ func (s *Store) UpdateAgent(ctx context.Context, id uuid.UUID, c network.AgentCh
 // retryFailedBindings does nothing if the agent on the host is disabled, or if the agent's type does not wire
 // ports.
 func retryFailedBindings(ctx context.Context, tx *transaction, kind, host string) error {
-	if !slices.Contains(network.L2AgentTypes(), kind) {
-		return nil
-	}
 	return recheckPorts(ctx, tx, `
-		select id
-		from port
-		where host = $1 and vif = 'binding_failed' and exists (select from agent a where a.agent_type = $2 and a.host = $1 and a.admin_up)
-		order by id`, host, kind)
+		select port.id
+		from agent
+		join port on `+networkstore.FailedBinding+`
+		where agent.agent_type = $1 and agent.host = $2
+		order by port.id`, kind, host)
 }
 
 // ReportState records an agent heartbeat and returns AgentNew, AgentAlive or AgentRevived. The first
@@ -58,10 +55,14 @@ func retryFailedBindings(ctx context.Context, tx *transaction, kind, host string
 // agent's host whose binding failed because no L2 agent was alive. If the agent is a DHCP agent, ReportState
 // assigns to it a share of the networks whose DHCP agents are all down. A new or revived DHCP agent also gets
 // the networks that have no DHCP agent. ReportState returns a fault for an agent that exceeds the limits of
-// AgentState.Check or network.MaxAgentsOfHost.
+// AgentState.Check or network.MaxAgentsOfHost. Nearly all heartbeats only write the row of an agent that is
+// alive; ReportState does this with one statement.
 func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string, error) {
 	if err := st.Check(); err != nil {
 		return "", err
+	}
+	if renewed, err := s.RenewHeartbeat(ctx, st); renewed || err != nil {
+		return network.AgentAlive, err
 	}
 	var result string
 	err := s.inTx(ctx, func(tx *transaction) error {

@@ -43,11 +43,6 @@ func recheckNonReportingAgentPorts(ctx context.Context, tx *transaction, host st
 		join dhcp_binding d on d.agent_id = a.id
 		join port p on p.network_id = d.network_id
 		join block b on b.object_id = p.id and b.entity = $3
-		where a.agent_type = $1 and a.host = $2 and not `+reportsPortReady("a")+`
+		where a.agent_type = $1 and a.host = $2 and not `+networkstore.ReportsPortReady("a.configurations")+`
 		order by p.id`, network.DHCPAgent, host, network.DHCP)
-}
-
-// reportsPortReady is the SQL condition that a DHCP agent reports ready ports.
-func reportsPortReady(agent string) string {
-	return `(` + agent + `.configurations -> 'notifies_port_ready' is distinct from 'false')`
 }

@@ -69,7 +69,7 @@ var blockingAgent = fmt.Sprintf(
 	`jsonb_build_object('hosts', coalesce(jsonb_agg(a.host order by a.host), '[]'), 'orphan', count(*) = 0, 'disabled', coalesce(bool_and(not a.admin_up), false),
 						'heard', `+silentSince+`)`,
 	wiringAgentType,
-	reportsPortReady("a"),
+	networkstore.ReportsPortReady("a.configurations"),
 )
 
 // agentWatch is the SQL expression for the network.AgentHealth of a port: the state of the agent that wires
@@ -311,7 +311,7 @@ func dhcpHosts(networkID, subnets string) string {
 				join agent a on a.id = d.agent_id
 				where d.network_id = %s and %s
 					and exists (select from subnet s where s.id in %s and s.dhcp)
-				order by a.host)`, networkID, reportsPortReady("a"), subnets)
+				order by a.host)`, networkID, networkstore.ReportsPortReady("a.configurations"), subnets)
 }
 
 // agentsOn returns the SQL expression for the agents on a host, with the data that the binding of a port

@@ -14,8 +14,8 @@ import (
 func TestAudit_CostsOneStatementAndNoRoundTrip(t *testing.T) {
 	t.Parallel()
 	cost := func(setting string) map[string][2]int64 {
-		q := newQueryCounter(t, storetest.URL(t))
-		h := newHostileClientOn(t, q.database, "api", setting)
+		q := storetest.NewQueryCounter(t, storetest.URL(t))
+		h := newHostileClientOn(t, q.URL, "api", setting)
 		least := map[string][2]int64{}
 		for range 3 { // the first port of a project has additional statements
 			router := uuid.NewString()
@@ -27,9 +27,9 @@ func TestAudit_CostsOneStatementAndNoRoundTrip(t *testing.T) {
 				"POST /journal/v1/entries": {method: http.MethodPost, path: "/journal/v1/entries", body: `{"entries":[{"operation":"create","object_type":"router","object_id":"` +
 					router + `","name":"r","project_id":"demo","data":{"id":"` + router + `","name":"r","project_id":"demo","tenant_id":"demo"}}]}`},
 			} {
-				statements, trips := q.count.Load(), q.trips.Load()
+				statements, trips := q.Statements(), q.RoundTrips()
 				h.must(a)
-				statements, trips = q.count.Load()-statements, q.trips.Load()-trips
+				statements, trips = q.Statements()-statements, q.RoundTrips()-trips
 				if before, ok := least[name]; ok {
 					statements, trips = min(statements, before[0]), min(trips, before[1])
 				}

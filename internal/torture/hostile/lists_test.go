@@ -110,12 +110,12 @@ func manyKeys(like map[string]any) map[string]any {
 
 // refuseLongList sends a request with a long list, and checks that berth refuses it because of the length,
 // with few SQL statements.
-func (h *hostileClient) refuseLongList(q *queryCounter, a attack, name string) {
+func (h *hostileClient) refuseLongList(q *storetest.QueryCounter, a attack, name string) {
 	h.t.Helper()
 	a.body = h.fillGenerations(a.body)
-	before := q.count.Load()
+	before := q.Statements()
 	status, body, header, err := h.send(h.t.Context(), a)
-	queries := q.count.Load() - before
+	queries := q.Statements() - before
 	switch {
 	case err != nil:
 		h.t.Errorf("send the request %s: got no answer: %v", a, err)
@@ -138,8 +138,8 @@ func (h *hostileClient) refuseLongList(q *queryCounter, a attack, name string) {
 
 func TestHostileLists_RefusedBecauseOfTheirLengthBeforeAnyWork(t *testing.T) {
 	t.Parallel()
-	q := newQueryCounter(t, storetest.URL(t))
-	h := newHostileClientOn(t, q.database, "api")
+	q := storetest.NewQueryCounter(t, storetest.URL(t))
+	h := newHostileClientOn(t, q.URL, "api")
 	lists := map[string]int{}
 	forEachRoute(h, func(api *osapi.API, r osapi.Route) {
 		if strings.HasSuffix(r.Path, ".json") {
@@ -192,8 +192,8 @@ func TestHostileLists_RefusedBecauseOfTheirLengthBeforeAnyWork(t *testing.T) {
 // not exist or exceed a quota.
 func TestHostileLists_QueriesDoNotGrowWithTheList(t *testing.T) {
 	t.Parallel()
-	q := newQueryCounter(t, storetest.URL(t))
-	h := newHostileClientOn(t, q.database, "api")
+	q := storetest.NewQueryCounter(t, storetest.URL(t))
+	h := newHostileClientOn(t, q.URL, "api")
 	var ids, subports []string
 	for i := range 4000 {
 		ids = append(ids, fmt.Sprintf(`"5a000000-0000-4000-8000-%012d"`, i))
@@ -215,11 +215,11 @@ func TestHostileLists_QueriesDoNotGrowWithTheList(t *testing.T) {
 			body: `{"security_group_rules":[` + strings.Repeat(`{"security_group_id":"{group}","direction":"ingress"},`, 999) + `{"security_group_id":"{group}","direction":"ingress"}]}`}, 409},
 	} {
 		tc.token, tc.path, tc.body = "ann:demo", h.fill(tc.path), h.fill(tc.body)
-		before := q.count.Load()
+		before := q.Statements()
 		if got := h.attack(tc.attack); got != tc.want {
 			t.Errorf("%s: got status %d, want %d", name, got, tc.want)
 		}
-		if queries := q.count.Load() - before; queries > maxRefusalQueries {
+		if queries := q.Statements() - before; queries > maxRefusalQueries {
 			t.Errorf("%s: berth executed %d SQL statements, want at most %d",
 				name, queries, maxRefusalQueries)
 		}

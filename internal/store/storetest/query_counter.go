@@ -1,4 +1,4 @@
-package hostile
+package storetest
 
 import (
 	"io"
@@ -11,23 +11,29 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// queryCounter is a proxy in front of PostgreSQL that counts the SQL statements that clients execute, and the
+// QueryCounter is a proxy in front of PostgreSQL that counts the SQL statements that clients execute, and the
 // round trips with at least one such statement. How often the other statements and round trips occur depends
-// on the speed of the machine, so queryCounter ignores them: pgx prepares each statement once per connection
+// on the speed of the machine, so QueryCounter ignores them: pgx prepares each statement once per connection
 // and checks a connection that was idle for a second, and a goroutine of its own notifies the relays after a
 // commit.
-type queryCounter struct {
-	database string // URL of the database behind the proxy
-	count    atomic.Int64
-	trips    atomic.Int64
+type QueryCounter struct {
+	URL        string // of the database behind the proxy
+	statements atomic.Int64
+	trips      atomic.Int64
 }
+
+// Statements returns the number of statements so far.
+func (q *QueryCounter) Statements() int64 { return q.statements.Load() }
+
+// RoundTrips returns the number of round trips so far.
+func (q *QueryCounter) RoundTrips() int64 { return q.trips.Load() }
 
 // countedConn counts the statements of one connection.
 type countedConn struct {
-	*queryCounter
-	notify     string // name of the prepared statement that notifies the relays
-	ignored    bool   // the portal that Execute runs notifies the relays
-	statements int64  // executed since the last Sync
+	*QueryCounter
+	notify   string // name of the prepared statement that notifies the relays
+	ignored  bool   // the portal that Execute runs notifies the relays
+	executed int64  // statements since the last Sync
 }
 
 // countMessage counts the statements and round trips of a message that the client has sent.
@@ -35,7 +41,7 @@ func (c *countedConn) countMessage(m pgproto3.FrontendMessage) {
 	switch m := m.(type) {
 	case *pgproto3.Query:
 		if m.String != pingSQL {
-			c.count.Add(1)
+			c.statements.Add(1)
 			c.trips.Add(1)
 		}
 	case *pgproto3.Parse:
@@ -46,22 +52,22 @@ func (c *countedConn) countMessage(m pgproto3.FrontendMessage) {
 		c.ignored = c.notify != "" && m.PreparedStatement == c.notify
 	case *pgproto3.Execute:
 		if !c.ignored {
-			c.statements++
+			c.executed++
 		}
 	case *pgproto3.Sync:
-		if c.statements > 0 {
-			c.count.Add(c.statements)
+		if c.executed > 0 {
+			c.statements.Add(c.executed)
 			c.trips.Add(1)
 		}
-		c.statements = 0
+		c.executed = 0
 	}
 }
 
 // pingSQL is the statement with which pgx checks a connection.
 const pingSQL = "-- ping"
 
-// newQueryCounter starts a proxy in front of the server of the database with the given URL.
-func newQueryCounter(t *testing.T, database string) *queryCounter {
+// NewQueryCounter starts a proxy in front of the server of the database with the given URL.
+func NewQueryCounter(t testing.TB, database string) *QueryCounter {
 	t.Helper()
 	u, err := url.Parse(database)
 	if err != nil {
@@ -74,7 +80,7 @@ func newQueryCounter(t *testing.T, database string) *queryCounter {
 	t.Cleanup(func() { _ = l.Close() })
 	server := u.Host
 	u.Host = l.Addr().String()
-	q := &queryCounter{database: u.String()}
+	q := &QueryCounter{URL: u.String()}
 	go func() {
 		for {
 			client, err := l.Accept()
@@ -88,7 +94,7 @@ func newQueryCounter(t *testing.T, database string) *queryCounter {
 }
 
 // serve connects a client to the server until one of them closes the connection.
-func (q *queryCounter) serve(client net.Conn, address string) {
+func (q *QueryCounter) serve(client net.Conn, address string) {
 	defer func() { _ = client.Close() }()
 	server, err := net.Dial("tcp", address)
 	if err != nil {
@@ -99,7 +105,7 @@ func (q *queryCounter) serve(client net.Conn, address string) {
 		_, _ = io.Copy(client, server)
 		_ = client.Close()
 	}()
-	counted := countedConn{queryCounter: q}
+	counted := countedConn{QueryCounter: q}
 	messages := pgproto3.NewBackend(client, io.Discard)
 	for receive := messages.ReceiveStartupMessage; ; {
 		m, err := receive()
