@@ -29,7 +29,9 @@ create table agent (
     availability_zone text not null default ''::text,
     constraint agent_pkey PRIMARY KEY (id),
     constraint agent_identity UNIQUE (agent_type, host)
-);
+) with (fillfactor=70);
+
+CREATE INDEX agent_host ON public.agent USING btree (host);
 
 create table agent_credential (
     id uuid not null default gen_random_uuid(),

@@ -2,6 +2,7 @@ package portstore_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -164,5 +165,97 @@ func TestHeartbeat_OfAnAliveAgentWritesWhatItReports(t *testing.T) {
 			Configurations:   json.RawMessage(`{}`),
 			ResourceVersions: map[string]string{"Port": "1.7"},
 		}, network.AgentAlive)
+	}
+}
+
+// TestPlan_HeartbeatReadsFewRows fails if a heartbeat reads the agents or the ports of all hosts. The
+// statistics do not contain the entries that a scan of a whole index skips, so the test also checks which
+// index a new agent uses to count the agents of its host.
+func TestPlan_HeartbeatReadsFewRows(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	storetest.ExecScript(t, url, `
+		set local session_replication_role = replica;
+		insert into agent (id, agent_type, host, binary_name, topic, configurations, heartbeat_at)
+		select gen_random_uuid(), kind, 'h' || n, 'b', 't', '{}', now() + interval '1 hour'
+		from generate_series(1, 5000) n, unnest(array['Open vSwitch agent', 'Metadata agent']) kind;
+		insert into port (id, network_id, project, name, description, admin_up, mac, device_id, device_owner, status, host, vnic, profile, vif, port_security)
+		select gen_random_uuid(), gen_random_uuid(), 'p', '', '', true, 'fa:16:3e:00:00:00', '', 'compute:nova', 'ACTIVE', 'h' || n, 'normal', '{}', 'ovs', true
+		from generate_series(1, 5000) n`)
+	storetest.FixPlans(t, url)
+	watch := storetest.Connect(t, url)
+	for call, host := range map[string]func(i int) string{
+		"heartbeat of an alive agent": func(i int) string { return fmt.Sprint("h", 1+i) },
+		"heartbeat of a new agent":    func(i int) string { return fmt.Sprint("new-", i) },
+	} {
+		storetest.ExpectFewReads(t, watch, call, []string{"agent", "port"}, func() {
+			s := storetest.Open(t, url)
+			defer s.Close()
+			fx := fixture{Store: s, t: t}
+			for i := range storetest.PlanRepeats {
+				fx.heartbeat(network.OVSAgent, host(i))
+			}
+		})
+	}
+	var scans int
+	if err := watch.QueryRow(t.Context(), `select idx_scan from pg_stat_user_indexes where indexrelname = 'agent_host'`).Scan(&scans); err != nil ||
+		scans < storetest.PlanRepeats {
+		t.Errorf("scans of the index agent_host: got %d, error %v; want one for each of the %d new agents", scans, err, storetest.PlanRepeats)
+	}
+}
+
+// A heartbeat must change no index, so that PostgreSQL can update the row of the agent in place (HOT), and
+// the pages of the table must have room for the new version of the row. Whether PostgreSQL then updates a row
+// in place also depends on the snapshots of other sessions.
+func TestAgent_HeartbeatsChangeNoIndex(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	fx := fixture{Store: storetest.Open(t, url), t: t}
+	watch := storetest.Connect(t, url)
+	fx.heartbeat(network.OVSAgent, cmp1)
+	var before json.RawMessage
+	if err := watch.QueryRow(t.Context(), `
+		update agent set heartbeat_at = heartbeat_at - interval '76 seconds' returning to_jsonb(agent)`).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fx.Network.ReportState(t.Context(), network.AgentState{
+		Type:             network.OVSAgent,
+		Host:             cmp1,
+		Binary:           "new",
+		Topic:            "new",
+		Zone:             "new",
+		Configurations:   json.RawMessage(`{"new": true}`),
+		ResourceVersions: map[string]string{"Port": "1.7"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	var columns, indexes []string
+	var room bool
+	err := watch.QueryRow(t.Context(), `
+		with changed as (
+			select attnum, attname
+			from agent, jsonb_each(to_jsonb(agent)) as after
+			join jsonb_each($1) as before using (key)
+			join pg_attribute on attrelid = 'agent'::regclass and attname = key
+			where after.value <> before.value)
+		select (select array_agg(attname::text order by attname) from changed),
+			array(
+				select distinct i.indexrelid::regclass::text
+				from pg_index i
+				left join pg_depend d on d.objid = i.indexrelid and d.refobjid = i.indrelid
+				join changed on attnum = any(i.indkey) or attnum = d.refobjsubid
+				where i.indrelid = 'agent'::regclass),
+			exists (select from pg_class where oid = 'agent'::regclass and 'fillfactor=70' = any(reloptions))`, before).
+		Scan(&columns, &indexes, &room)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"availability_zone", "binary_name", "configurations", "heartbeat_at", "started_at", "topic", "versions"}
+	if d := cmp.Diff(want, columns); d != "" {
+		t.Errorf("columns that a heartbeat changes (-want +got):\n%s", d)
+	}
+	if len(indexes) > 0 || !room {
+		t.Errorf("indexes that a heartbeat changes: got %v, want none; room on the pages of the table: got %t", indexes, room)
 	}
 }
