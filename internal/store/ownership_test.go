@@ -52,7 +52,7 @@ var tables = map[string][]string{
 	"portstore":         {"port", "port_address", "port_binding", "block", "trunk", "subport"},
 	"agentstore":        {"agent_credential", "agent_virtual_host"},
 	"auditstore":        {"audit_pending", "audit_record", "audit_chain"},
-	"notificationstore": {"agent_notification", "nova_event", "provisioning_notification"},
+	"notificationstore": {"agent_notification", "notification_replay", "nova_event", "provisioning_notification"},
 	"leasestore": {
 		"lease",
 		"reservation",

@@ -140,7 +140,7 @@ func newPublisherMetrics(connected func() bool) publisherMetrics {
 		notifications: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_rpc_casts_total",
 			Help: "Notifications to agents over RabbitMQ, by kind of object and outcome (told: RabbitMQ confirmed the messages; failed: it did not)."}, []string{"about", "outcome"}),
 		replays: prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_rpc_retold_total",
-			Help: "Replays of recent notifications that RabbitMQ may have lost."}),
+			Help: "Replays of recent notifications that RabbitMQ may have lost, or that silent agents may have missed."}),
 		connected: oslomsg.ConnectedGauge("casts", connected),
 	}
 }

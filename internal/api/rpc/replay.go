@@ -26,11 +26,12 @@ const assumedOutage = 10 * time.Minute
 // Run keeps the publisher connected until ctx ends. After an outage of RabbitMQ, Run replays recent
 // notifications, because RabbitMQ may have lost messages that it had confirmed but not delivered. Run replays
 // the recent notifications as soon as RabbitMQ is available again, and a second time when all agents have had
-// time to reconnect.
+// time to reconnect. Run also replays the notifications that revived agents have missed.
 func (p *Publisher) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { p.keepHostsConnected(ctx) })
+	running.Go(func() { p.replayForRevivedAgents(ctx) })
 	lostAt := time.Now().Add(-assumedOutage)
 	wasConnected := false
 	oslomsg.KeepConnected(
@@ -101,4 +102,29 @@ func (p *Publisher) waitUntilLost(
 func (p *Publisher) replay(ctx context.Context, lostAt time.Time) error {
 	p.metrics.replays.Inc()
 	return p.notifications.Replay(ctx, time.Since(lostAt)+network.AgentDownTime)
+}
+
+// requestedReplayPoll is the time after which the publisher looks again for a replay that heartbeats have
+// requested.
+const requestedReplayPoll = 2 * time.Second
+
+// replayForRevivedAgents runs the replays that the heartbeats of revived agents request, until ctx ends.
+func (p *Publisher) replayForRevivedAgents(ctx context.Context) {
+	tick := time.NewTicker(requestedReplayPoll)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		done, err := p.notifications.ReplayRequested(ctx)
+		switch {
+		case done:
+			p.metrics.replays.Inc()
+			slog.InfoContext(ctx, "agents have been silent: replaying the notifications that they may have missed")
+		case err != nil && ctx.Err() == nil:
+			slog.WarnContext(ctx, "notifications that silent agents may have missed cannot be replayed yet",
+				"error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"berth/internal/store/storetest"
 )
 
 // An agent that continued to run while its heartbeats were missing has not
@@ -14,6 +16,12 @@ func TestReportState_RevivedAgentGetsMissedNotifications(t *testing.T) {
 	st.listenTo(t, "neutron-vo-Port-1.7", "cmp1", "1.1")
 	st.listenTo(t, "dhcp_agent", "net1", "1.0")
 	publisher := st.newPublisher(t)
+	// RabbitMQ has not restarted
+	if err := newRawClient(t, st.url).ExchangeDeclare("berth.memento", "fanout", false, false, false, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	runUntilEnd(t, publisher.Run)
+	eventually(t, "the publisher is connected", publisher.Connected)
 	port := st.createPorts(t, 1)[0]
 	st.publishAll(t, publisher)
 	st.receiveAbout(t, "push", port.ID)
@@ -39,6 +47,11 @@ func TestReportState_RevivedAgentGetsMissedNotifications(t *testing.T) {
 			o.Result, o.Failure, o.Message,
 		)
 	}
+	storetest.Exec(t, st.database, `update notification_replay set due_at = now()`) // no further agent revives
+	eventually(t, "the notifications that the agent missed are due again", func() bool {
+		due, err := st.Notifications.Unsent(t.Context(), st.network.ID, 100)
+		return err == nil && len(due) > 0
+	})
 	st.publishAll(t, publisher)
 	st.receiveAbout(t, "push", port.ID)
 }

@@ -602,6 +602,14 @@ create table note (
 
 CREATE INDEX note_claim ON public.note USING btree (priority, due_at);
 
+create table notification_replay (
+    single boolean not null default true,
+    since timestamp with time zone not null,
+    due_at timestamp with time zone not null,
+    constraint notification_replay_pkey PRIMARY KEY (single),
+    constraint notification_replay_single_check CHECK (single)
+);
+
 create table nova_event (
     id bigint not null generated always as identity,
     port_id uuid not null,

@@ -11,7 +11,6 @@ import (
 
 	"berth/internal/network"
 	"berth/internal/store/db"
-	"berth/internal/store/notificationstore"
 )
 
 // FailedBinding is the SQL condition that the binding of a port has failed, and that the agent wires the
@@ -88,7 +87,8 @@ func RecordHeartbeat(ctx context.Context, tx *Transaction, st network.AgentState
 		// An agent sends its ResourceVersions only when it starts. This agent has not restarted while it
 		// counted as down, so it does not synchronize all its state, and needs the notifications that it
 		// missed.
-		return h.result, notificationstore.Replay(ctx, tx, h.silent+network.AgentDownTime)
+		requestReplay(tx, h.silent+network.AgentDownTime)
+		return h.result, nil
 	case st.Type == network.DHCPAgent:
 		return h.result, assignNetworksToAgent(ctx, tx, st.Host, h)
 	default:

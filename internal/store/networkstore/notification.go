@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -22,6 +23,14 @@ func EnqueueNotifications(ctx context.Context, tx *Transaction, all ...network.A
 		return nil
 	}
 	return notificationstore.Append(ctx, tx, all...)
+}
+
+// requestReplay requests that the notifications of the last `within` are sent again. requestReplay does
+// nothing if the configuration disables agent notifications.
+func requestReplay(tx *Transaction, within time.Duration) {
+	if tx.config.NotifyAgents {
+		notificationstore.RequestReplay(tx, within)
+	}
 }
 
 // enqueueChangeNotifications enqueues agent notifications about the objects of journal changes, except for

@@ -1,8 +1,11 @@
 package networkstore_test
 
 import (
+	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -208,5 +211,108 @@ func TestNotification_ReplaysDoNotKeepANotificationAlive(t *testing.T) {
 			t.Errorf("replay of the last %s, %s after the first sending and 80 s after the last one: got %q, want %q",
 				c.within, c.first, got, c.want)
 		}
+	}
+}
+
+// reviveFixture returns a store with a network whose only notification was sent 20 minutes ago.
+func reviveFixture(t *testing.T) (s *store.Store, url string, n uuid.UUID) {
+	t.Helper()
+	url = storetest.URL(t)
+	s = storetest.Open(t, url)
+	s.Network = portstore.New(s.DB, portstore.Config{Network: networkstore.Config{NotifyAgents: true}})
+	n = createNetwork(t, s)
+	takeNotifications(t, s, n)
+	storetest.Exec(t, url, `
+		update agent_notification
+		set sent_at = now() - interval '20 minutes', first_sent_at = now() - interval '20 minutes'`)
+	return s, url, n
+}
+
+// reviveAgent reports the state of an agent that was silent for the given time.
+func reviveAgent(t *testing.T, s *store.Store, url, host, silent string) error {
+	t.Helper()
+	report := func() (string, error) {
+		return s.Network.ReportState(t.Context(),
+			network.AgentState{Type: network.OVSAgent, Host: host, Configurations: []byte(`{}`)})
+	}
+	if _, err := report(); err != nil {
+		return err
+	}
+	storetest.Exec(t, url, `update agent set heartbeat_at = now() - $2::interval where host = $1`, host, silent)
+	result, err := report()
+	if err == nil && result != network.AgentRevived {
+		err = fmt.Errorf("heartbeat after a silence of %s: got result %s, want %s", silent, result, network.AgentRevived)
+	}
+	return err
+}
+
+// After an outage, many agents come back within a short time. Each of them needs what was sent while it was
+// silent, and one replay is enough for all.
+func TestNotification_ManyRevivedAgentsCauseOneReplay(t *testing.T) {
+	t.Parallel()
+	s, url, n := reviveFixture(t)
+	wantReplay := func(what string, want bool, notifications ...string) {
+		t.Helper()
+		if done, err := s.Notifications.ReplayRequested(t.Context()); err != nil || done != want {
+			t.Errorf("%s: got a replay: %t, error %v; want %t", what, done, err, want)
+		}
+		if d := cmp.Diff(notifications, takeNotifications(t, s, n)); d != "" {
+			t.Errorf("unsent notifications %s (-want +got):\n%s", what, d)
+		}
+	}
+	due := func(at string) {
+		storetest.Exec(t, url, `update notification_replay set due_at = now() + $1::interval`, at)
+	}
+	wantReplay("before an agent has revived", false)
+	var all sync.WaitGroup
+	errs := make([]error, 40)
+	for i := range errs {
+		all.Go(func() {
+			silent := "80 seconds"
+			if i == len(errs)/2 {
+				silent = "30 minutes"
+			}
+			errs[i] = reviveAgent(t, s, url, fmt.Sprint("cmp-", i), silent)
+		})
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+
+	due("1 hour")
+	wantReplay("while further agents may revive", false)
+	due("0")
+	wantReplay("when the replay is due", true, "network created")
+	wantReplay("after the replay", false)
+
+	if err := reviveAgent(t, s, url, "cmp-late", "80 seconds"); err != nil {
+		t.Fatal(err)
+	}
+	due("0")
+	wantReplay("after another agent has revived", true, "network created")
+}
+
+// An agent that revives while a replay runs also needs what was sent between the begin of the replay and its
+// heartbeat.
+func TestNotification_AgentThatRevivesDuringAReplayCausesAnother(t *testing.T) {
+	t.Parallel()
+	s, url, n := reviveFixture(t)
+	if err := reviveAgent(t, s, url, "cmp-1", "30 minutes"); err != nil {
+		t.Fatal(err)
+	}
+
+	err := storetest.NewRival(t, url).RunAgainst(
+		func() error { return reviveAgent(t, s, url, "cmp-2", "30 minutes") },
+		`delete from notification_replay`,
+	)
+
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.Exec(t, url, `update notification_replay set due_at = now()`)
+	done, err := s.Notifications.ReplayRequested(t.Context())
+	if got := takeNotifications(t, s, n); err != nil || !done || len(got) != 1 {
+		t.Errorf("replay for the agent that revived during a replay: got %t, error %v and the notifications %v, want one", done, err, got)
 	}
 }

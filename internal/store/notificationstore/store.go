@@ -164,37 +164,6 @@ func (s *Store) MarkSent(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// Replay marks the notifications that were sent during the last `within` as unsent, because notifications may
-// be lost when the broker or an agent's connection fails. Sending a notification again is safe, because each
-// notification contains the current state of its object. Replay also repeats what an earlier replay has sent,
-// which may be lost, too, but only for `retention` after the first sending: an agent that causes one replay
-// after another would otherwise keep all notifications alive and make each replay larger than the one before.
-func (s *Store) Replay(ctx context.Context, within time.Duration) error {
-	return s.db.InTx(ctx, func(tx db.Tx) error { return Replay(ctx, tx, within) })
-}
-
-// Replay does the same as Store.Replay in the caller's transaction.
-func Replay(ctx context.Context, tx db.Tx, within time.Duration) error {
-	networks, err := db.QueryAll(ctx, tx, pgx.RowTo[uuid.UUID], `
-		with replayed as (
-			update agent_notification
-			set sent_at = null, claimed_until = null, at = clock_timestamp()
-			where sent_at > clock_timestamp() - $1::interval
-				and coalesce(first_sent_at, sent_at) > clock_timestamp() - $2::interval
-			returning network_id)
-		select distinct network_id
-		from replayed
-		order by network_id`, within, retention)
-	if err != nil {
-		return fmt.Errorf("replay notifications: %w", err)
-	}
-	nudges := make([]contract.Nudge, len(networks))
-	for i, id := range networks {
-		nudges[i] = nudge(id)
-	}
-	return outbox.Enqueue(ctx, tx, nudges...)
-}
-
 // Trim deletes at most `limit` notifications that were sent longer than `retention` ago.
 func (s *Store) Trim(ctx context.Context, limit int) (int64, error) {
 	tag, err := s.db.Exec(ctx, `

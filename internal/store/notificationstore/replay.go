@@ -1,0 +1,80 @@
+package notificationstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/contract"
+	"berth/internal/store/db"
+	"berth/internal/store/outbox"
+)
+
+// replayDelay is the time from the first request for a replay to the replay. After an outage of berth, all
+// agents come back within the time between two of their heartbeats, by default 30 seconds: this is three or
+// four replays.
+const replayDelay = 10 * time.Second
+
+// Replay marks the notifications that were sent during the last `within` as unsent, because notifications may
+// be lost when the broker or an agent's connection fails. Sending a notification again is safe, because each
+// notification contains the current state of its object. Replay also repeats what an earlier replay has sent,
+// which may be lost, too, but only for `retention` after the first sending: an agent that causes one replay
+// after another would otherwise keep all notifications alive and make each replay larger than the one before.
+func (s *Store) Replay(ctx context.Context, within time.Duration) error {
+	return s.db.InTx(ctx, func(tx db.Tx) error { return replay(ctx, tx, within) })
+}
+
+func replay(ctx context.Context, tx db.Tx, within time.Duration) error {
+	networks, err := db.QueryAll(ctx, tx, pgx.RowTo[uuid.UUID], `
+		with replayed as (
+			update agent_notification
+			set sent_at = null, claimed_until = null, at = clock_timestamp()
+			where sent_at > clock_timestamp() - $1::interval
+				and coalesce(first_sent_at, sent_at) > clock_timestamp() - $2::interval
+			returning network_id)
+		select distinct network_id
+		from replayed
+		order by network_id`, within, retention)
+	if err != nil {
+		return fmt.Errorf("replay notifications: %w", err)
+	}
+	nudges := make([]contract.Nudge, len(networks))
+	for i, id := range networks {
+		nudges[i] = nudge(id)
+	}
+	return outbox.Enqueue(ctx, tx, nudges...)
+}
+
+// RequestReplay requests a replay of the notifications that were sent during the last `within`, at the end of
+// the caller's transaction. If a replay is requested already, RequestReplay only extends its period, so that
+// all agents that come back within replayDelay cause one replay. If this replay is running, RequestReplay
+// waits for its end and requests another one, because the agent needs what was sent until now.
+func RequestReplay(tx db.Tx, within time.Duration) {
+	tx.QueueLast(`agent notification replay`, `
+		insert into notification_replay (since, due_at)
+		values (clock_timestamp() - $1::interval, clock_timestamp() + $2::interval)
+		on conflict (single) do update
+		set since = least(notification_replay.since, excluded.since)`, within, replayDelay)
+}
+
+// ReplayRequested runs the requested replay if it is due, and reports whether it has run.
+func (s *Store) ReplayRequested(ctx context.Context) (done bool, err error) {
+	err = s.db.InTx(ctx, func(tx db.Tx) error {
+		var within time.Duration
+		err := tx.QueryRow(ctx, `
+			delete from notification_replay
+			where due_at <= clock_timestamp()
+			returning clock_timestamp() - since`).Scan(&within)
+		if done = !db.NoRows(err); !done {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the requested replay: %w", err)
+		}
+		return replay(ctx, tx, within)
+	})
+	return done && err == nil, err
+}
