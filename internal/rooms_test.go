@@ -269,6 +269,7 @@ var packageRules = map[string]packageRule{
 			"internal/lease",
 			"internal/journal",
 			"internal/network",
+			"internal/text",
 		},
 		never: []string{
 			"net/http",
@@ -446,6 +447,7 @@ var packageRules = map[string]packageRule{
 			"internal/contract",
 			"internal/namespace",
 			"internal/store/outbox",
+			"internal/text",
 			"internal/tracing",
 		},
 		never:  []string{"net/http"},

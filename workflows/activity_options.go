@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"berth/activities"
+	"berth/internal/text"
 )
 
 // Timeouts of one attempt of an activity. The timeout of an attempt is longer than the timeout of each call
@@ -44,7 +45,7 @@ func localFirstTry(ctx workflow.Context, summary string) workflow.Context {
 			// workflow repeats the call as a regular activity with the options of remoteLimited.
 			NonRetryableErrorTypes: []string{activities.BackendError},
 		},
-		Summary: summary,
+		Summary: text.Summary(summary),
 	})
 }
 
@@ -54,7 +55,7 @@ func localSingleAttempt(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: SingleAttemptTimeout,
 		RetryPolicy:         &temporal.RetryPolicy{MaximumAttempts: 1},
-		Summary:             summary,
+		Summary:             text.Summary(summary),
 	})
 }
 
@@ -71,7 +72,7 @@ func remoteUnlimited(ctx workflow.Context, summary string) workflow.Context {
 			BackoffCoefficient: 2,
 			MaximumInterval:    10 * time.Second,
 		},
-		Summary: summary,
+		Summary: text.Summary(summary),
 	})
 }
 

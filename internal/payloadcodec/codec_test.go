@@ -14,6 +14,7 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/payloadcodec"
+	"berth/internal/text"
 )
 
 // secret is a text that must not be in encrypted payloads.
@@ -61,6 +62,15 @@ func TestCodec_EncryptsAndDecrypts(t *testing.T) {
 	}
 	if bytes.Equal(first.GetData(), second.GetData()) {
 		t.Error("two encryptions of one value are equal, want different nonces")
+	}
+}
+
+// Temporal limits a summary to 400 bytes.
+func TestCodec_LongestSummaryFitsIntoTheLimitOfTemporal(t *testing.T) {
+	t.Parallel()
+	p, err := newCodec(t, true, newKey(1)).DataConverter().ToPayload(text.Summary(strings.Repeat("x", 400)))
+	if size := len(p.GetData()); err != nil || size < 340 || size > 400 {
+		t.Errorf("encrypted summary: got %d bytes, error %v; want 340 to 400", size, err)
 	}
 }
 

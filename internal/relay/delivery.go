@@ -15,6 +15,7 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/store/outbox"
+	"berth/internal/text"
 	"berth/internal/tracing"
 )
 
@@ -194,7 +195,7 @@ func (r *Relay) startOrSignal(ctx context.Context, n contract.Note) error {
 		WorkflowTaskTimeout:      taskTimeout(n.Workflow),
 		WorkflowIDReusePolicy:    reusePolicy(n),
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		StaticSummary:            n.Summary,
+		StaticSummary:            text.Summary(n.Summary),
 		TypedSearchAttributes:    searchAttributes(n.Attributes),
 		Memo:                     memo(n.Origin),
 	}

@@ -147,6 +147,29 @@ func TestDeliver_StartsTheWorkflow(t *testing.T) {
 	}
 }
 
+// A later server may refuse a start with a longer summary, and the object would have no workflow.
+func TestDeliver_SummaryOfALongNameFitsIntoTheLimitOfTemporal(t *testing.T) {
+	t.Parallel()
+	s, n := storetest.New(t), temporaltest.New(t)
+	id := contract.LeaseID("1")
+	nudge := contract.Nudge{Workflow: contract.Lease, ID: id, Summary: strings.Repeat("<", 255)}
+	if err := s.DB.InTx(t.Context(), func(tx db.Tx) error { return outbox.Enqueue(t.Context(), tx, nudge) }); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := newRelay(s, n.Client, n.Name).Deliver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	d, err := n.Client.DescribeWorkflowExecution(t.Context(), id, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := len(d.GetExecutionConfig().GetUserMetadata().GetSummary().GetData()); size < 100 || size > 400 {
+		t.Errorf("summary of a workflow: got %d bytes, want 100 to 400", size)
+	}
+}
+
 func TestDeliver_OtherProcessesContinueALeaseAfterFourSeconds(t *testing.T) {
 	t.Parallel()
 	s, n := storetest.New(t), temporaltest.New(t)

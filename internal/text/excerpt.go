@@ -29,6 +29,38 @@ func Excerpt[T ~string | ~[]byte](text T, limit int) string {
 	return string(runes[:limit-1]) + mark
 }
 
+// maxSummary is the maximum size of the JSON text of a summary in bytes. Temporal limits a summary to 400
+// bytes (the message UserMetadata of its API), and encryption adds less than 60.
+const maxSummary = 340
+
+// Summary does the same as Excerpt, with the limit of the summaries of executions and activities: Temporal
+// may refuse a request with a longer summary.
+func Summary(text string) string {
+	text = Excerpt(text, maxSummary) // each character needs at least a byte
+	size, cut := len(`""`), 0
+	for i, r := range text {
+		if size+len(mark) <= maxSummary {
+			cut = i
+		}
+		if size += jsonSize(r); size > maxSummary {
+			return text[:cut] + mark
+		}
+	}
+	return text
+}
+
+// jsonSize returns the maximum size of a character in a JSON text that package json writes, in bytes.
+func jsonSize(r rune) int {
+	switch {
+	case r < ' ', strings.ContainsRune("<>&\u2028\u2029", r):
+		return len(`\u0000`)
+	case r == '"', r == '\\':
+		return 2
+	default:
+		return utf8.RuneLen(r)
+	}
+}
+
 // WithoutMiddle does the same as Excerpt, but it keeps the beginning and the end of the text, with "…"
 // between them.
 func WithoutMiddle(text string, limit int) string {

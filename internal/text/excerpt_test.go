@@ -1,6 +1,7 @@
 package text_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -78,4 +79,24 @@ func FuzzExcerpt(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestSummary_FitsIntoTheLimitOfTemporal(t *testing.T) {
+	t.Parallel()
+	for _, short := range []string{"", "web-1", strings.Repeat("x", 338), strings.Repeat("☃", 112)} {
+		if got := text.Summary(short); got != short {
+			t.Errorf("summary of a short text: got %q, want %q", got, short)
+		}
+	}
+	for _, character := range []string{"x", "ä", "☃", "𝕏", "<", `"`, "\t", "\x01", "\u2028", "\xff", "\x00"} {
+		long := strings.Repeat(character, 339)
+		encoded, err := json.Marshal(text.Summary(long))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(encoded) > 340 || len(encoded) < 100 || !strings.HasSuffix(string(encoded), `…"`) {
+			t.Errorf("summary of the character %q, repeated: got %d bytes, want 100 to 340 and a mark at the end: %s",
+				character, len(encoded), encoded)
+		}
+	}
 }
