@@ -220,7 +220,7 @@ func (h *handlers) portsWithNetworks(
 ) (map[uuid.UUID]network.Port, map[uuid.UUID]network.Network, error) {
 	list, err := h.Store.Ports(ctx, db.Listing{
 		Where:  []db.Condition{db.OneOfIDs("id", ids)},
-		Fields: withoutLargeFields,
+		Fields: withoutLargeFields.names,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -12,14 +12,16 @@ import (
 	"berth/internal/store/db"
 )
 
-// portPage is the maximum number of ports that a call reads at once. A port can have 200 kB.
-const portPage = 20
+// portFields are the fields of the ports that a call reads.
+type portFields struct {
+	names []string // nil: all
+	page  int      // maximum number of ports that the call reads at once
+}
 
-// Fields of the ports that a call reads.
 var (
-	allFields []string
-	// withoutLargeFields leaves out the tags and the DHCP options, which can have 200 kB.
-	withoutLargeFields = []string{"id"}
+	// A port can have 200 kB of tags and DHCP options.
+	allFields          = portFields{page: 20}
+	withoutLargeFields = portFields{names: []string{"id"}, page: 500}
 )
 
 // eachPortPage reads ports page by page and calls `use` with each page, in the order of the IDs. A port that
@@ -28,17 +30,17 @@ var (
 func (h *handlers) eachPortPage(
 	ctx context.Context,
 	ids []uuid.UUID,
-	fields []string,
+	fields portFields,
 	use func([]network.Port) error,
 ) error {
-	if len(ids) > portPage {
+	if len(ids) > fields.page {
 		if err := oslomsg.LargeReply(ctx); err != nil {
 			return err
 		}
 	}
-	for page := range slices.Chunk(ids, portPage) {
+	for page := range slices.Chunk(ids, fields.page) {
 		ports, err := h.Store.Ports(ctx,
-			db.Listing{Where: []db.Condition{db.OneOfIDs("id", page)}, Fields: fields})
+			db.Listing{Where: []db.Condition{db.OneOfIDs("id", page)}, Fields: fields.names})
 		if err != nil {
 			return err
 		}
