@@ -81,7 +81,8 @@ func isNamed(f floatingips.FloatingIP, name string) bool {
 
 // isReserved reports whether a floating IP of the reservation's project has an address of the reservation,
 // whatever its description and its tags are, because the project can change both. A floating IP with the name
-// of another holder of the address is the one of that reservation.
+// of another holder of the address is the one of that reservation. If Neutron never had the resources of the
+// reservation, a floating IP with its address may be the project's own.
 func isReserved(f floatingips.FloatingIP, c lease.CloudReservation) bool {
 	same := func(r lease.ReservableFloatingIP) bool {
 		return f.FloatingNetworkID == r.Network.String() && f.FloatingIP == r.IP.String()

@@ -12,8 +12,8 @@ type CloudReservation struct {
 	Segment      Segment                // network segment of the reservation
 	// OtherHolders are the reservations that hold one of the floating IPs before or after this reservation.
 	OtherHolders []uuid.UUID
-	// Ending means that the lease ends, is deleted or has failed, and that the reservation still holds its
-	// resources.
+	// Ending means that the lease has started and now ends, is deleted or has failed, and that Nova and
+	// Neutron have the resources that the reservation still holds.
 	Ending bool
 }
 

@@ -175,6 +175,12 @@ func (l Lease) HoldsNothing() bool {
 		})
 }
 
+// HasStarted reports whether the start of the lease has succeeded.
+func (l Lease) HasStarted() bool {
+	start := l.event(StartLease)
+	return start != nil && start.Status == EventDone
+}
+
 // HasFailedToEnd reports whether the end of the lease has failed.
 func (l Lease) HasFailedToEnd() bool {
 	end := l.event(EndLease)

@@ -166,6 +166,22 @@ func TestFloatingIP_EndingReservationNamesOtherHolders(t *testing.T) {
 	}
 }
 
+// A start fails if the project has a floating IP with a reserved address. The end of such a lease must keep
+// this floating IP.
+func TestFloatingIP_ReservationWhoseStartFailedIsNotEnding(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 0)
+	l := e.createLease(addressesDraft(e.registerAddresses(1), 1, 2, 1))
+	r := l.Reservations[0].ID
+	e.makeDue(l)
+	e.beginStep(l.ID, lease.StepStart)
+	e.finishStep(l.ID, lease.StepStart, map[uuid.UUID]string{r: "in use by another owner"})
+	c, err := e.Lease.EndingCloudReservation(t.Context(), r)
+	if err != nil || c.Ending || len(c.FloatingIPs) != 1 {
+		t.Errorf("reservation whose start failed: got %+v, error %v; want one floating IP and not ending", c, err)
+	}
+}
+
 // Neutron gives no port the network address or the IPv4 broadcast address of a subnet, so a lease of such a
 // floating IP could not start.
 func TestFloatingIP_IsAHostAddressOfItsSubnet(t *testing.T) {

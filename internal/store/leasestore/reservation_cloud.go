@@ -107,7 +107,7 @@ func readCloudReservations(
 		claims[h.ID], ids[i] = lease.CloudReservation{
 			Reservation: h.Reservation,
 			Project:     h.lease.Project,
-			Ending:      slices.Contains(endingStatuses, h.lease.Status),
+			Ending:      slices.Contains(endingStatuses, h.lease.Status) && h.lease.HasStarted() && !h.CloudOutdated(),
 		}, h.ID
 	}
 	batch := &pgx.Batch{}
