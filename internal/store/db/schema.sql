@@ -603,11 +603,10 @@ create table note (
 CREATE INDEX note_claim ON public.note USING btree (priority, due_at);
 
 create table notification_replay (
-    single boolean not null default true,
+    id bigint not null generated always as identity,
     since timestamp with time zone not null,
     due_at timestamp with time zone not null,
-    constraint notification_replay_pkey PRIMARY KEY (single),
-    constraint notification_replay_single_check CHECK (single)
+    constraint notification_replay_pkey PRIMARY KEY (id)
 );
 
 create table nova_event (

@@ -96,6 +96,7 @@ func RecordHeartbeat(ctx context.Context, tx *Transaction, st network.AgentState
 	}
 }
 
+// wrapHeartbeat adds to an error whose heartbeat has failed.
 func wrapHeartbeat(st network.AgentState, err error) error {
 	if err != nil {
 		err = fmt.Errorf("record the heartbeat of the %s on host %s: %w", st.Type, st.Host, err)

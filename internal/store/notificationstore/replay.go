@@ -49,25 +49,28 @@ func replay(ctx context.Context, tx db.Tx, within time.Duration) error {
 }
 
 // RequestReplay requests a replay of the notifications that were sent during the last `within`, at the end of
-// the caller's transaction. If a replay is requested already, RequestReplay only extends its period, so that
-// all agents that come back within replayDelay cause one replay. If this replay is running, RequestReplay
-// waits for its end and requests another one, because the agent needs what was sent until now.
+// the caller's transaction. The replay is due after replayDelay, so that one replay serves all agents that
+// come back within this time. RequestReplay waits for no other request and for no replay.
 func RequestReplay(tx db.Tx, within time.Duration) {
 	tx.QueueLast(`agent notification replay`, `
 		insert into notification_replay (since, due_at)
-		values (clock_timestamp() - $1::interval, clock_timestamp() + $2::interval)
-		on conflict (single) do update
-		set since = least(notification_replay.since, excluded.since)`, within, replayDelay)
+		values (clock_timestamp() - $1::interval, clock_timestamp() + $2::interval)`, within, replayDelay)
 }
 
-// ReplayRequested runs the requested replay if it is due, and reports whether it has run.
+// ReplayRequested runs the requested replay if one is due, and reports whether it has run. A replay covers
+// the periods of all requests that it deletes. A request that is committed later stays and causes the next
+// replay. While another process runs a replay, ReplayRequested does not wait for it.
 func (s *Store) ReplayRequested(ctx context.Context) (done bool, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
 		var within time.Duration
 		err := tx.QueryRow(ctx, `
-			delete from notification_replay
-			where due_at <= clock_timestamp()
-			returning clock_timestamp() - since`).Scan(&within)
+			with requested as (
+				select id, due_at from notification_replay for update skip locked
+			), served as (
+				delete from notification_replay
+				where id in (select id from requested) and exists (select from requested where due_at <= clock_timestamp())
+				returning since)
+			select clock_timestamp() - min(since) from served having count(*) > 0`).Scan(&within)
 		if done = !db.NoRows(err); !done {
 			return nil
 		}

@@ -1,7 +1,8 @@
 -- +goose Up
--- The next replay of the notifications that silent agents may have missed; no row: no agent needs a replay.
+-- The requests of silent agents for a replay of the notifications that they may have missed. One replay serves
+-- all requests, and deletes them.
 create table notification_replay (
-    single boolean     primary key default true check (single),
+    id     bigint      generated always as identity primary key,
     since  timestamptz not null, -- the replay repeats what was sent since then
     due_at timestamptz not null
 );
