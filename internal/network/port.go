@@ -100,8 +100,8 @@ type PortChange struct {
 	// NeedsOpenNetwork means that the requester may create the port only because the network is open to all
 	// projects.
 	NeedsOpenNetwork bool
-	// NoRouter means that the requester may not connect the port to a router. berth does not know whose the
-	// routers of the controller are.
+	// NoRouter means that the requester may not connect the port to a router. berth does not know to which
+	// projects the routers of the controller belong.
 	NoRouter bool
 }
 
