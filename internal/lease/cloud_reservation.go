@@ -10,7 +10,8 @@ type CloudReservation struct {
 	ComputeHosts []ReservedHost         // hosts of the reservation, or of its instances
 	FloatingIPs  []ReservableFloatingIP // floating IPs of the reservation
 	Segment      Segment                // network segment of the reservation
-	// OtherHolders are the reservations that hold one of the floating IPs before or after this reservation.
+	// OtherHolders are the reservations that hold one of the floating IPs before or after this reservation,
+	// which is ending.
 	OtherHolders []uuid.UUID
 	// Ending means that the lease has started and now ends, is deleted or has failed, and that Nova and
 	// Neutron have the resources that the reservation still holds.

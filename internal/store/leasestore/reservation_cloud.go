@@ -144,7 +144,7 @@ func readCloudReservations(
 		}
 		return rows.Err()
 	})
-	queueOtherHolders(batch, ids, claims)
+	queueOtherHolders(batch, claims)
 	queueSegments(batch, ids, claims)
 	if err := q.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("read resources of reservations: %w", err)
@@ -152,13 +152,23 @@ func readCloudReservations(
 	return claims, nil
 }
 
-// queueOtherHolders adds to a batch the query for the other holders of the reservations' floating IPs.
-func queueOtherHolders(batch *pgx.Batch, ids []uuid.UUID, claims map[uuid.UUID]lease.CloudReservation) {
+// queueOtherHolders adds to a batch the query for the other holders of the floating IPs of ending
+// reservations. Other reservations, such as all those that start, need no query.
+func queueOtherHolders(batch *pgx.Batch, claims map[uuid.UUID]lease.CloudReservation) {
+	var ending []uuid.UUID
+	for id, c := range claims {
+		if c.Ending && c.Type == lease.FloatingIP {
+			ending = append(ending, id)
+		}
+	}
+	if len(ending) == 0 {
+		return
+	}
 	batch.Queue(`
 		select distinct a.reservation_id, o.reservation_id
 		from floatingip_allocation a
 		join floatingip_allocation o on o.floatingip_id = a.floatingip_id and o.reservation_id <> a.reservation_id
-		where a.reservation_id = any($1)`, ids).Query(func(rows pgx.Rows) error {
+		where a.reservation_id = any($1)`, ending).Query(func(rows pgx.Rows) error {
 		var id, other uuid.UUID
 		_, err := pgx.ForEachRow(rows, []any{&id, &other}, func() error {
 			c := claims[id]
