@@ -15,21 +15,33 @@ import (
 	"berth/internal/tracing"
 )
 
-// sendTrace sends one trace to a receiver of traces and returns what the process logs meanwhile. A caller of
-// sendTrace does not run in parallel, because the log belongs to the process.
+// sendTrace sends one trace to a receiver of traces and returns what the process logs meanwhile.
 func sendTrace(t *testing.T, receiver http.HandlerFunc) string {
 	t.Helper()
 	var log bytes.Buffer
-	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	defer slog.SetDefault(before)
+	defer logTo(&log)()
 	server := httptest.NewServer(receiver)
 	defer server.Close()
+	sendSpan(t, server, time.Hour) // the exporter does not write to the log after Close
+	return log.String()
+}
+
+// logTo makes a writer the log of the process, until the returned function is called. A test that calls logTo
+// does not run in parallel, because the log belongs to the process.
+func logTo(w io.Writer) (restore func()) {
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(w, nil)))
+	return func() { slog.SetDefault(before) }
+}
+
+// sendSpan sends the span of a request to a receiver of traces, and closes the traces.
+func sendSpan(t *testing.T, receiver *httptest.Server, closeTimeout time.Duration) {
+	t.Helper()
 	traces, err := tracing.Open(tracing.Options{
-		Endpoint:     server.URL + "/v1/traces",
+		Endpoint:     receiver.URL + "/v1/traces",
 		Headers:      map[string]string{"X-Api-Key": "hunter2"},
 		Sampler:      "always_on",
-		CloseTimeout: time.Hour, // the exporter does not write to the log after Close
+		CloseTimeout: closeTimeout,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +53,6 @@ func sendTrace(t *testing.T, receiver http.HandlerFunc) string {
 	_, span := traces.StartRequest(r)
 	span.End()
 	traces.Close()
-	return log.String()
 }
 
 func TestReceiver_RedirectsAreNotFollowed(t *testing.T) {
@@ -127,31 +138,14 @@ func (l logLines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// The test does not run in parallel, because the log belongs to the process.
 func TestClose_GivesUpOnAReceiverThatDoesNotAnswer(t *testing.T) {
 	lines := make(logLines, 100)
-	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(lines, nil)))
-	defer slog.SetDefault(before)
+	defer logTo(lines)()
 	hang := make(chan struct{})
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
 	defer receiver.Close()
 	defer close(hang)
-	traces, err := tracing.Open(tracing.Options{
-		Endpoint:     receiver.URL + "/v1/traces",
-		Sampler:      "always_on",
-		CloseTimeout: time.Millisecond,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, span := traces.StartRequest(r)
-	span.End()
-	traces.Close()
+	sendSpan(t, receiver, time.Millisecond)
 	if line := <-lines; !strings.Contains(line, "the last spans were not sent") {
 		t.Errorf("got the log %q, want that the last spans were not sent", line)
 	}
