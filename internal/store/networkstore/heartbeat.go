@@ -7,10 +7,10 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"berth/internal/network"
 	"berth/internal/store/db"
+	"berth/internal/store/notificationstore"
 )
 
 // FailedBinding is the SQL condition that the binding of a port has failed, and that the agent wires the
@@ -27,7 +27,7 @@ const (
 	// heartbeatIsRecent is the SQL condition that an agent counts as alive.
 	heartbeatIsRecent = `heartbeat_at > clock_timestamp() - @down_time::interval`
 	// someDHCPAgentIsDown is the SQL condition that a DHCP agent is down, so that the others may take its
-	// networks over.
+	// networks over. A DHCP agent that comes back is itself one that is down.
 	someDHCPAgentIsDown = `
 		exists (
 			select from agent other
@@ -55,24 +55,60 @@ func heartbeatArgs(st network.AgentState) pgx.NamedArgs {
 	return args
 }
 
+// renewHeartbeat writes the heartbeat of an agent, and requests a replay, if nothing else follows from the
+// heartbeat. Its result has a row then, which says whether the agent was alive before.
 var renewHeartbeat = `
-		update agent` + setHeartbeat + `
-		where agent_type = @agent_type and host = @host and ` + heartbeatIsRecent + `
-			and not exists (select from port where ` + FailedBinding + `)
-			and (agent_type <> '` + network.DHCPAgent + `' or ` + ReportsPortReady(`@configurations::jsonb`) + ` and not ` + someDHCPAgentIsDown + `)`
+		with renewed as (
+			update agent` + setHeartbeat + `, started_at = case when before.alive then started_at else clock_timestamp() end
+			from (
+				select id, heartbeat_at, ` + heartbeatIsRecent + ` as alive
+				from agent
+				where agent_type = @agent_type and host = @host) before
+			where agent.id = before.id
+				and not exists (select from port where ` + FailedBinding + `)
+				and (agent_type <> '` + network.DHCPAgent + `' or ` + ReportsPortReady(`@configurations::jsonb`) + ` and not ` + someDHCPAgentIsDown + `)
+			returning before.alive, clock_timestamp() - before.heartbeat_at + @down_time::interval as within
+		), requested as (
+			` + notificationstore.ReplayRequest(`renewed where not alive and @misses_notifications::boolean`) + `)
+		select alive from renewed`
 
-// RenewHeartbeat writes the heartbeat of an agent in one statement, if the agent is alive and the heartbeat
-// has no other effect: no port is bound again, and no network gets another DHCP agent. This is so for nearly
-// all heartbeats. Otherwise RenewHeartbeat writes nothing, and its result is false; RecordHeartbeat is for
-// every heartbeat.
-func (s *Store) RenewHeartbeat(ctx context.Context, st network.AgentState) (renewed bool, err error) {
+// RenewHeartbeat writes the heartbeat of an agent in one statement, if nothing follows from the heartbeat but
+// a replay of notifications: no port is bound again, and no network gets another DHCP agent. This is so for
+// nearly all heartbeats of agents that are alive. It is also so for most agents that come back, so that all
+// agents can come back at once. RenewHeartbeat returns AgentAlive or AgentRevived; its result is empty, and it
+// writes nothing, if more may follow. RecordHeartbeat is for every heartbeat.
+func (s *Store) RenewHeartbeat(ctx context.Context, st network.AgentState) (result string, err error) {
+	args := heartbeatArgs(st)
+	args["misses_notifications"] = s.config.NotifyAgents && missesNotifications(st)
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
-		batch.Queue(renewHeartbeat, heartbeatArgs(st)).Exec(func(tag pgconn.CommandTag) error {
-			renewed = tag.RowsAffected() == 1
+		batch.Queue(renewHeartbeat, args).QueryRow(func(row pgx.Row) error {
+			var alive bool
+			if err := row.Scan(&alive); err != nil {
+				return err
+			}
+			result = resultOf(alive)
 			return nil
 		})
 	})
-	return renewed, wrapHeartbeat(st, err)
+	if db.NoRows(err) {
+		return "", nil
+	}
+	return result, wrapHeartbeat(st, err)
+}
+
+// missesNotifications reports whether an agent that comes back with this state needs the notifications that
+// it has missed. An agent sends its ResourceVersions only when it starts, and then synchronizes all its
+// state. So does a DHCP agent that was down.
+func missesNotifications(st network.AgentState) bool {
+	return st.ResourceVersions == nil && st.Type != network.DHCPAgent
+}
+
+// resultOf returns the result of a heartbeat of an agent that exists, which was alive before, or not.
+func resultOf(alive bool) string {
+	if alive {
+		return network.AgentAlive
+	}
+	return network.AgentRevived
 }
 
 // RecordHeartbeat writes the heartbeat and returns the resulting agent state. An agent gets the notifications
@@ -83,10 +119,7 @@ func RecordHeartbeat(ctx context.Context, tx *Transaction, st network.AgentState
 		return "", wrapHeartbeat(st, err)
 	}
 	switch {
-	case h.result == network.AgentRevived && st.ResourceVersions == nil && st.Type != network.DHCPAgent:
-		// An agent sends its ResourceVersions only when it starts. This agent has not restarted while it
-		// counted as down, so it does not synchronize all its state, and needs the notifications that it
-		// missed.
+	case h.result == network.AgentRevived && missesNotifications(st):
 		requestReplay(tx, h.silent+network.AgentDownTime)
 		return h.result, nil
 	case st.Type == network.DHCPAgent:
@@ -139,10 +172,7 @@ func writeHeartbeat(ctx context.Context, tx *Transaction, st network.AgentState)
 		}
 		return writeHeartbeat(ctx, tx, st) // a concurrent heartbeat has registered the agent
 	}
-	args["alive"], h.result = alive, network.AgentRevived
-	if alive {
-		h.result = network.AgentAlive
-	}
+	args["alive"], h.result = alive, resultOf(alive)
 	if err == nil {
 		_, err = tx.Exec(ctx, `
 			update agent`+setHeartbeat+`, started_at = case when @alive then started_at else clock_timestamp() end

@@ -52,9 +52,15 @@ func replay(ctx context.Context, tx db.Tx, within time.Duration) error {
 // the caller's transaction. The replay is due after replayDelay, so that one replay serves all agents that
 // come back within this time. RequestReplay waits for no other request and for no replay.
 func RequestReplay(tx db.Tx, within time.Duration) {
-	tx.QueueLast(`agent notification replay`, `
+	tx.QueueLast(`agent notification replay`, ReplayRequest(`(select $1::interval as within) request`), within)
+}
+
+// ReplayRequest returns the SQL statement that requests a replay, as RequestReplay does, for each row of a
+// table expression, which has the column `within`.
+func ReplayRequest(from string) string {
+	return fmt.Sprintf(`
 		insert into notification_replay (since, due_at)
-		values (clock_timestamp() - $1::interval, clock_timestamp() + $2::interval)`, within, replayDelay)
+		select clock_timestamp() - within, clock_timestamp() + interval '%d seconds' from %s`, int(replayDelay.Seconds()), from)
 }
 
 // ReplayRequested runs the requested replay if one is due, and reports whether it has run. A replay covers

@@ -55,17 +55,17 @@ func retryFailedBindings(ctx context.Context, tx *transaction, kind, host string
 // agent's host whose binding failed because no L2 agent was alive. If the agent is a DHCP agent, ReportState
 // assigns to it a share of the networks whose DHCP agents are all down. A new or revived DHCP agent also gets
 // the networks that have no DHCP agent. ReportState returns a fault for an agent that exceeds the limits of
-// AgentState.Check or network.MaxAgentsOfHost. Nearly all heartbeats only write the row of an agent that is
-// alive; ReportState does this with one statement.
+// AgentState.Check or network.MaxAgentsOfHost. Nearly all heartbeats only write the row of the agent;
+// ReportState does this with one statement.
 func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string, error) {
 	if err := st.Check(); err != nil {
 		return "", err
 	}
-	if renewed, err := s.RenewHeartbeat(ctx, st); renewed || err != nil {
-		return network.AgentAlive, err
+	result, err := s.RenewHeartbeat(ctx, st)
+	if result != "" || err != nil {
+		return result, err
 	}
-	var result string
-	err := s.inTx(ctx, func(tx *transaction) error {
+	err = s.inTx(ctx, func(tx *transaction) error {
 		var err error
 		if result, err = networkstore.RecordHeartbeat(ctx, tx.Transaction, st); err != nil {
 			return err

@@ -72,6 +72,11 @@ func TestHeartbeat_IsOneStatementUnlessItHasAnotherEffect(t *testing.T) {
 			state:   network.AgentState{Type: network.OVSAgent, Host: cmp1},
 			prepare: func() { silence(cmp1) },
 			result:  network.AgentRevived,
+		},
+		"revived L2 agent with a failed binding on the host": {
+			state:   network.AgentState{Type: network.OVSAgent, Host: cmp2},
+			prepare: func() { failBinding(cmp2); silence(cmp2) },
+			result:  network.AgentRevived,
 			more:    true,
 		},
 		"revived DHCP agent": {
