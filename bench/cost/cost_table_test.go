@@ -35,8 +35,11 @@ func costTable(r report) string {
 	var b strings.Builder
 	m := r.Machine
 	fmt.Fprintf(&b, "A machine with %d cores, PostgreSQL %s, Temporal %s; %d clients, of which a quarter send operations with a workflow; "+
-		"a window of %g s for each measurement.\n",
-		m.Cores, strings.Fields(m.PostgreSQL)[0], m.Temporal, r.Settings.Clients, r.Settings.Window)
+		"%d rounds with a window of %g s for each measurement.\n",
+		m.Cores, strings.Fields(m.PostgreSQL)[0], m.Temporal, r.Settings.Clients, r.Settings.Rounds, r.Settings.Window)
+	if r.Settings.Reference > 0 {
+		fmt.Fprintf(&b, "The servers together were limited to %s.\n", coresText(r.Settings.Reference))
+	}
 	if r.Busy == 0 {
 		b.WriteString("The run did not check whether other programs used the processors.\n\n")
 	} else {
@@ -72,15 +75,23 @@ func checkTable(r report) string {
 		return "This run could not limit the servers, so no prediction is compared with a measurement.\n"
 	}
 	var b strings.Builder
-	b.WriteString("| Operation | Cores of the servers | Predicted: per second | Measured: per second | Error of the prediction | Cores used |\n" +
-		"|---|---|---|---|---|---|\n")
+	b.WriteString("| Operation | Cores of the servers | Predicted: per second | Measured: per second | Rounds from, to | Error of the prediction | Cores used |\n" +
+		"|---|---|---|---|---|---|---|\n")
 	for _, one := range r.Results {
 		for _, c := range one.Checks {
-			fmt.Fprintf(&b, "| %s | %g | %s | %s | %+.0f %% | %.2f |\n",
-				one.Title, c.Cores, perSecond(c.Predicted), perSecond(c.Rate), 100*c.Error, c.Used)
+			fmt.Fprintf(&b, "| %s | %g | %s | %s | %s, %s | %+.0f %% | %.2f |\n",
+				one.Title, c.Cores, perSecond(c.Predicted), perSecond(c.Rate), perSecond(c.Lowest), perSecond(c.Highest), 100*c.Error, c.Used)
 		}
 	}
 	return b.String()
+}
+
+// coresText renders a number of cores.
+func coresText(cores float64) string {
+	if cores == 1 {
+		return "one core"
+	}
+	return fmt.Sprintf("%g cores", cores)
 }
 
 // sizes are the numbers of cores of the deployments in sizeTable.

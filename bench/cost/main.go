@@ -26,9 +26,12 @@ func main() { harness.Main("cost", harness.WithStubs(run)) }
 type settings struct {
 	stack  harness.Options
 	pace   harness.Pace
-	limits []float64     // numbers of cores of the servers
-	quiet  time.Duration // how long cost waits for a quiet machine before each measurement
-	out    string        // JSON file of the results; empty: none
+	rounds int       // how often each operation is measured with each number of cores
+	limits []float64 // numbers of cores of the servers for which rates are predicted
+	// number of cores of the servers with which the costs are measured; 0: the whole machine
+	reference float64
+	quiet     time.Duration // how long cost waits for a quiet machine before each measurement
+	out       string        // JSON file of the results; empty: none
 }
 
 func parseSettings(args []string, stderr io.Writer) (settings, error) {
@@ -40,14 +43,19 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.DurationVar(&s.pace.Warmup, "warmup", 2*time.Second, "time that an operation runs unmeasured before the window")
 	flags.IntVar(&s.pace.InFlight, "clients", 64,
 		"number of concurrent clients; a quarter of them send operations with a workflow")
+	flags.IntVar(&s.rounds, "rounds", 3, "number of rounds; each round measures an operation once with each number of cores")
+	flags.Float64Var(&s.reference, "reference", 1,
+		"number of cores to which the servers together are limited when their costs are measured")
 	flags.StringVar(&limits, "limits", "0.5,1,2",
-		"comma-separated `list` of numbers of cores to which the servers together are limited, one after the other")
+		"comma-separated `list` of numbers of cores to which the servers together are limited, to check the predictions")
 	flags.DurationVar(&s.quiet, "quiet", 5*time.Second,
 		"how long a measurement waits until the processors are idle; 0: not at all")
 	flags.StringVar(&s.out, "out", resultfile.Default, "JSON `file` whose key costs gets the results; empty: none")
 	s.stack.AddFlags(flags)
 	err := harness.ParseFlags(flags, args, func() (err error) {
 		switch {
+		case s.rounds < 1 || !isLimit(s.reference):
+			return errors.New("-rounds must be positive, -reference a number of cores")
 		case s.pace.Window <= 0 || s.pace.Warmup < 0 || s.pace.InFlight < 1 || s.quiet < 0:
 			return errors.New("-window and -clients must be positive, -warmup and -quiet not negative")
 		default:
@@ -64,13 +72,17 @@ func parseLimits(list string) ([]float64, error) {
 	var all []float64
 	for text := range strings.SplitSeq(list, ",") {
 		cores, err := strconv.ParseFloat(text, 64)
-		if err != nil || cores < 0.01 || cores > 1000 { // Linux accepts a hundredth of a core or more
+		if err != nil || !isLimit(cores) {
 			return nil, fmt.Errorf("-limits: %q is no number of cores", text)
 		}
 		all = append(all, cores)
 	}
 	return all, nil
 }
+
+// isLimit reports whether the servers can be limited to a number of cores. Linux accepts a hundredth of a
+// core or more.
+func isLimit(cores float64) bool { return cores >= 0.01 && cores <= 1000 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	s, err := parseSettings(args, stderr)
@@ -90,12 +102,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	m := measurement{settings: s, stack: st, limit: limit, stdout: stdout, logf: logf}
 	m.report.Machine = st.Machine
 	m.report.Settings = reportedSettings{
-		Clients: s.pace.InFlight,
-		Warmup:  s.pace.Warmup.Seconds(),
-		Window:  s.pace.Window.Seconds(),
+		Clients:   s.pace.InFlight,
+		Warmup:    s.pace.Warmup.Seconds(),
+		Window:    s.pace.Window.Seconds(),
+		Rounds:    s.rounds,
+		Reference: s.reference,
 	}
 	if unlimited != nil {
-		m.report.Unlimited, m.settings.limits = unlimited.Error(), nil
+		m.report.Unlimited = unlimited.Error()
+		m.report.Settings.Reference, m.settings.reference, m.settings.limits = 0, 0, nil
 	} else if err := limit.AddServers(); err != nil {
 		return err
 	}

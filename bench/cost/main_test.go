@@ -21,6 +21,7 @@ func TestRun_ShortRunMeasuresEveryOperationAndLeavesOnlyTheResults(t *testing.T)
 		"-window=300ms",
 		"-warmup=100ms",
 		"-clients=4",
+		"-rounds=2",
 		"-limits=1",
 		"-quiet=0",
 	)
@@ -56,7 +57,14 @@ func checkResult(t *testing.T, r report, one result) {
 	if len(one.Checks) != wantChecks {
 		t.Errorf("%s: got %d limits, want %d: %s", one.Name, len(one.Checks), wantChecks, r.Unlimited)
 	}
+	if len(one.Reference) != 2 {
+		t.Errorf("%s: got %d measurements of its costs, want one for each of the 2 rounds", one.Name, len(one.Reference))
+	}
 	for _, c := range one.Checks {
+		if c.Lowest > c.Rate || c.Highest < c.Rate {
+			t.Errorf("%s, limit of %g cores: got %g/s in all rounds, want a rate between those of the rounds, %g/s to %g/s",
+				one.Name, c.Cores, c.Rate, c.Lowest, c.Highest)
+		}
 		if want := r.model(one).rateOnMachine(c.Cores, float64(r.Machine.Cores)); c.Predicted != want {
 			t.Errorf("%s, limit of %g cores: predicted %g/s, want %g/s from the costs", one.Name, c.Cores, c.Predicted, want)
 		}
@@ -71,6 +79,8 @@ func TestRun_RejectsInvalidCommandLines(t *testing.T) {
 		[]string{"-warmup=-1s"},
 		[]string{"-clients=0"},
 		[]string{"-quiet=-1s"},
+		[]string{"-rounds=0"},
+		[]string{"-reference=0"},
 		[]string{"-limits="},
 		[]string{"-limits=1,0"},
 		[]string{"-limits=all"},

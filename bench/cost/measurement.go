@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"math"
 	"time"
 
 	"berth/bench/figure"
@@ -112,7 +112,7 @@ func (m *measurement) measureIdle(ctx context.Context) (map[string]float64, erro
 	return used, err
 }
 
-// measure measures an operation on the whole machine, with each limit, and again on the whole machine,
+// measure measures an operation with the reference number of cores and with each limit, round by round,
 // because an operation may become more expensive while the database grows.
 func (m *measurement) measure(ctx context.Context, op operation) (result, error) {
 	f, err := figure.Find(op.figure)
@@ -123,35 +123,41 @@ func (m *measurement) measure(ctx context.Context, op operation) (result, error)
 	if err != nil {
 		return result{}, err
 	}
-	limits := slices.Concat([]float64{0}, m.settings.limits, []float64{0})
-	samples := make([]harness.Sample, len(limits))
-	for i, cores := range limits {
-		if samples[i], err = m.sample(ctx, op, subject, cores); err != nil {
+	var reference []harness.Sample
+	limited := make([][]harness.Sample, len(m.settings.limits))
+	for range m.settings.rounds {
+		one, err := m.sample(ctx, op, subject, m.settings.reference)
+		if err != nil {
 			return result{}, err
 		}
+		reference = append(reference, one)
+		for i, cores := range m.settings.limits {
+			if one, err = m.sample(ctx, op, subject, cores); err != nil {
+				return result{}, err
+			}
+			limited[i] = append(limited[i], one)
+		}
 	}
-	return m.result(op, limits, samples), nil
+	return m.result(op, reference, limited), nil
 }
 
-// result computes the result of an operation from a sample for each limit.
-func (m *measurement) result(op operation, limits []float64, samples []harness.Sample) result {
+// result computes the result of an operation from the samples of all rounds: those with the reference number
+// of cores, and those with each limit.
+func (m *measurement) result(op operation, reference []harness.Sample, limited [][]harness.Sample) result {
 	r := result{Name: op.figure, Title: op.title, Extent: op.extent}
-	var whole []harness.Sample
-	for i, s := range samples {
-		if limits[i] == 0 {
-			whole = append(whole, s)
-			r.Whole = append(r.Whole, measuredIn(m.report.Idle, s))
-		}
+	for _, s := range reference {
+		r.Reference = append(r.Reference, measuredIn(m.report.Idle, s))
 	}
-	model := newCostModel(m.report.Idle, harness.Sum(whole))
+	model := newCostModel(m.report.Idle, harness.Sum(reference))
 	r.Cost = model.cost
-	for i, s := range samples {
-		if limits[i] == 0 {
-			continue
-		}
-		c := check{Cores: limits[i], measured: measuredIn(m.report.Idle, s)}
+	for i, rounds := range limited {
+		c := check{Cores: m.settings.limits[i], measured: measuredIn(m.report.Idle, harness.Sum(rounds))}
 		c.Predicted = model.rateOnMachine(c.Cores, float64(m.report.Machine.Cores))
 		c.Error = harness.Ratio(c.Predicted-c.Rate, c.Rate)
+		c.Lowest, c.Highest = math.Inf(1), 0
+		for _, s := range rounds {
+			c.Lowest, c.Highest = min(c.Lowest, s.Rate()), max(c.Highest, s.Rate())
+		}
 		r.Checks = append(r.Checks, c)
 	}
 	return r

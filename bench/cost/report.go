@@ -12,6 +12,9 @@ type reportedSettings struct {
 	Clients int     `json:"clients"`
 	Warmup  float64 `json:"warmup_seconds"`
 	Window  float64 `json:"window_seconds"`
+	Rounds  int     `json:"rounds"`
+	// number of cores of the servers with which the costs were measured; 0: the whole machine
+	Reference float64 `json:"reference_cores"`
 }
 
 // section is the key of the report in the JSON file.
@@ -33,10 +36,11 @@ type report struct {
 type result struct {
 	Name   string             `json:"name"`
 	Title  string             `json:"title"`
-	Extent string             `json:"extent"`        // what is measured
-	Cost   map[string]float64 `json:"cpu_ms_each"`   // of all measurements on the whole machine
-	Whole  []measured         `json:"whole_machine"` // before and after the measurements with limits
-	Checks []check            `json:"limits,omitempty"`
+	Extent string             `json:"extent"`      // what is measured
+	Cost   map[string]float64 `json:"cpu_ms_each"` // with the reference number of cores, in all rounds
+	// each round with the reference number of cores
+	Reference []measured `json:"reference"`
+	Checks    []check    `json:"limits,omitempty"`
 }
 
 // measured is the result of one measurement.
@@ -47,11 +51,15 @@ type measured struct {
 	Cost  map[string]float64 `json:"cpu_ms_each"`
 }
 
-// check compares the prediction with a measurement whose servers together had a number of cores.
+// check compares the prediction with the measurements of all rounds in which the servers together had a
+// number of cores.
 type check struct {
 	Cores     float64 `json:"cores"`
 	Predicted float64 `json:"predicted_per_second"`
 	Error     float64 `json:"error"` // of the prediction, as a share of the measured rate
+	// the lowest and the highest rate of a round
+	Lowest  float64 `json:"lowest_per_second"`
+	Highest float64 `json:"highest_per_second"`
 	measured
 }
 
@@ -69,16 +77,16 @@ func measuredIn(idle map[string]float64, s harness.Sample) measured {
 func (r report) model(of result) costModel { return costModel{idle: r.Idle, cost: of.Cost} }
 
 const (
-	costFormat  = "\n%-20s CPU time of one operation\n"
-	partFormat  = "  %-22s %8.2f ms\n"
-	wholeFormat = "  whole machine: %8.1f/s with %.2f cores\n"
-	checkFormat = "  %4g cores: predicted %8.1f/s, measured %8.1f/s with %.2f cores, error %+.0f %%\n"
+	costFormat      = "\n%-20s CPU time of one operation\n"
+	partFormat      = "  %-22s %8.2f ms\n"
+	referenceFormat = "  reference: %8.1f/s with %.2f cores\n"
+	checkFormat     = "  %4g cores: predicted %8.1f/s, measured %8.1f/s (%.1f to %.1f) with %.2f cores, error %+.0f %%\n"
 )
 
 // printHead prints the machine and the settings.
 func (r report) printHead(w io.Writer) {
-	r.Machine.PrintHead(w, fmt.Sprintf("%d clients, windows of %gs after a warm-up of %gs",
-		r.Settings.Clients, r.Settings.Window, r.Settings.Warmup))
+	r.Machine.PrintHead(w, fmt.Sprintf("%d clients, %d rounds of windows of %gs after a warm-up of %gs",
+		r.Settings.Clients, r.Settings.Rounds, r.Settings.Window, r.Settings.Warmup))
 	if r.Unlimited != "" {
 		fmt.Fprintf(w, "No prediction is compared with a measurement: %s.\n", r.Unlimited)
 	}
@@ -90,10 +98,10 @@ func (r result) print(w io.Writer) {
 	for _, p := range harness.Parts {
 		fmt.Fprintf(w, partFormat, p.Name, r.Cost[p.Name])
 	}
-	for _, m := range r.Whole {
-		fmt.Fprintf(w, wholeFormat, m.Rate, m.Used)
+	for _, m := range r.Reference {
+		fmt.Fprintf(w, referenceFormat, m.Rate, m.Used)
 	}
 	for _, c := range r.Checks {
-		fmt.Fprintf(w, checkFormat, c.Cores, c.Predicted, c.Rate, c.Used, 100*c.Error)
+		fmt.Fprintf(w, checkFormat, c.Cores, c.Predicted, c.Rate, c.Lowest, c.Highest, c.Used, 100*c.Error)
 	}
 }
