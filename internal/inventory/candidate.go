@@ -77,6 +77,21 @@ type Tree struct {
 	choices    int      // number of choices of the current walk that use a node of the tree
 }
 
+// TraitNames are names of traits, joined with commas. A list of a thousand providers with forty traits each is
+// a thousand values that share their memory, and not forty thousand.
+type TraitNames string
+
+// JoinTraits returns the names as TraitNames.
+func JoinTraits(names []string) TraitNames { return TraitNames(strings.Join(names, ",")) }
+
+// All returns the names.
+func (t TraitNames) All() iter.Seq[string] {
+	if t == "" {
+		return func(func(string) bool) {}
+	}
+	return strings.SplitSeq(string(t), ",")
+}
+
 // Node is a resource provider in a candidate search.
 type Node struct {
 	ID          int64
@@ -87,7 +102,7 @@ type Node struct {
 	Traits      []string // traits that are in the query, and TraitSharesViaAggregate
 	Aggregates  []string // aggregates that are in the query, and those of sharing providers
 
-	AllTraits []string // for the summary
+	AllTraits TraitNames // for the summary
 
 	first, last     int // preorder numbers of this node and of its last descendant
 	sharingNumber   int // number among the sharing providers, from 1; 0: not sharing

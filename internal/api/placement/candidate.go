@@ -150,8 +150,10 @@ func (c *call) summary(b []byte, n *inventory.Node) []byte {
 	b = append(b, '}')
 	if c.v >= 17 {
 		b = append(b, `,"traits":[`...)
-		for i, trait := range n.AllTraits {
+		i := 0
+		for trait := range n.AllTraits.All() {
 			b = quoted(comma(b, i), trait)
+			i++
 		}
 		b = append(b, ']')
 	}

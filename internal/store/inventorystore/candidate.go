@@ -41,7 +41,7 @@ func (s *Store) Candidates(ctx context.Context, q inventory.CandidateQuery) (*in
 		if !q.WithTraits {
 			return nil
 		}
-		return r.readAllTraits(ctx, result.SummarizedProviders())
+		return s.traits.readAllTraits(ctx, tx, result.SummarizedProviders(), r.versions)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("search allocation candidates: %w", err)

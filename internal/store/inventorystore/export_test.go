@@ -54,3 +54,9 @@ const (
 	MaxCountedConflicts = maxCountedConflicts
 	MaxConflictRows     = maxConflictRows
 )
+
+// SetMaxCachedTraits sets the maximum number of providers whose traits the store keeps.
+func SetMaxCachedTraits(s *Store, n int) { s.traits.max = n }
+
+// CachedTraits returns the number of providers whose traits the store keeps.
+func CachedTraits(s *Store) int { return len(s.traits.traits) }

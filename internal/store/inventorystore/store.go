@@ -11,11 +11,16 @@ type Store struct {
 	db          *db.DB
 	groupCommit *groupCommit
 	conflicts   conflictCounter
+	traits      traitCache
 }
 
 // New returns a store for a database.
 func New(d *db.DB) *Store {
-	s := &Store{db: d, conflicts: conflictCounter{counts: map[conflictKey]conflictCount{}}}
+	s := &Store{
+		db:        d,
+		conflicts: conflictCounter{counts: map[conflictKey]conflictCount{}},
+		traits:    traitCache{max: maxCachedTraits, traits: map[int64]cachedTraits{}},
+	}
 	s.groupCommit = newGroupCommit(s)
 	return s
 }

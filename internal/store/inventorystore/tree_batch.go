@@ -11,23 +11,36 @@ import (
 )
 
 // nodeQuery returns a SQL query for the providers of the trees whose root providers the query `roots`
-// selects. The arguments of the returned query are the arguments of `roots`, then the IDs of the traits to
-// read, then the aggregates to read; null instead of the aggregates means all aggregates.
-func nodeQuery(roots string, args int) string {
+// selects, with the arguments of the query: those of `roots`, and others. For each provider, the query reads
+// those of the traits with the given IDs, and those of the given aggregates, that the provider has; nil
+// instead of the aggregates means all aggregates. The query does not look for traits or aggregates that no
+// provider is asked for: that would cost more than all the rest of the query.
+func nodeQuery(roots string, args []any, traits []int32, aggregates []string) (string, []any) {
+	args = slices.Clone(args)
+	traitsOf, aggregatesOf := `'{}'::integer[]`, `'{}'::text[]`
+	if len(traits) > 0 {
+		args = append(args, traits)
+		traitsOf = fmt.Sprintf(`array(
+			select pt.trait_id
+			from provider_trait pt
+			where pt.provider_id = p.id and pt.trait_id = any($%d))`, len(args))
+	}
+	switch {
+	case aggregates == nil:
+		aggregatesOf = `array(select pa.aggregate from provider_aggregate pa where pa.provider_id = p.id)`
+	case len(aggregates) > 0:
+		args = append(args, aggregates)
+		aggregatesOf = fmt.Sprintf(`array(
+			select pa.aggregate
+			from provider_aggregate pa
+			where pa.provider_id = p.id and pa.aggregate = any($%d))`, len(args))
+	}
 	return fmt.Sprintf(`
 		with roots as materialized (%s)
-		select p.id, p.uuid, p.parent_id, p.root_id, roots.key,
-			array(
-				select pt.trait_id
-				from provider_trait pt
-				where pt.provider_id = p.id and pt.trait_id = any($%d)),
-			array(
-				select pa.aggregate
-				from provider_aggregate pa
-				where pa.provider_id = p.id and ($%d::text[] is null or pa.aggregate = any($%[3]d)))
+		select p.id, p.uuid, p.parent_id, p.root_id, roots.key, p.generation, p.updated_at, %s, %s
 		from roots
 		join provider p on p.root_id = roots.id
-		order by roots.key, p.id`, roots, args+1, args+2)
+		order by roots.key, p.id`, roots, traitsOf, aggregatesOf), args
 }
 
 // inventoryQuery returns a SQL query for the inventories, with their usage, of the trees whose root providers
@@ -58,8 +71,8 @@ type treeBatch struct {
 func (r *treeReader) read(ctx context.Context, roots string, args []any, aggregates []string) *treeBatch {
 	b := &treeBatch{reader: r, nodes: map[int64]*inventory.Node{}}
 	batch := &pgx.Batch{}
-	batch.Queue(nodeQuery(roots, len(args)), append(slices.Clone(args), r.traitIDs, aggregates)...).
-		Query(b.readNodes)
+	nodes, nodeArgs := nodeQuery(roots, args, r.traitIDs, aggregates)
+	batch.Queue(nodes, nodeArgs...).Query(b.readNodes)
 	batch.Queue(inventoryQuery(roots, len(args)), append(slices.Clone(args), r.classIDs)...).
 		Query(b.readInventories)
 	b.err = r.tx.SendBatch(ctx, batch).Close()
@@ -71,11 +84,12 @@ func (b *treeBatch) readNodes(rows pgx.Rows) error {
 	var id, root, key, lastRoot int64
 	var parent *int64
 	var uuid string
+	var version traitVersion
 	var traits []int32
 	var aggregates []string
 	_, err := pgx.ForEachRow(
 		rows,
-		[]any{&id, &uuid, &parent, &root, &key, &traits, &aggregates},
+		[]any{&id, &uuid, &parent, &root, &key, &version.generation, &version.changedAt, &traits, &aggregates},
 		func() error {
 			n := &inventory.Node{
 				ID:         id,
@@ -92,6 +106,7 @@ func (b *treeBatch) readNodes(rows pgx.Rows) error {
 			last := len(b.byTree) - 1
 			b.byTree[last] = append(b.byTree[last], n)
 			b.nodes[id] = n
+			b.reader.versions[id] = version
 			b.lastKey, lastRoot, aggregates = key, root, nil
 			return nil
 		},
@@ -136,32 +151,4 @@ func (r *treeReader) next(ctx context.Context, roots *rootQuery) ([]*inventory.T
 	b := r.read(ctx, roots.sql, append([]any{roots.after, roots.size}, roots.args...), roots.aggregates)
 	roots.after, roots.done = b.lastKey, len(b.byTree) < roots.size
 	return b.trees(), b.err
-}
-
-// readAllTraits reads all traits of the given providers into Node.AllTraits.
-func (r *treeReader) readAllTraits(ctx context.Context, nodes []*inventory.Node) error {
-	if len(nodes) == 0 {
-		return nil
-	}
-	ids := make([]int64, len(nodes))
-	for i, n := range nodes {
-		ids[i] = n.ID
-	}
-	all := newNameIndex()
-	batch := &pgx.Batch{}
-	batch.Queue(`select id, name, 0 from trait`).Query(all.read)
-	batch.Queue(`
-		select array(select trait_id from provider_trait where provider_id = requested.id order by trait_id)
-		from unnest($1::bigint[]) with ordinality as requested (id, position)
-		order by position`, ids).Query(func(rows pgx.Rows) error {
-		var traits []int32
-		position := 0
-		_, err := pgx.ForEachRow(rows, []any{&traits}, func() error {
-			nodes[position].AllTraits = all.namesOf(traits)
-			position++
-			return nil
-		})
-		return err
-	})
-	return r.tx.SendBatch(ctx, batch).Close()
 }

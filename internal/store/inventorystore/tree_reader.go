@@ -20,12 +20,13 @@ type treeReader struct {
 	classes      nameIndex
 	traits       nameIndex // traits in the query
 	aggregates   nameIndex // aggregates in the query; the index contains their counts but no IDs
-	traitIDs     []int32   // traits that are read for each provider
+	traitIDs     []int32   // traits that are read for each provider; without those that no provider has
 	classIDs     []int32   // classes that are read for each provider; nil: all
 	inTreeRoots  []int64   // root IDs of the trees of in_tree
 	inTreeAbsent bool      // the request names in in_tree a provider that does not exist
 	sharingTrees []*inventory.Tree
-	everyTree    bool // also read the trees that cannot serve the request
+	everyTree    bool                   // also read the trees that cannot serve the request
+	versions     map[int64]traitVersion // of the traits of each provider that was read, by its ID
 }
 
 // maxRareCount is the limit below which a resource class, trait or aggregate is rare: it is rare if fewer
@@ -37,6 +38,7 @@ const maxRareCount = 512
 // that the request names in in_tree, and the trees with sharing providers.
 func (r *treeReader) prepare(ctx context.Context) error {
 	r.classes, r.traits, r.aggregates = newNameIndex(), newNameIndex(), newNameIndex()
+	r.versions = map[int64]traitVersion{}
 	classes, traits := r.query.ClassNames(), append(r.query.TraitNames(), inventory.TraitSharesViaAggregate)
 	batch := &pgx.Batch{}
 	batch.Queue(`
@@ -69,7 +71,9 @@ func (r *treeReader) prepare(ctx context.Context) error {
 // readSharingTrees reads the trees with sharing providers. If there are no sharing providers, as in most
 // deployments, readSharingTrees runs no SQL query.
 func (r *treeReader) readSharingTrees(ctx context.Context) error {
-	r.traitIDs = r.traits.idsOf(append(r.query.TraitNames(), inventory.TraitSharesViaAggregate))
+	isRead := append(r.query.TraitNames(), inventory.TraitSharesViaAggregate)
+	isRead = slices.DeleteFunc(isRead, func(trait string) bool { return r.traits.counts[trait] == 0 })
+	r.traitIDs = r.traits.idsOf(isRead)
 	r.classIDs = r.classes.idsOf(r.query.ClassNames())
 	if r.query.AllClasses {
 		r.classIDs = nil
