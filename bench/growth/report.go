@@ -63,6 +63,8 @@ type routeResult struct {
 	P50   float64 `json:"p50_ms,omitempty"`
 	P99   float64 `json:"p99_ms,omitempty"`
 	Reads float64 `json:"rows_read,omitempty"`
+	// the same by table, for the tables with at least one read for each request
+	ReadsOf map[string]float64 `json:"rows_read_of,omitempty"`
 }
 
 // routeOf returns the result of a route; nil: there is none.
