@@ -87,7 +87,7 @@ RESULTS = $(or $(OUT),results.json)
 
 .PHONY: bench-all
 bench-all: ## run all measurements, one after the other, into one file; takes more than an hour; OUT=file (results.json)
-	@for part in bench bench-peers bench-costs bench-failover bench-growth bench-hosts; do $(MAKE) $$part || failed="$$failed $$part"; done; \
+	@for part in bench bench-peers bench-costs bench-failover bench-growth bench-hosts bench-hosts-slow; do $(MAKE) $$part || failed="$$failed $$part"; done; \
 		if [ -n "$$failed" ]; then echo "failed:$$failed" >&2; exit 1; fi
 
 .PHONY: bench
@@ -113,6 +113,10 @@ bench-growth: deps build ## measure how times, memory and storage grow with the 
 .PHONY: bench-hosts
 bench-hosts: deps build ## measure whether berth keeps up with the agents and new ports of many hosts; HOSTS=1000,10000, OUT=file (results.json), BENCH="-h" lists the options
 	@go build -o bin/ ./bench/hosts && exec bin/hosts $(if $(HOSTS),-hosts "$(HOSTS)") -out "$(RESULTS)" $(BENCH)
+
+.PHONY: bench-hosts-slow
+bench-hosts-slow: ## the same with 100,000 hosts that have fewer heartbeats and new ports
+	@$(MAKE) bench-hosts HOSTS=100000 BENCH="-key hosts_slow -interval 60s -ports-per-host-hour 0.25"
 
 .PHONY: charts
 charts: ## draw the measured curves of the documentation into docs/images

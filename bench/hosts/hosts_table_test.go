@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,10 @@ func TestHostsTable_EqualsMeasuredResults(t *testing.T) {
 		Source:  benchtest.Results,
 		Command: "go test ./bench/hosts -run HostsTable",
 		Root:    "../..",
-		Content: map[string]string{"hosts": hostsTable(benchtest.Read[report](t, "../../"+benchtest.Results, section))},
+		Content: map[string]string{
+			"hosts":      hostsTable(measured(t, section)),
+			"slow-hosts": hostsTable(measured(t, slowSection)),
+		},
 	}.Check(t)
 }
 
@@ -30,11 +34,17 @@ func TestHostsTable_EqualsMeasuredResults(t *testing.T) {
 // rule in the code.
 func TestHostsTable_VerdictsFollowFromTheSizes(t *testing.T) {
 	t.Parallel()
-	for _, one := range benchtest.Read[report](t, "../../"+benchtest.Results, section).Sizes {
+	for _, one := range slices.Concat(measured(t, section).Sizes, measured(t, slowSection).Sizes) {
 		if d := cmp.Diff(one.findBehind(), one.Behind); d != "" {
 			t.Errorf("%d hosts: the verdict does not follow from the results (-from results +in the file):\n%s", one.Hosts, d)
 		}
 	}
+}
+
+// measured reads measured results.
+func measured(t *testing.T, key string) report {
+	t.Helper()
+	return benchtest.Read[report](t, "../../"+benchtest.Results, key)
 }
 
 // hostsTable renders the results, a column for each number of hosts.

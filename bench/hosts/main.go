@@ -28,6 +28,7 @@ type settings struct {
 	clients          int           // concurrent requests, of the heartbeats and of the ports each
 	window           time.Duration
 	out              string // JSON file of the results; empty: none
+	key              string // of the results in the file
 }
 
 func parseSettings(args []string, stderr io.Writer) (settings, error) {
@@ -41,7 +42,8 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.IntVar(&s.clients, "clients", 64, "maximum number of heartbeats, and of new ports, that are sent at the same time")
 	flags.DurationVar(&s.window, "window", time.Minute, "measuring time of each number of hosts, after the warm-up")
 	flags.StringVar(&s.out, "out", resultfile.Default,
-		"JSON `file` whose key hosts gets the results after each number of hosts; empty: none")
+		"JSON `file` that gets the results after each number of hosts; empty: none")
+	flags.StringVar(&s.key, "key", section, "`key` of the results in the file")
 	s.stack.AddFlags(flags)
 	err := harness.ParseFlags(flags, args, func() (err error) {
 		switch {
@@ -87,7 +89,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		}
 		one.print(stdout)
 		r.Sizes = append(r.Sizes, one)
-		if err := resultfile.WriteSection(s.out, section, r); err != nil {
+		if err := resultfile.WriteSection(s.out, s.key, r); err != nil {
 			return err
 		}
 	}

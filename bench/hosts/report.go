@@ -8,10 +8,13 @@ import (
 	"berth/bench/harness"
 )
 
-// section is the key of the report in the JSON file.
-const section = "hosts"
+// The keys of the reports in the JSON file.
+const (
+	section     = "hosts"
+	slowSection = "hosts_slow" // hosts with fewer heartbeats and new ports
+)
 
-// report is the value of `section` in the JSON file.
+// report is the value of a key in the JSON file.
 type report struct {
 	Machine  harness.Machine  `json:"machine"`
 	Settings reportedSettings `json:"settings"`
