@@ -42,7 +42,7 @@ func newAuditLogCollector(s *auditstore.Store) prometheus.Collector {
 	sealed := newGauge("berth_audit_records_sealed",
 		"Records that berth has sealed in the hash chain of the audit log since the log began.")
 	waiting := newGauge("berth_audit_records_waiting",
-		"Records of the audit log that are committed, but not yet sealed in the hash chain.")
+		"Records of the audit log that are committed, but not yet sealed in the hash chain. At most 10,000 records are counted.")
 	return &queryCollector{
 		"audit log",
 		[]*prometheus.Desc{sealed, waiting},

@@ -182,12 +182,17 @@ func scanSealed(row pgx.CollectableRow) (r auditlog.Sealed, err error) {
 // State is the state of the audit log.
 type State struct {
 	Sealed  int64 // number of records that were sealed since the log began
-	Waiting int64 // number of records that are not sealed yet
+	Waiting int64 // number of records that are not sealed yet, at most MaxWaiting
 }
+
+// MaxWaiting is the maximum number of records that State counts, so that it reads few rows even if no process
+// has sealed records for a long time.
+const MaxWaiting = 10_000
 
 // State reads the state of the audit log.
 func (s *Store) State(ctx context.Context) (state State, err error) {
-	err = s.db.QueryRow(ctx, `select (select sequence from audit_chain), (select count(*) from audit_pending)`).
+	err = s.db.QueryRow(ctx, `
+		select (select sequence from audit_chain), (select count(*) from (select from audit_pending limit $1) few)`, MaxWaiting).
 		Scan(&state.Sealed, &state.Waiting)
 	if err != nil {
 		return state, fmt.Errorf("read the state of the audit log: %w", err)

@@ -301,3 +301,20 @@ func TestAudit_SealAndTrimSkipALockedChain(t *testing.T) {
 		t.Errorf("seal after the chain was released: got %d records, error %v; want 1", n, err)
 	}
 }
+
+// The records wait while no process with the role relay runs, and each scrape of the metrics counts them.
+func TestState_CountsALimitedNumberOfWaitingRecords(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	for _, want := range []int64{auditstore.MaxWaiting - 1, auditstore.MaxWaiting, auditstore.MaxWaiting} {
+		if want == auditstore.MaxWaiting-1 {
+			storetest.Exec(t, url, `insert into audit_pending (record) select '{}' from generate_series(1, $1)`, want)
+		} else {
+			storetest.Exec(t, url, `insert into audit_pending (record) values ('{}')`)
+		}
+		if got, err := s.Audit.State(t.Context()); err != nil || got != (auditstore.State{Waiting: want}) {
+			t.Errorf("state: got %+v, error %v; want %d waiting records", got, err, want)
+		}
+	}
+}
