@@ -99,7 +99,7 @@ var Policy = slices.Concat(
 	[]policy.Default{
 		{
 			Name:  getAvailability,
-			Check: regularUser,
+			Check: byAdmin,
 			Guards: []string{
 				"GET /v2.0/network-ip-availabilities",
 				"GET /v2.0/network-ip-availabilities/{id}",

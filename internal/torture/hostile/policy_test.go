@@ -167,7 +167,7 @@ var permissions = map[string]expectedStatuses{
 	"GET /networking/v2.0/quotas/{project}/default":               readVisibleObject,
 	"GET /networking/v2.0/quotas/{project}/details":               readVisibleObject,
 	"GET /networking/v2.0/network-ip-availabilities":              listOwn,
-	"GET /networking/v2.0/network-ip-availabilities/{id}":         readProjectObject,
+	"GET /networking/v2.0/network-ip-availabilities/{id}":         readHiddenObject,
 	"GET /networking/v2.0/availability_zones":                     listOwn,
 	"GET /networking/v2.0/networks":                               listOwn,
 	"POST /networking/v2.0/networks":                              withoutService(createOwn),
