@@ -249,7 +249,7 @@ var routes = []route{
 		name:    "post-lease",
 		title:   "`POST /leases` of one of 500 hosts",
 		group:   reservation,
-		bound:   flatRatio,
+		bound:   hostRatio,
 		request: postLease,
 	},
 	{
@@ -333,7 +333,7 @@ var routes = []route{
 		name:    "console-port",
 		title:   "console: a port with its timeline",
 		group:   operation,
-		bound:   flatRatio,
+		bound:   hostRatio,
 		request: func(size, i int) request { return get("/console/ports/" + readID(dataset.Port, size, i)) },
 	},
 	{
