@@ -77,8 +77,8 @@ type Tree struct {
 	choices    int      // number of choices of the current walk that use a node of the tree
 }
 
-// TraitNames are names of traits, joined with commas. A list of a thousand providers with forty traits each is
-// a thousand values that share their memory, and not forty thousand.
+// TraitNames are names of traits, joined with commas. A list of a thousand providers with forty traits each
+// is a thousand values that share their memory, and not forty thousand.
 type TraitNames string
 
 // JoinTraits returns the names as TraitNames.

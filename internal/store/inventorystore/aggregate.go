@@ -5,9 +5,11 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"berth/internal/inventory"
 	"berth/internal/store/db"
+	"berth/internal/tracing"
 )
 
 // generationChangedMessage is Placement's error message for a write of aggregates or traits with an outdated
@@ -40,6 +42,11 @@ func (s *Store) SetAggregates(
 	if aggregates == nil {
 		aggregates = []string{}
 	}
+	if expected != nil {
+		if done, err := s.trySetAggregates(ctx, provider, aggregates, *expected); done || err != nil {
+			return *expected + 1, err
+		}
+	}
 	var generation int64
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		p, err := lockProvider(ctx, tx, provider)
@@ -68,4 +75,65 @@ func (s *Store) SetAggregates(
 	})
 	s.conflicts.record(err, inventory.CauseAggregates)
 	return generation, err
+}
+
+// setAggregatesStatement replaces the aggregates of a provider that has the expected generation, and
+// increments its generation. It returns a row if it has written.
+const setAggregatesStatement = `
+	with updated_provider as (
+		update provider
+		set generation = generation + 1, updated_at = now()
+		where uuid = @provider and generation = @expected
+		returning id, uuid, generation
+	), removed as (
+		delete from provider_aggregate a
+		using updated_provider p
+		where a.provider_id = p.id and a.aggregate <> all(@aggregates)
+	), added as (
+		insert into provider_aggregate (provider_id, aggregate)
+		select id, unnest(@aggregates::text[])
+		from updated_provider
+		on conflict do nothing
+	)
+	insert into generation_change (cause, actor, request_id, provider, provider_from, provider_to)
+	select @cause, @actor, nullif(@request, ''), uuid, generation - 1, generation
+	from updated_provider
+	returning ` + db.MarkWritten
+
+// trySetAggregates replaces the aggregates of a provider with one round trip to PostgreSQL, and reports
+// whether it has. If not, the provider does not exist or does not have the expected generation; the caller
+// runs the transaction that says so. The first statement of the batch locks the provider, so that the second
+// one sees the aggregates that another writer, which changes no generation, has committed meanwhile.
+func (s *Store) trySetAggregates(
+	ctx context.Context,
+	provider string,
+	aggregates []string,
+	expected int64,
+) (done bool, err error) {
+	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
+		batch.Queue(`select from provider where uuid = $1 for no key update`, provider)
+		batch.Queue(setAggregatesStatement, pgx.NamedArgs{
+			"provider":   provider,
+			"expected":   expected,
+			"aggregates": aggregates,
+			"cause":      inventory.CauseAggregates,
+			"actor":      db.Actor(ctx),
+			"request":    tracing.RequestIDsOf(ctx).ID,
+		}).Exec(func(tag pgconn.CommandTag) error {
+			done = tag.RowsAffected() == 1
+			return nil
+		})
+		if r := db.RecorderOf(ctx); r != nil {
+			r.QueueRecordIfMarked(batch, db.Change{
+				Type:   providerType,
+				ID:     provider,
+				Before: &expected,
+				After:  new(expected + 1),
+			})
+		}
+	})
+	if err != nil {
+		return false, fmt.Errorf("set aggregates of provider %s: %w", provider, err)
+	}
+	return done, nil
 }

@@ -75,8 +75,8 @@ var renewHeartbeat = `
 // RenewHeartbeat writes the heartbeat of an agent in one statement, if nothing follows from the heartbeat but
 // a replay of notifications: no port is bound again, and no network gets another DHCP agent. This is so for
 // nearly all heartbeats of agents that are alive. It is also so for most agents that come back, so that all
-// agents can come back at once. RenewHeartbeat returns AgentAlive or AgentRevived; its result is empty, and it
-// writes nothing, if more may follow. RecordHeartbeat is for every heartbeat.
+// of them can come back at once. RenewHeartbeat returns AgentAlive or AgentRevived. Its result is empty, and
+// it writes nothing, if more may follow. RecordHeartbeat is for every heartbeat.
 func (s *Store) RenewHeartbeat(ctx context.Context, st network.AgentState) (result string, err error) {
 	args := heartbeatArgs(st)
 	args["misses_notifications"] = s.config.NotifyAgents && missesNotifications(st)
