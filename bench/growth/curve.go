@@ -12,8 +12,8 @@ import (
 // the noise of the machine.
 const flatRatio = 1.5
 
-// hostRatio is the bound of requests that read a limited number of future leases of each host. The smallest
-// size has fewer leases of a host than this number, so these requests grow a little before they are flat.
+// hostRatio is the bound of requests that read whether each host has future leases, or a limited number of
+// them. The smallest size has fewer leases than hosts, so these requests grow a little before they are flat.
 const hostRatio = 3
 
 // curve is a measured value by size.

@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"berth/bench/harness"
@@ -43,7 +44,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.DurationVar(&s.window, "window", time.Minute, "measuring time of each number of hosts, after the warm-up")
 	flags.StringVar(&s.out, "out", resultfile.Default,
 		"JSON `file` that gets the results after each number of hosts; empty: none")
-	flags.StringVar(&s.key, "key", section, "`key` of the results in the file")
+	flags.StringVar(&s.key, "key", section, "`key` of the results in the file; it begins with "+section)
 	s.stack.AddFlags(flags)
 	err := harness.ParseFlags(flags, args, func() (err error) {
 		switch {
@@ -51,6 +52,8 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 			return errors.New("-interval, -window and -clients must be positive")
 		case s.portsPerHostHour < 0.001 || s.portsPerHostHour > 1e6:
 			return errors.New("-ports-per-host-hour must be between 0.001 and 1,000,000")
+		case !strings.HasPrefix(s.key, section):
+			return errors.New("-key must begin with " + section)
 		default:
 			s.sizes, err = harness.ParseAscending(sizes, 1)
 			if err == nil && s.sizes[len(s.sizes)-1] > maxHosts {

@@ -62,6 +62,7 @@ func TestRun_RejectsInvalidCommandLines(t *testing.T) {
 		[]string{"-window=0s"},
 		[]string{"-clients=0"},
 		[]string{"-ports-per-host-hour=0"},
+		[]string{"-key=costs"},
 		[]string{"-fast"},
 		[]string{"agents"},
 	)

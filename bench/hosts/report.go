@@ -8,11 +8,8 @@ import (
 	"berth/bench/harness"
 )
 
-// The keys of the reports in the JSON file.
-const (
-	section     = "hosts"
-	slowSection = "hosts_slow" // hosts with fewer heartbeats and new ports
-)
+// section is the usual key of the report in the JSON file.
+const section = "hosts"
 
 // report is the value of a key in the JSON file.
 type report struct {

@@ -27,7 +27,7 @@ func (v traitVersion) equals(other traitVersion) bool {
 	return v.generation == other.generation && v.changedAt.Equal(*other.changedAt)
 }
 
-// maxCachedTraits is the maximum number of providers in a traitCache: about 20 MB.
+// maxCachedTraits is the maximum number of providers in a traitCache: about 20 MB without the names.
 const maxCachedTraits = 200_000
 
 // traitCache keeps all traits of providers, because summaries of allocation candidates contain them, and they
@@ -59,7 +59,7 @@ func (c *traitCache) get(provider int64, v traitVersion) (names inventory.TraitN
 func (c *traitCache) put(provider int64, v traitVersion, names inventory.TraitNames) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.traits) >= c.max {
+	if _, known := c.traits[provider]; !known && len(c.traits) >= c.max {
 		for other := range c.traits {
 			delete(c.traits, other)
 			break

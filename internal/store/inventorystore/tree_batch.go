@@ -106,7 +106,9 @@ func (b *treeBatch) readNodes(rows pgx.Rows) error {
 			last := len(b.byTree) - 1
 			b.byTree[last] = append(b.byTree[last], n)
 			b.nodes[id] = n
-			b.reader.versions[id] = version
+			if b.reader.query.WithTraits {
+				b.reader.versions[id] = version
+			}
 			b.lastKey, lastRoot, aggregates = key, root, nil
 			return nil
 		},

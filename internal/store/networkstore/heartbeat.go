@@ -56,7 +56,8 @@ func heartbeatArgs(st network.AgentState) pgx.NamedArgs {
 }
 
 // renewHeartbeat writes the heartbeat of an agent, and requests a replay, if nothing else follows from the
-// heartbeat. Its result has a row then, which says whether the agent was alive before.
+// heartbeat. Its result has a row then, which says whether the agent was alive before. Two heartbeats of one
+// silent agent at once may both find that it was not.
 var renewHeartbeat = `
 		with renewed as (
 			update agent` + setHeartbeat + `, started_at = case when before.alive then started_at else clock_timestamp() end

@@ -293,6 +293,43 @@ func TestNotification_ManyRevivedAgentsCauseOneReplay(t *testing.T) {
 	wantReplay("after another agent has revived", true, "network created")
 }
 
+// An agent that has restarted synchronizes all its state, and an agent that is alive has missed nothing.
+func TestNotification_OnlyAgentsThatMissedSomethingCauseAReplay(t *testing.T) {
+	t.Parallel()
+	s, url, _ := reviveFixture(t)
+	for name, tt := range map[string]struct {
+		silent   string
+		versions map[string]string
+		kind     string
+		result   string
+		replays  int
+	}{
+		"alive":              {silent: "0", kind: network.OVSAgent, result: network.AgentAlive},
+		"silent":             {silent: "80 seconds", kind: network.OVSAgent, result: network.AgentRevived, replays: 1},
+		"restarted":          {silent: "80 seconds", versions: map[string]string{"Port": "1.7"}, kind: network.OVSAgent, result: network.AgentRevived},
+		"silent DHCP agent":  {silent: "80 seconds", kind: network.DHCPAgent, result: network.AgentRevived},
+		"silent for an hour": {silent: "1 hour", kind: network.MacvtapAgent, result: network.AgentRevived, replays: 1},
+	} {
+		state := network.AgentState{Type: tt.kind, Host: "cmp-1", Configurations: []byte(`{}`)}
+		if _, err := s.Network.ReportState(t.Context(), state); err != nil {
+			t.Fatal(err)
+		}
+		storetest.Exec(t, url, `delete from notification_replay`)
+		storetest.Exec(t, url, `update agent set heartbeat_at = now() - $1::interval`, tt.silent)
+		state.ResourceVersions = tt.versions
+		if result, err := s.Network.ReportState(t.Context(), state); err != nil || result != tt.result {
+			t.Errorf("%s: got result %s, error %v; want %s", name, result, err, tt.result)
+		}
+		var replays int
+		err := storetest.Connect(t, url).QueryRow(t.Context(), `
+			select count(*) from notification_replay
+			where since between now() - $1::interval - interval '80 seconds' and now() - $1::interval`, tt.silent).Scan(&replays)
+		if err != nil || replays != tt.replays {
+			t.Errorf("%s: got %d requested replays since its last heartbeat, error %v; want %d", name, replays, err, tt.replays)
+		}
+	}
+}
+
 // An agent that revives while a replay runs also needs what was sent between the begin of the replay and its
 // heartbeat. Neither its heartbeat nor the replays of other processes wait for the replay.
 func TestNotification_AgentThatRevivesDuringAReplayCausesAnother(t *testing.T) {
