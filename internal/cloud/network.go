@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -209,13 +210,19 @@ func (s networkSegments) deletePort(ctx context.Context, p ports.Port) error {
 	case slices.Contains(routerInterfaces, p.DeviceOwner):
 		router, port := safeurl.Segment(p.DeviceID), routers.RemoveInterfaceOpts{PortID: p.ID}
 		_, err := routers.RemoveInterface(ctx, s.client, router, port).Extract()
-		return ignoreNotFound(err)
-	case strings.HasPrefix(p.DeviceOwner, "network:"):
+		if !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+			return err
+		}
+		// The router does not exist, but the port may: the owner of a network can create it.
+	case slices.Contains(autoDeletedPorts, p.DeviceOwner):
 		return nil
-	default:
-		return ignoreNotFound(ports.Delete(ctx, s.client, safeurl.Segment(p.ID)).ExtractErr())
 	}
+	return ignoreNotFound(ports.Delete(ctx, s.client, safeurl.Segment(p.ID)).ExtractErr())
 }
+
+// autoDeletedPorts are the owners of the ports that Neutron deletes with their network: the constant
+// AUTO_DELETE_PORT_OWNERS of Neutron.
+var autoDeletedPorts = []string{"network:dhcp", "network:distributed", "network:floatingip_agent_gateway"}
 
 func (s networkSegments) deleteSubnets(ctx context.Context, network string) error {
 	list := subnets.List(s.client, subnets.ListOpts{NetworkID: network})

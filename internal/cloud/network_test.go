@@ -101,6 +101,25 @@ func TestDeprovision_DeletesWhatHangsOnTheNetwork(t *testing.T) {
 	s.expectNetworks("after Deprovision", nil)
 }
 
+// The owner of a network can create a port with any owner that begins with "network:", also as if it were the
+// interface of a router that does not exist. Neutron deletes only ports of its own agents with the network.
+func TestDeprovision_DeletesPortsThatOnlyLookLikeThoseOfNeutron(t *testing.T) {
+	t.Parallel()
+	for _, owner := range []string{"network:foo", "network:router_interface", "network:router_gateway"} {
+		t.Run(owner, func(t *testing.T) {
+			t.Parallel()
+			s := newCloudTest(t)
+			c := networkClaim()
+			id := s.apply(c).NetworkID
+			s.neutron.AddSubnet(id)
+			s.neutron.AddPort(id, owner, notifytest.AbsentRouter)
+
+			s.remove(c)
+			s.expectNetworks("after Deprovision", nil)
+		})
+	}
+}
+
 func TestDeprovision_WaitsForServersOnTheNetwork(t *testing.T) {
 	t.Parallel()
 	for _, owner := range []string{"compute:nova", "baremetal:none"} {

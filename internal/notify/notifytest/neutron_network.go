@@ -80,6 +80,9 @@ func (n *Neutron) AddPort(network, deviceOwner, device string) string {
 	return p.ID
 }
 
+// AbsentRouter is the ID of a router that does not exist. The stub has all other routers.
+const AbsentRouter = "00000000-0000-4000-8000-000000000404"
+
 // DeletePort deletes a port of the stub, as Nova does when it deletes the port's server, and returns the
 // number of ports that are left.
 func (n *Neutron) DeletePort(id string) int {
@@ -205,7 +208,7 @@ func (n *Neutron) deletePort(id string) (int, any) {
 	if i < 0 {
 		return neutronError(http.StatusNotFound, "PortNotFound")
 	}
-	if strings.HasPrefix(n.ports[i].DeviceOwner, "network:router_interface") {
+	if strings.HasPrefix(n.ports[i].DeviceOwner, "network:router_interface") && n.ports[i].Device != AbsentRouter {
 		return neutronError(http.StatusConflict, "L3PortInUse")
 	}
 	for _, f := range n.floatingIPs {
@@ -228,6 +231,9 @@ func (n *Neutron) hasFloatingIP(network string) bool {
 // removeInterface removes the port in the request's body from a router, and deletes the port. removeInterface
 // refuses the request while a port of the same network has a floating IP.
 func (n *Neutron) removeInterface(router string, raw []byte) (int, any) {
+	if router == AbsentRouter {
+		return neutronError(http.StatusNotFound, "RouterNotFound")
+	}
 	var in struct {
 		Port string `json:"port_id"`
 	}
