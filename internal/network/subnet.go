@@ -208,7 +208,7 @@ func (s Subnet) checkDHCP() error {
 		return invalidInput("the prefix length of %s is too long for a subnet with DHCP enabled.", s.CIDR)
 	case a == netip.IPv4Unspecified():
 		return invalidInput("First IP '0.0.0.0' of network is not supported if enable_dhcp is True.")
-	case a.IsMulticast():
+	case slices.ContainsFunc(multicast, s.CIDR.Overlaps): // the agent's port may get a multicast address
 		return invalidInput("Multicast IP subnet is not supported if enable_dhcp is True.")
 	case a.IsLoopback():
 		return invalidInput("Loopback IP subnet is not supported if enable_dhcp is True.")

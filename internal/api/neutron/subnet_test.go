@@ -283,6 +283,44 @@ func TestSubnet_BeginsNotWithTheUnspecifiedAddress(t *testing.T) {
 	}
 }
 
+// A DHCP agent cannot give its device a multicast address, and then synchronizes all its networks again and
+// again.
+func TestSubnet_WithDHCPContainsNoMulticastAddresses(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	for cidr, want := range map[string]string{
+		"224.0.0.0/24": "400 InvalidInput",
+		"192.0.0.0/2":  "400 InvalidInput",
+		"ff02::/64":    "400 InvalidInput",
+		"fe00::/7":     "400 InvalidInput",
+		"223.0.0.0/8":  "",
+		"fe00::/8":     "",
+	} {
+		t.Run(cidr, func(t *testing.T) {
+			c := c.in(t)
+			net := c.must(201, "POST", "/v2.0/networks", `{"network":{}}`)["network"].(object)["id"].(string)
+			version := 4
+			if strings.Contains(cidr, ":") {
+				version = 6
+			}
+			body := func(dhcp bool) string {
+				return fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":%d,"cidr":%q,"gateway_ip":null,"enable_dhcp":%t}}`, net, version, cidr, dhcp)
+			}
+			if want == "" {
+				c.must(201, "POST", "/v2.0/subnets", body(true))
+				return
+			}
+			if got := c.fault("POST", "/v2.0/subnets", body(true)); got != want {
+				t.Errorf("create a subnet with DHCP: want %s, got %s", want, got)
+			}
+			id := c.must(201, "POST", "/v2.0/subnets", body(false))["subnet"].(object)["id"].(string)
+			if got := c.fault("PUT", "/v2.0/subnets/"+id, `{"subnet":{"enable_dhcp":true}}`); got != want {
+				t.Errorf("enable DHCP of the subnet: want %s, got %s", want, got)
+			}
+		})
+	}
+}
+
 // The kernel of a host refuses a route whose destination has host bits, and no route leads to a loopback
 // address.
 func TestSubnet_HostRoutesLeadToNetworks(t *testing.T) {
