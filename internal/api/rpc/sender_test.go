@@ -357,6 +357,36 @@ func TestSender_CannotSpeakForAnotherHost(t *testing.T) {
 	}
 }
 
+// The owner of a network can create a port with the device ID of the network's DHCP agent.
+func TestSender_ReleaseOfADHCPPortIgnoresPortsOfOthers(t *testing.T) {
+	t.Parallel()
+	f := newSenderFixture(t)
+	f.serveDHCPFrom(t, "cmp2")
+	owner, device := network.DeviceOwnerDHCP, network.DHCPDeviceID("cmp2", f.network.ID)
+	created := fmt.Sprintf(`{"port":{"port":{"network_id":%q,"device_id":%q,"tenant_id":"p1"}}}`, f.network.ID, device)
+	if result, exception := f.call(t, "create_dhcp_port", created); exception != "" {
+		t.Fatalf("create the port of the agent: got %s, exception %q", result, exception)
+	}
+	planted, err := f.Network.CreatePorts(t.Context(), []network.PortChange{{
+		Network:     &f.network.ID,
+		DeviceOwner: &owner,
+		DeviceID:    &device,
+		FixedIPs:    &[]network.FixedIP{},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	released := fmt.Sprintf(`{"network_id":%q,"device_id":%q}`, f.network.ID, device)
+	if result, exception := f.call(t, "release_dhcp_port", released); exception != "" {
+		t.Errorf("release the port of the agent: got %s, exception %q; want no exception", result, exception)
+	}
+	left, err := f.Network.Ports(t.Context(), db.Listing{Where: []db.Condition{{Field: "device_id", In: []string{device}}}})
+	if err != nil || len(left) != 1 || left[0].ID != planted[0].ID {
+		t.Errorf("ports with the device ID of the agent: got %v, error %v; want only the planted one", left, err)
+	}
+}
+
 func TestSender_CannotChangeTheDHCPServiceOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	f := newSenderFixture(t)
@@ -382,7 +412,7 @@ func TestSender_CannotChangeTheDHCPServiceOfAnotherHost(t *testing.T) {
 		{"create_dhcp_port", create(device), "NetworkNotFound"},
 		{"update_dhcp_port", fmt.Sprintf(`{"port_id":%q,"port":{"port":{"admin_state_up":false}}}`, served.ID), "NetworkNotFound"},
 		{"update_dhcp_port", fmt.Sprintf(`{"port_id":%q,"port":{"port":{}},"host":"net1"}`, served.ID), "NotAuthorized"},
-		{"release_dhcp_port", fmt.Sprintf(`{"network_id":%q,"device_id":%q}`, f.network.ID, device), "NotAuthorized"},
+		{"release_dhcp_port", fmt.Sprintf(`{"network_id":%q,"device_id":%q}`, f.network.ID, device), ""},
 	} {
 		if result, exception := f.call(t, c.method, c.args); exception != c.exception {
 			t.Errorf("%s %s: got %s, exception %q; want %s", c.method, c.args, result, exception, c.exception)

@@ -110,7 +110,9 @@ const maxDHCPPorts = 16
 // EnsureDHCPPort creates the port of a DHCP agent, in the project of the network. If the network already has
 // a DHCP port with the same device ID, EnsureDHCPPort updates the existing port. With `ownerOnly`,
 // EnsureDHCPPort returns db.ErrConflict instead of updating a port on another host than that of the change,
-// or creating more than maxDHCPPorts ports of the host on the network.
+// or creating more than maxDHCPPorts ports of the host on the network. The port counts as used by the
+// project, but the quota of the project does not refuse it: a DHCP agent that cannot create the port of one
+// network synchronizes all its networks again and again.
 func (s *Store) EnsureDHCPPort(
 	ctx context.Context,
 	c network.PortChange,
@@ -133,6 +135,7 @@ func (s *Store) EnsureDHCPPort(
 			if c.Project, err = prepareDHCPPort(ctx, tx, *c.Network, *c.Host, ownerOnly); err != nil {
 				return err
 			}
+			tx.beyondQuota = true
 			created, err = createPort(ctx, tx, c)
 			return err
 		}

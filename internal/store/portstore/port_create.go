@@ -74,7 +74,7 @@ func createPort(ctx context.Context, tx *transaction, c network.PortChange) (net
 }
 
 // secureNewPort returns a new port with its port security and its security groups. secureNewPort returns an
-// error if the project has reached its quota of ports.
+// error if the project has reached its quota of ports, unless the transaction may exceed it.
 func secureNewPort(
 	ctx context.Context,
 	tx *transaction,
@@ -92,9 +92,11 @@ func secureNewPort(
 	if err != nil {
 		return p, err
 	}
-	err = networkstore.CheckQuotaLimit(ctx, tx.Transaction, network.QuotaPorts, p.Project, 1, pc.PortLimit)
-	if err != nil {
-		return p, err
+	if !tx.beyondQuota {
+		err = networkstore.CheckQuotaLimit(ctx, tx.Transaction, network.QuotaPorts, p.Project, 1, pc.PortLimit)
+		if err != nil {
+			return p, err
+		}
 	}
 	if !p.UsesDefaultGroup(c) {
 		return p, nil

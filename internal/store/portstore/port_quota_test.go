@@ -68,3 +68,28 @@ func TestQuota_CheckedSetCountsRunningCreates(t *testing.T) {
 		})
 	}
 }
+
+// A DHCP agent that cannot create its port on one network synchronizes all its networks again and again. In
+// Neutron, too, quotas are for the users of the API.
+func TestDHCPPort_IsCreatedBeyondTheQuotaOfTheProject(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t, "10.0.0.0/24")
+	if err := fx.Network.SetQuota(t.Context(), "p", network.Quota{network.QuotaPorts: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"net-1", "net-2"} {
+		p, err := fx.Network.EnsureDHCPPort(t.Context(), network.PortChange{
+			Network:     &fx.network.ID,
+			Host:        &host,
+			DeviceOwner: ptr(network.DeviceOwnerDHCP),
+			DeviceID:    ptr("dhcp-" + host),
+		}, true)
+		if err != nil || p.Project != fx.network.Project {
+			t.Errorf("port of the DHCP agent on %s: got project %q, error %v; want a port of project %q", host, p.Project, err, fx.network.Project)
+		}
+	}
+	_, err := fx.Network.CreatePorts(t.Context(), []network.PortChange{fx.portDraft("")})
+	if faultKind(err) != network.QuotaExceeded {
+		t.Errorf("create another port: got error %v, want QuotaExceeded, because the ports of the agents count", err)
+	}
+}

@@ -38,6 +38,8 @@ type transaction struct {
 	config Config
 	// The requests of the transaction. No port gets by chance an address or a MAC that one of them names.
 	drafts []network.PortChange
+	// the quota of the project refuses no port
+	beyondQuota bool
 }
 
 func (s *Store) newTransaction(tx db.Tx) *transaction {
