@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,10 @@ func TestHostsTable_EqualsMeasuredResults(t *testing.T) {
 		Source:  benchtest.Results,
 		Command: "go test ./bench/hosts -run HostsTable",
 		Root:    "../..",
-		Content: map[string]string{"hosts": hostsTable(measured(t, section))},
+		Content: map[string]string{
+			"hosts":      hostsTable(measured(t, section)),
+			"slow-hosts": hostsTable(measured(t, slowSection)),
+		},
 	}.Check(t)
 }
 
@@ -30,7 +34,7 @@ func TestHostsTable_EqualsMeasuredResults(t *testing.T) {
 // rule in the code.
 func TestHostsTable_VerdictsFollowFromTheSizes(t *testing.T) {
 	t.Parallel()
-	for _, one := range measured(t, section).Sizes {
+	for _, one := range slices.Concat(measured(t, section).Sizes, measured(t, slowSection).Sizes) {
 		if d := cmp.Diff(one.findBehind(), one.Behind); d != "" {
 			t.Errorf("%d hosts: the verdict does not follow from the results (-from results +in the file):\n%s", one.Hosts, d)
 		}

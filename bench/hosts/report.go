@@ -8,8 +8,11 @@ import (
 	"berth/bench/harness"
 )
 
-// section is the usual key of the report in the JSON file.
-const section = "hosts"
+// The usual keys of the reports in the JSON file.
+const (
+	section     = "hosts"
+	slowSection = "hosts_slow" // hosts with fewer heartbeats and new ports
+)
 
 // report is the value of a key in the JSON file.
 type report struct {
