@@ -373,7 +373,7 @@ var packageRules = map[string]packageRule{
 		"internal/contract", "internal/journal", "internal/store/db", "internal/store/outbox",
 	),
 	"internal/store/inventorystore": storeRule(
-		"internal/coalesce", "internal/inventory", "internal/store/db", "internal/tracing",
+		"internal/cache", "internal/coalesce", "internal/inventory", "internal/store/db", "internal/tracing",
 	),
 	"internal/store/networkstore": storeRule(
 		"internal/network",
@@ -495,6 +495,7 @@ var packageRules = map[string]packageRule{
 		always: []string{temporal},
 		why:    "encrypts what any workflow stores in Temporal, so it knows only the messages that stay in clear text",
 	},
+	"internal/cache":    {why: "keeps values of any kind"},
 	"internal/coalesce": {why: "combines concurrent calls of any operation"},
 	"internal/safeurl": {
 		may: []string{"internal/text"},
@@ -506,7 +507,7 @@ var packageRules = map[string]packageRule{
 		why:    "provisions reservations in Nova and Neutron; the caller passes the reservations, so it reads no database",
 	},
 	"internal/identity": {
-		may:    []string{"internal/safeurl"},
+		may:    []string{"internal/cache", "internal/safeurl"},
 		always: []string{"github.com/gophercloud/gophercloud", "github.com/sony/gobreaker"},
 		why:    "authenticates callers; internal/identity/policy and the APIs authorize them",
 	},

@@ -13,10 +13,10 @@ func (k *Keystone) SetClock(now func() time.Time) { k.now = now }
 func (l *TokenLimit) SetClock(now func() time.Time) { l.now = now }
 
 // Remembered returns the number of cached verdicts on tokens.
-func (k *Keystone) Remembered() int { return len(k.valid.known) + len(k.invalid.known) }
+func (k *Keystone) Remembered() int { return k.valid.known.Len() + k.invalid.known.Len() }
 
-// SetLimit limits the caches of valid and of invalid tokens.
-func (k *Keystone) SetLimit(n int) { k.valid.limit, k.invalid.limit = n, n }
+// SetLimit replaces the caches of valid and of invalid tokens by empty ones with a limit.
+func (k *Keystone) SetLimit(n int) { k.valid, k.invalid = newVerdicts(n), newVerdicts(n) }
 
 // FailuresToOpen is the number of consecutive failures that open the circuit breaker.
 const FailuresToOpen = failuresToOpen

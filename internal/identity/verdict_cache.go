@@ -2,16 +2,16 @@ package identity
 
 import (
 	"crypto/sha256"
-	"sync"
 	"time"
+
+	"berth/internal/cache"
 )
 
-// verdicts caches the results of validations by the hash of the token. verdicts keeps at most `limit`
-// verdicts, and does not return a verdict after the verdict has expired.
+// verdicts caches the results of validations by the hash of the token. verdicts does not return a verdict
+// after the verdict has expired. The token of a verdict that is not kept is validated again when it is next
+// used.
 type verdicts struct {
-	limit int
-	mu    sync.Mutex
-	known map[[sha256.Size]byte]verdict
+	known *cache.Cache[[sha256.Size]byte, verdict]
 }
 
 type verdict struct {
@@ -20,39 +20,24 @@ type verdict struct {
 }
 
 func newVerdicts(limit int) *verdicts {
-	return &verdicts{limit: limit, known: map[[sha256.Size]byte]verdict{}}
+	return &verdicts{known: cache.New[[sha256.Size]byte, verdict](limit)}
 }
 
 // find returns the caller to whom a cached token belongs. The result ok is false if the token is not cached
 // or if its verdict has expired.
 func (v *verdicts) find(key [sha256.Size]byte, now time.Time) (c Caller, ok bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	found, ok := v.known[key]
+	found, ok := v.known.Get(key)
 	if ok && !now.Before(found.until) {
-		delete(v.known, key)
+		v.known.Delete(key)
 		ok = false
 	}
 	return found.caller, ok
 }
 
-// keep stores a verdict. If the cache is full, keep deletes an arbitrary other verdict; the token of the
-// deleted verdict is validated again when it is next used.
+// keep stores a verdict.
 func (v *verdicts) keep(key [sha256.Size]byte, c Caller, until time.Time) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if _, ok := v.known[key]; !ok && len(v.known) >= v.limit {
-		for other := range v.known {
-			delete(v.known, other)
-			break
-		}
-	}
-	v.known[key] = verdict{caller: c, until: until}
+	v.known.Put(key, verdict{caller: c, until: until})
 }
 
 // forget deletes the verdict about a token.
-func (v *verdicts) forget(key [sha256.Size]byte) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	delete(v.known, key)
-}
+func (v *verdicts) forget(key [sha256.Size]byte) { v.known.Delete(key) }

@@ -55,8 +55,8 @@ const (
 	MaxConflictRows     = maxConflictRows
 )
 
-// SetMaxCachedTraits sets the maximum number of providers whose traits the store keeps.
-func SetMaxCachedTraits(s *Store, n int) { s.traits.max = n }
+// SetMaxCachedTraits replaces the cache of traits by an empty one for the given number of providers.
+func SetMaxCachedTraits(s *Store, n int) { s.traits = newTraitCache(n) }
 
 // CachedTraits returns the number of providers whose traits the store keeps.
-func CachedTraits(s *Store) int { return len(s.traits.traits) }
+func CachedTraits(s *Store) int { return s.traits.Len() }

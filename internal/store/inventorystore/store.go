@@ -19,7 +19,7 @@ func New(d *db.DB) *Store {
 	s := &Store{
 		db:        d,
 		conflicts: conflictCounter{counts: map[conflictKey]conflictCount{}},
-		traits:    traitCache{max: maxCachedTraits, traits: map[int64]cachedTraits{}},
+		traits:    newTraitCache(maxCachedTraits),
 	}
 	s.groupCommit = newGroupCommit(s)
 	return s

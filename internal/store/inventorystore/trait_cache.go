@@ -2,12 +2,12 @@ package inventorystore
 
 import (
 	"context"
-	"sync"
 	"time"
 	"unique"
 
 	"github.com/jackc/pgx/v5"
 
+	"berth/internal/cache"
 	"berth/internal/inventory"
 	"berth/internal/store/db"
 )
@@ -17,60 +17,39 @@ import (
 // a standby that lacks the newest transactions replaces the database.
 type traitVersion struct {
 	generation int64
-	changedAt  *time.Time // nil: never changed
+	changedAt  time.Time // of the provider
 }
 
-func (v traitVersion) equals(other traitVersion) bool {
-	if v.changedAt == nil || other.changedAt == nil {
-		return v == other
-	}
-	return v.generation == other.generation && v.changedAt.Equal(*other.changedAt)
-}
-
-// maxCachedTraits is the maximum number of providers in a traitCache: about 20 MB without the names.
+// maxCachedTraits is the maximum number of providers whose traits a process keeps: about 20 MB without the
+// names.
 const maxCachedTraits = 200_000
 
-// traitCache keeps all traits of providers, because summaries of allocation candidates contain them, and they
-// seldom change. Providers with the same traits share the memory of the traits. A traitCache never returns
-// old traits: whoever asks says which version the database has.
+// traitCache keeps all traits of providers by the ID of the provider, because summaries of allocation
+// candidates contain them, and they seldom change. Providers with the same traits share the memory of the
+// traits. Who asks for traits says which version the database has, so old traits are never returned.
 type traitCache struct {
-	mu     sync.Mutex
-	max    int                    // maximum number of providers
-	traits map[int64]cachedTraits // by ID of the provider
+	*cache.Cache[int64, cachedTraits]
 }
+
+func newTraitCache(limit int) traitCache { return traitCache{cache.New[int64, cachedTraits](limit)} }
 
 type cachedTraits struct {
 	version traitVersion
 	names   unique.Handle[inventory.TraitNames]
 }
 
-// get returns the traits of a provider, if the cache has this version of them.
-func (c *traitCache) get(provider int64, v traitVersion) (names inventory.TraitNames, known bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t, known := c.traits[provider]
-	if !known || !t.version.equals(v) {
+// find returns the traits of a provider, if the cache has this version of them.
+func (c traitCache) find(provider int64, v traitVersion) (names inventory.TraitNames, ok bool) {
+	t, ok := c.Get(provider)
+	if !ok || t.version.generation != v.generation || !t.version.changedAt.Equal(v.changedAt) {
 		return "", false
 	}
 	return t.names.Value(), true
 }
 
-// put keeps the traits of a provider, and forgets those of any other one if the cache is full.
-func (c *traitCache) put(provider int64, v traitVersion, names inventory.TraitNames) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, known := c.traits[provider]; !known && len(c.traits) >= c.max {
-		for other := range c.traits {
-			delete(c.traits, other)
-			break
-		}
-	}
-	c.traits[provider] = cachedTraits{v, unique.Make(names)}
-}
-
 // readAllTraits sets Node.AllTraits of the given providers, whose traits have the given versions by ID of the
 // provider. It reads only what the cache does not have.
-func (c *traitCache) readAllTraits(
+func (c traitCache) readAllTraits(
 	ctx context.Context,
 	tx db.Tx,
 	nodes []*inventory.Node,
@@ -80,7 +59,7 @@ func (c *traitCache) readAllTraits(
 	var ids []int64
 	for _, n := range nodes {
 		var known bool
-		if n.AllTraits, known = c.get(n.ID, versions[n.ID]); !known {
+		if n.AllTraits, known = c.find(n.ID, versions[n.ID]); !known {
 			missing, ids = append(missing, n), append(ids, n.ID)
 		}
 	}
@@ -99,7 +78,7 @@ func (c *traitCache) readAllTraits(
 		_, err := pgx.ForEachRow(rows, []any{&traits}, func() error {
 			n := missing[position]
 			n.AllTraits = inventory.JoinTraits(all.namesOf(traits))
-			c.put(n.ID, versions[n.ID], n.AllTraits)
+			c.Put(n.ID, cachedTraits{versions[n.ID], unique.Make(n.AllTraits)})
 			position++
 			return nil
 		})

@@ -10,8 +10,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// Summaries contain all traits of a provider. berth reads them again only if they have changed, also if
-// another process has changed them.
+// Summaries contain all traits of a provider. berth reads them again only if the provider has changed, also
+// if another process has changed it.
 func TestCandidates_SummariesHaveTheTraitsOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)

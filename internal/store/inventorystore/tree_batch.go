@@ -13,8 +13,8 @@ import (
 // nodeQuery returns a SQL query for the providers of the trees whose root providers the query `roots`
 // selects, with the arguments of the query: those of `roots`, and others. For each provider, the query reads
 // those of the traits with the given IDs, and those of the given aggregates, that the provider has; nil
-// instead of the aggregates means all aggregates. The query does not look for traits or aggregates that no
-// provider is asked for: that would cost more than all the rest of the query.
+// instead of the aggregates means all aggregates. Without traits or aggregates to read, the query runs no
+// subquery for each provider, because the subqueries cost more than all the rest of the query.
 func nodeQuery(roots string, args []any, traits []int32, aggregates []string) (string, []any) {
 	args = slices.Clone(args)
 	traitsOf, aggregatesOf := `'{}'::integer[]`, `'{}'::text[]`
@@ -37,7 +37,7 @@ func nodeQuery(roots string, args []any, traits []int32, aggregates []string) (s
 	}
 	return fmt.Sprintf(`
 		with roots as materialized (%s)
-		select p.id, p.uuid, p.parent_id, p.root_id, roots.key, p.generation, p.updated_at, %s, %s
+		select p.id, p.uuid, p.parent_id, p.root_id, roots.key, p.generation, coalesce(p.updated_at, p.created_at), %s, %s
 		from roots
 		join provider p on p.root_id = roots.id
 		order by roots.key, p.id`, roots, traitsOf, aggregatesOf), args
