@@ -115,7 +115,7 @@ bench-hosts: deps build ## measure whether berth keeps up with the agents and ne
 	@go build -o bin/ ./bench/hosts && exec bin/hosts $(if $(HOSTS),-hosts "$(HOSTS)") -out "$(RESULTS)" $(BENCH)
 
 .PHONY: bench-hosts-slow
-bench-hosts-slow: ## the same with 100,000 hosts that have fewer heartbeats and new ports
+bench-hosts-slow: ## measure 100,000 hosts with fewer heartbeats and new ports than bench-hosts; OUT=file (results.json)
 	@$(MAKE) bench-hosts HOSTS=100000 BENCH="-key hosts_slow -interval 60s -ports-per-host-hour 0.25"
 
 .PHONY: charts
