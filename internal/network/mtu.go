@@ -27,6 +27,15 @@ func (n Network) ResolveMTU(physical int) (Network, error) {
 	return n, nil
 }
 
+// CheckOwnersMTU returns a fault if the owner of a network may not choose the MTU, which is 0 for the largest.
+func CheckOwnersMTU(mtu int) error {
+	if mtu != 0 && mtu < minMTU[6] {
+		return Faultf(InvalidInput,
+			"Invalid input for operation: Requested MTU is too small, minimum is %d.", minMTU[6])
+	}
+	return nil
+}
+
 // CheckMTU returns a fault if the network's MTU is too small for one of the subnets.
 func (n Network) CheckMTU(subnets []Subnet) error {
 	for _, s := range subnets {

@@ -100,9 +100,9 @@ type PortChange struct {
 	// NeedsOpenNetwork means that the requester may create the port only because the network is open to all
 	// projects.
 	NeedsOpenNetwork bool
-	// NoRouter means that the requester may not connect the port to a router. berth does not know to which
-	// projects the routers of the controller belong.
-	NoRouter bool
+	// NoServiceDevice means that the requester may not make the port that of a router or of a DHCP agent.
+	// berth does not know to which projects the routers of the controller belong.
+	NoServiceDevice bool
 }
 
 // NewPort returns the port that a create request describes, with Neutron's defaults. NewPort does not

@@ -195,7 +195,14 @@ func (s Subnet) check() error {
 	return s.checkPools()
 }
 
-// checkDHCP returns a fault if DHCP is enabled and a DHCP agent cannot serve the subnet.
+var (
+	loopback   = netip.MustParsePrefix("127.0.0.0/8")
+	linkLocal6 = netip.MustParsePrefix("fe80::/10")
+)
+
+// checkDHCP returns a fault if DHCP is enabled and a DHCP agent cannot serve the subnet. The agent gives its
+// port an address of the subnet and a route to the gateway. If the kernel of its host refuses one of these,
+// the agent synchronizes all its networks again and again.
 func (s Subnet) checkDHCP() error {
 	switch a := s.CIDR.Addr(); {
 	case !s.DHCP && (s.RAMode != "" || s.AddressMode != ""):
@@ -210,8 +217,12 @@ func (s Subnet) checkDHCP() error {
 		return invalidInput("First IP '0.0.0.0' of network is not supported if enable_dhcp is True.")
 	case slices.ContainsFunc(multicast, s.CIDR.Overlaps): // the agent's port may get a multicast address
 		return invalidInput("Multicast IP subnet is not supported if enable_dhcp is True.")
-	case a.IsLoopback():
+	case loopback.Overlaps(s.CIDR) || a == netip.IPv6Loopback():
 		return invalidInput("Loopback IP subnet is not supported if enable_dhcp is True.")
+	case linkLocal6.Overlaps(s.CIDR): // has the address of the agent's metadata service
+		return invalidInput("Link-local IPv6 subnet is not supported if enable_dhcp is True.")
+	case s.Gateway.IsValid() && !s.Gateway.IsGlobalUnicast() && !s.Gateway.IsLinkLocalUnicast():
+		return invalidInput("gateway_ip '%s' is not the address of a host, which enable_dhcp requires.", s.Gateway)
 	default:
 		return nil
 	}
@@ -254,6 +265,9 @@ func (s Subnet) isUsable(a netip.Addr) bool {
 	}
 	return a != s.CIDR.Addr() && (a.Is6() || a != lastAddress(s.CIDR))
 }
+
+// LastAddress returns the highest address of the subnet: in an IPv4 subnet the broadcast address.
+func (s Subnet) LastAddress() netip.Addr { return lastAddress(s.CIDR) }
 
 // defaultGateway returns the first host address of an IPv4 subnet, or the subnet-router anycast address of an
 // IPv6 subnet.

@@ -63,6 +63,28 @@ func TestNetwork_DefaultsOfNetworksAndServicePorts(t *testing.T) {
 	}
 }
 
+// A DHCP agent that serves metadata cannot give its port an IPv6 address on a network with such an MTU.
+func TestNetwork_OnlyAdministratorsChooseAnMTUTooSmallForIPv6(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	member := c.as("u:theirs")
+	path := "/v2.0/networks/" + member.must(201, "POST", "/v2.0/networks", `{"network":{"mtu":1280}}`)["network"].(object)["id"].(string)
+	want := "400 InvalidInput: Invalid input for operation: Requested MTU is too small, minimum is 1280."
+	for _, mtu := range []int{1, 68, 1279} {
+		body := fmt.Sprintf(`{"network":{"mtu":%d}}`, mtu)
+		if got := member.faultMessage("POST", "/v2.0/networks", body); got != want {
+			t.Errorf("a member creates a network with the MTU %d: got %s, want %s", mtu, got, want)
+		}
+		if got := member.faultMessage("PUT", path, body); got != want {
+			t.Errorf("a member gives a network the MTU %d: got %s, want %s", mtu, got, want)
+		}
+		c.must(201, "POST", "/v2.0/networks", body)
+		c.must(200, "PUT", path, body)
+		member.must(200, "PUT", path, body) // the present value
+	}
+	member.must(200, "PUT", path, `{"network":{"mtu":0}}`)
+}
+
 func onVLAN(more string) string { return `{"network":{"provider:network_type":"vlan"` + more + `}}` }
 
 // A VLAN network that names no VLAN ID gets an unused VLAN ID of the configured

@@ -43,6 +43,30 @@ func TestSharedNetwork_OnlyDHCPPortsHaveTheDeviceIDOfADHCPAgent(t *testing.T) {
 	}
 }
 
+// The owner of a network could otherwise create a port that its DHCP agent takes for its own but cannot change
+// or delete, so that the agent fails and synchronizes all its networks again and again.
+func TestPort_OnlyServicesGiveItTheDeviceIDOfADHCPAgent(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	member := c.as("u:theirs")
+	net, _ := member.createNetwork("10.0.0.0/24")
+	const service = `"device_owner":"network:dhcp"`
+	path := "/v2.0/ports/" + member.port(net, ","+service)["id"].(string)
+	for _, device := range []string{"reserved_dhcp_port", "dhcp" + uuid.NewString() + "-" + net} {
+		create := fmt.Sprintf(`{"port":{"network_id":%q,"device_id":%q,%s}}`, net, device, service)
+		update := fmt.Sprintf(`{"port":{"device_id":%q}}`, device)
+		for _, got := range []string{member.fault("POST", "/v2.0/ports", create), member.fault("PUT", path, update)} {
+			if got != notOwned {
+				t.Errorf("the owner of a network gives a port the device ID %s: got %s, want %s", device, got, notOwned)
+			}
+		}
+		c.must(201, "POST", "/v2.0/ports", create)
+		c.must(200, "PUT", path, update)
+		member.must(200, "PUT", path, `{"port":{"name":"served"}}`)
+		c.must(200, "PUT", path, `{"port":{"device_id":""}}`)
+	}
+}
+
 // OpenDaylight connects a port of a router to the router that is its device, whosever router it is
 // (in Neutron, CVE-2014-0056).
 func TestPort_OnlyServicesConnectItToARouter(t *testing.T) {

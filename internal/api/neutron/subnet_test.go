@@ -294,7 +294,7 @@ func TestSubnet_WithDHCPContainsNoMulticastAddresses(t *testing.T) {
 		"ff02::/64":    "400 InvalidInput",
 		"fe00::/7":     "400 InvalidInput",
 		"223.0.0.0/8":  "",
-		"fe00::/8":     "",
+		"fe00::/9":     "",
 	} {
 		t.Run(cidr, func(t *testing.T) {
 			c := c.in(t)
@@ -316,6 +316,52 @@ func TestSubnet_WithDHCPContainsNoMulticastAddresses(t *testing.T) {
 			id := c.must(201, "POST", "/v2.0/subnets", body(false))["subnet"].(object)["id"].(string)
 			if got := c.fault("PUT", "/v2.0/subnets/"+id, `{"subnet":{"enable_dhcp":true}}`); got != want {
 				t.Errorf("enable DHCP of the subnet: want %s, got %s", want, got)
+			}
+		})
+	}
+}
+
+// The kernel of a DHCP agent's host accepts the addresses and the gateways of such a subnet.
+func TestSubnet_WithDHCPHasAddressesThatAHostAccepts(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	for _, tc := range []struct{ cidr, gateway, want string }{
+		{"126.0.0.0/7", "126.0.0.1", "400 InvalidInput"},
+		{"127.1.0.0/24", "127.1.0.1", "400 InvalidInput"},
+		{"fe80::/64", "fe80::1", "400 InvalidInput"},
+		{"10.0.0.0/24", "224.0.0.1", "400 InvalidInput"},
+		{"10.0.0.0/24", "127.0.0.1", "400 InvalidInput"},
+		{"10.0.0.0/24", "0.0.0.0", "400 InvalidInput"},
+		{"10.0.0.0/24", "255.255.255.255", "400 InvalidInput"},
+		{"fd00::/64", "::1", "400 InvalidInput"},
+		{"fd00::/64", "::", "400 InvalidInput"},
+		{"fd00::/64", "ff02::1", "400 InvalidInput"},
+		{"fd00::/64", "fe80::1", ""},
+		{"10.0.0.0/24", "10.9.0.1", ""},
+		{"10.0.0.0/24", "169.254.0.1", ""},
+	} {
+		t.Run(tc.cidr+" "+tc.gateway, func(t *testing.T) {
+			c := c.in(t)
+			net := c.must(201, "POST", "/v2.0/networks", `{"network":{}}`)["network"].(object)["id"].(string)
+			version := 4
+			if strings.Contains(tc.cidr, ":") {
+				version = 6
+			}
+			body := func(dhcp bool) string {
+				return fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":%d,"cidr":%q,"gateway_ip":%q,"enable_dhcp":%t}}`,
+					net, version, tc.cidr, tc.gateway, dhcp)
+			}
+			if tc.want == "" {
+				c.must(201, "POST", "/v2.0/subnets", body(true))
+				return
+			}
+			id := c.must(201, "POST", "/v2.0/subnets", body(false))["subnet"].(object)["id"].(string)
+			if got := c.fault("PUT", "/v2.0/subnets/"+id, `{"subnet":{"enable_dhcp":true}}`); got != tc.want {
+				t.Errorf("enable DHCP of the subnet: want %s, got %s", tc.want, got)
+			}
+			c.must(204, "DELETE", "/v2.0/subnets/"+id, "")
+			if got := c.fault("POST", "/v2.0/subnets", body(true)); got != tc.want {
+				t.Errorf("create the subnet with DHCP: want %s, got %s", tc.want, got)
 			}
 		})
 	}

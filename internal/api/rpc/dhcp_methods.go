@@ -37,8 +37,12 @@ type activeNetworksArgs struct {
 }
 
 // getActiveNetworksInfo returns the networks that the DHCP agent on a host has to serve. If the agent is
-// unknown or disabled, getActiveNetworksInfo returns an empty list.
+// unknown or disabled, getActiveNetworksInfo returns an empty list. The agent calls it when it starts and after
+// each error, to synchronize all its networks.
 func (h *handlers) getActiveNetworksInfo(ctx context.Context, a activeNetworksArgs) (any, error) {
+	if err := h.sender.waitToSynchronize(ctx); err != nil {
+		return nil, err
+	}
 	agents, err := h.Store.Agents(ctx, db.Listing{Fields: []string{"id"},
 		Where: []db.Condition{
 			{Field: "type", In: []string{network.DHCPAgent}},
@@ -96,7 +100,7 @@ func (h *handlers) networkInfos(
 	if err != nil {
 		return nil, err
 	}
-	encoded, ports := encodedObjects{}, map[uuid.UUID][]json.RawMessage{}
+	encoded, ports, refused := encodedObjects{}, map[uuid.UUID][]json.RawMessage{}, noGateways{}
 	err = h.eachPortPage(ctx, ids, allFields, func(page []network.Port) error {
 		for _, p := range page {
 			raw, err := encoded.encode(attribute.PortRPC(p))
@@ -104,12 +108,14 @@ func (h *handlers) networkInfos(
 				return err
 			}
 			ports[p.Network] = append(ports[p.Network], raw)
+			refused.addPort(p)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+	refused.removeFrom(subnets)
 	infos := make([]object, len(networks))
 	for i, n := range networks {
 		infos[i] = viewNetworkInfo(n, subnets, dhcpOnly)
@@ -207,6 +213,11 @@ type dhcpPortArgs struct {
 	} `json:"port"`
 }
 
+// maxDHCPSubnets is the maximum number of subnets in which a call gives addresses to the port of a DHCP agent.
+// The agent needs an address in each subnet of the network with DHCP. By Neutron's default quota, a project has
+// at most 100 subnets.
+const maxDHCPSubnets = 1000
+
 // change returns the change of the port that the DHCP agent requests.
 func (a dhcpPortArgs) change() (network.PortChange, error) {
 	p, owner := a.Port.Port, network.DeviceOwnerDHCP
@@ -220,12 +231,15 @@ func (a dhcpPortArgs) change() (network.PortChange, error) {
 	if p.Fixed == nil {
 		return c, nil
 	}
-	if len(*p.Fixed) > attribute.MaxItems { // as over HTTP
-		return c, oslomsg.NewTypeError("%d fixed_ips are more than %d", len(*p.Fixed), attribute.MaxItems)
-	}
 	fixed := make([]network.FixedIP, len(*p.Fixed))
+	inSubnet := map[uuid.UUID]int{}
 	for i, f := range *p.Fixed {
 		fixed[i].Subnet = parseUUID(f.Subnet)
+		inSubnet[fixed[i].Subnet]++
+		if len(inSubnet) > maxDHCPSubnets || inSubnet[fixed[i].Subnet] > attribute.MaxItems {
+			return c, oslomsg.NewTypeError("fixed_ips has more than %d subnets or %d addresses in one",
+				maxDHCPSubnets, attribute.MaxItems)
+		}
 		if f.IP == "" {
 			continue
 		}
@@ -326,9 +340,8 @@ type releaseArgs struct {
 }
 
 // releaseDHCPPort deletes a DHCP agent's port on a network. If the port does not exist, releaseDHCPPort
-// returns no error. The ports of other hosts stay, also without an error: the owner of a network can create a
-// port with the device ID of the agent, and an agent whose call fails synchronizes all its networks again and
-// again.
+// returns no error. The ports of other hosts and those of trunks stay, also without an error: an agent whose
+// call fails synchronizes all its networks again and again.
 func (h *handlers) releaseDHCPPort(ctx context.Context, a releaseArgs) (any, error) {
 	ports, err := h.Store.Ports(ctx, db.Listing{Where: []db.Condition{
 		{Field: "network", In: []string{parseUUID(a.Network).String()}},
@@ -342,9 +355,16 @@ func (h *handlers) releaseDHCPPort(ctx context.Context, a releaseArgs) (any, err
 		if h.sender != nil && p.Host != h.sender.Host {
 			continue
 		}
-		if err := h.Store.DeletePort(ctx, p.ID, nil); err != nil && !errors.Is(err, db.ErrNotFound) {
+		if err := h.Store.DeletePort(ctx, p.ID, nil); err != nil && !mayKeepPort(err) {
 			return nil, err
 		}
 	}
 	return nil, nil
+}
+
+// mayKeepPort reports whether the error means that the port is deleted already, or is that of a trunk.
+func mayKeepPort(err error) bool {
+	var fault *network.Fault
+	return errors.Is(err, db.ErrNotFound) ||
+		errors.As(err, &fault) && (fault.Kind == network.PortIsParent || fault.Kind == network.PortIsSubport)
 }

@@ -21,7 +21,8 @@ import (
 // message there may come from any host.
 type sender struct {
 	agentstore.VirtualHost
-	refusals *prometheus.CounterVec
+	refusals         *prometheus.CounterVec
+	synchronizations *synchronizationLimit
 }
 
 // Reasons why a call of a sender is refused. Each reason is a label value of the metric

@@ -69,6 +69,7 @@ type Server struct {
 	options  Options
 	main     *oslomsg.Server
 	refusals *prometheus.CounterVec
+	delayed  prometheus.Counter // synchronizations
 	mu       sync.Mutex
 	listed   bool // the registered virtual hosts have been read
 	senders  map[uuid.UUID]senderServer
@@ -87,6 +88,7 @@ func NewServer(o Options) *Server {
 	s := &Server{
 		options:  o,
 		refusals: newRefusals(),
+		delayed:  newDelayedSynchronizations(),
 		senders:  map[uuid.UUID]senderServer{},
 		main: oslomsg.NewServer(oslomsg.ServerOptions{
 			Broker:          o.broker(),
@@ -102,7 +104,7 @@ func NewServer(o Options) *Server {
 		}),
 	}
 	if o.Metrics != nil {
-		o.Metrics.MustRegister(s.refusals, oslomsg.ConnectedGauge("calls", s.Connected))
+		o.Metrics.MustRegister(s.refusals, s.delayed, oslomsg.ConnectedGauge("calls", s.Connected))
 	}
 	return s
 }
@@ -130,7 +132,10 @@ func (s *Server) follow(ctx context.Context, running *sync.WaitGroup, registered
 		if _, ok := s.senders[v.ID]; ok {
 			continue
 		}
-		h := &handlers{Store: s.options.Store, sender: &sender{VirtualHost: v, refusals: s.refusals}}
+		h := &handlers{
+			Store:  s.options.Store,
+			sender: &sender{v, s.refusals, newSynchronizationLimit(s.delayed)},
+		}
 		server := s.main.InVirtualHost(v.Name, h.endpoints(), s.options.limiter())
 		serverCtx, stop := context.WithCancel(ctx)
 		s.senders[v.ID] = senderServer{server, v.Name, stop}

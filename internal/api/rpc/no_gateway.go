@@ -1,0 +1,43 @@
+package rpc
+
+import (
+	"net/netip"
+
+	"github.com/google/uuid"
+
+	"berth/internal/network"
+)
+
+// noGateways are addresses that the kernel of a DHCP agent's host refuses as a gateway, because they are those
+// of the agent's port or the broadcast address of a subnet in which the port has an address. The owner of a
+// network can choose such a gateway. The agent would then synchronize all its networks again and again.
+type noGateways map[onNetwork]bool
+
+type onNetwork struct {
+	network uuid.UUID
+	ip      netip.Addr
+}
+
+// addPort adds the addresses of a DHCP agent's port.
+func (refused noGateways) addPort(p network.Port) {
+	if p.DeviceOwner != network.DeviceOwnerDHCP {
+		return
+	}
+	for _, a := range p.Addresses {
+		refused[onNetwork{p.Network, a.IP}] = true
+	}
+}
+
+// removeFrom adds the broadcast addresses of the subnets, and removes the gateways that the kernel refuses.
+func (refused noGateways) removeFrom(subnets []network.Subnet) {
+	for _, s := range subnets {
+		if s.DHCP && s.Version() == 4 {
+			refused[onNetwork{s.Network, s.LastAddress()}] = true
+		}
+	}
+	for i, s := range subnets {
+		if refused[onNetwork{s.Network, s.Gateway}] {
+			subnets[i].Gateway = netip.Addr{}
+		}
+	}
+}
