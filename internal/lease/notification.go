@@ -31,6 +31,24 @@ type Notification struct {
 	Lease     Lease // state of the lease when the notification was created
 }
 
+// ForNotification returns the lease with what a notification says about its reservations. Each change of a lease
+// stores a notification, so the requirements of the reservations, of up to 4 KiB each, are left out.
+func (l Lease) ForNotification() Lease {
+	all := make([]Reservation, len(l.Reservations))
+	for i, r := range l.Reservations {
+		all[i] = Reservation{
+			ReservationDraft: ReservationDraft{Type: r.Type},
+			ID:               r.ID,
+			Status:           r.Status,
+			MissingResources: r.MissingResources,
+			ResourcesChanged: r.ResourcesChanged,
+			LastError:        r.LastError,
+		}
+	}
+	l.Reservations, l.Blockers = all, nil
+	return l
+}
+
 // ReleasesResources reports whether the notification says that the lease releases its resources, because the
 // lease begins to end or was deleted before its end.
 func (n Notification) ReleasesResources() bool {

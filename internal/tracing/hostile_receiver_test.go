@@ -3,6 +3,7 @@ package tracing_test
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -122,11 +123,21 @@ func TestStartRequest_SpanHasNoLongTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, span := traces.StartRequest(r)
+	const parent = "4bf92f3577b34da6a3ce929d0e0e4736"
+	r.Header.Set("Traceparent", "00-"+parent+"-00f067aa0ba902b7-01")
+	state := make([]string, 32) // the longest that the standard allows
+	for i := range state {
+		state[i] = fmt.Sprintf("k%d=%s", i, strings.Repeat("v", 256))
+	}
+	r.Header.Set("Tracestate", strings.Join(state, ","))
+	r, span := traces.StartRequest(r)
+	if sent := tracing.InjectMap(r.Context()); !strings.Contains(sent["traceparent"], parent) || sent["tracestate"] != "" {
+		t.Errorf("headers of a request to another service: got %v, want the traceparent of the client alone", sent)
+	}
 	tracing.EndRequest(span, method, "/networking", http.StatusNotFound, "req-1")
 	traces.Close()
 	if received == 0 || received > 4<<10 {
-		t.Errorf("a span of a request with a long method and a long path: got %d bytes, want at most 4 kB", received)
+		t.Errorf("a span of a request with a long method, path and tracestate: got %d bytes, want at most 4 kB", received)
 	}
 }
 

@@ -200,7 +200,7 @@ func Continue(
 // End ends a span. If err is not nil, the span has failed.
 func End(span trace.Span, err error) {
 	if err != nil {
-		span.SetStatus(codes.Error, err.Error())
+		span.SetStatus(codes.Error, text.Excerpt(err.Error(), maxErrorText))
 	}
 	span.End()
 }

@@ -138,7 +138,7 @@ func (s *Store) Page(ctx context.Context, q Query) (p auditlog.Page, err error) 
 			return err
 		}
 		p.Head, p.Anchor = head, anchor
-		if err := tx.QueryRow(ctx, `select count(*) from audit_pending`).Scan(&p.Waiting); err != nil {
+		if err := tx.QueryRow(ctx, `select `+countWaiting, MaxWaiting).Scan(&p.Waiting); err != nil {
 			return err
 		}
 		p.Records, err = records(ctx, tx, q)
@@ -185,14 +185,17 @@ type State struct {
 	Waiting int64 // number of records that are not sealed yet, at most MaxWaiting
 }
 
-// MaxWaiting is the maximum number of records that State counts, so that it reads few rows even if no process
-// has sealed records for a long time.
+// MaxWaiting is the maximum number of records that State and Page count, so that they read few rows even if no
+// process has sealed records for a long time.
 const MaxWaiting = 10_000
+
+// countWaiting counts the records that wait, at most $1.
+const countWaiting = `(select count(*) from (select from audit_pending limit $1) few)`
 
 // State reads the state of the audit log.
 func (s *Store) State(ctx context.Context) (state State, err error) {
 	err = s.db.QueryRow(ctx, `
-		select (select sequence from audit_chain), (select count(*) from (select from audit_pending limit $1) few)`, MaxWaiting).
+		select (select sequence from audit_chain), `+countWaiting, MaxWaiting).
 		Scan(&state.Sealed, &state.Waiting)
 	if err != nil {
 		return state, fmt.Errorf("read the state of the audit log: %w", err)

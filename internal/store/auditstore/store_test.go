@@ -3,6 +3,7 @@ package auditstore_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,6 +93,31 @@ func TestAudit_OneRecordForACommittedWriteAndNoneForOthers(t *testing.T) {
 
 	if p := page(t, s); p.Waiting != 1 {
 		t.Errorf("waiting records: got %d, want 1", p.Waiting)
+	}
+}
+
+func TestAudit_ChangesOfASavepointThatIsRolledBackLeaveNoRecord(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	ctx := request(t.Context(), time.Now())
+	insert := func(tx db.Tx, name string) error {
+		tx.Changed(db.Change{Type: "resource_class", ID: name})
+		_, err := tx.Exec(ctx, `insert into resource_class (name) values ($1)`, name)
+		return err
+	}
+	if err := s.DB.InTx(ctx, func(tx db.Tx) error {
+		if err := db.Savepoint(ctx, tx, func(inner db.Tx) error {
+			return errors.Join(insert(inner, "CUSTOM_A"), errors.New("failed"))
+		}); err == nil {
+			t.Error("savepoint: got no error, want that of its function")
+		}
+		return insert(tx, "CUSTOM_B")
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	if p := seal(t, s); len(p.Records) != 1 || !strings.Contains(string(p.Records[0].Record), "CUSTOM_B") {
+		t.Errorf("records: got %s, want one about CUSTOM_B", p.Records)
 	}
 }
 

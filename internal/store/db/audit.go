@@ -130,6 +130,9 @@ func (t *transaction) Changed(c Change) {
 	}
 }
 
+// SkipAudit makes a transaction leave no audit records, although it writes rows.
+func SkipAudit(tx Tx) { tx.(*transaction).audit.recorder = nil }
+
 func (t *transaction) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	tag, err := t.Tx.Exec(ctx, sql, args...)
 	if err == nil && (tag.Select() || tag.RowsAffected() > 0) {

@@ -105,10 +105,10 @@ func (d *DB) runTx(
 // caller can continue the transaction.
 func Savepoint(ctx context.Context, tx Tx, f func(Tx) error) error {
 	state := tx.(*transaction).txState
-	queued := len(state.last)
+	queued, changes := len(state.last), len(state.audit.changes)
 	err := pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) error { return f(inner.(Tx)) })
 	if err != nil {
-		state.last = state.last[:queued]
+		state.last, state.audit.changes = state.last[:queued], state.audit.changes[:changes]
 	}
 	return err
 }

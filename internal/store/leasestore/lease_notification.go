@@ -32,7 +32,7 @@ func enqueueNotifications(ctx context.Context, tx *transaction, all ...notificat
 		if len(n.types) == 0 {
 			continue
 		}
-		snapshot, err := json.Marshal(n.Lease)
+		snapshot, err := json.Marshal(n.ForNotification())
 		if err != nil {
 			return fmt.Errorf("encode notification of lease %s: %w", n.ID, err)
 		}

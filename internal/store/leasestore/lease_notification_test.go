@@ -1,6 +1,8 @@
 package leasestore_test
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -74,6 +76,35 @@ func TestLeaseNotification_StoredAtEveryChange(t *testing.T) {
 	}
 	if all, _ := e.notifications(l.ID); cmp.Diff(want[6:], all) != "" {
 		t.Errorf("notifications left after the first six were deleted: got %v, want the last one", all)
+	}
+}
+
+// Each change of a lease stores a notification, so a notification repeats no long texts of the lease.
+func TestLeaseNotification_HasNoRequirements(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 1)
+	e.Lease = leasestore.New(e.DB, leasestore.Config{
+		Limits:        lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead},
+		Notifications: true,
+	})
+	draft := hostsDraft(1, 2, 1, 1)
+	for i := range draft.Reservations {
+		draft.Reservations[i].ResourceProperties = `["!=", "$hypervisor_hostname", "` + strings.Repeat("x", 3000) + `"]`
+	}
+	l := e.createLease(draft)
+	notices, err := e.Lease.LeaseNotifications(t.Context(), l.ID, 100)
+	if err != nil || len(notices) != 1 {
+		t.Fatalf("stored notifications: got %d, error %v; want one", len(notices), err)
+	}
+	stored, err := json.Marshal(notices[0].Lease)
+	if err != nil || len(stored) > 3000 {
+		t.Errorf("stored lease: got %d bytes, error %v; want fewer than its requirements have", len(stored), err)
+	}
+	for i, r := range notices[0].Lease.Reservations {
+		want := l.Reservations[i]
+		if r.ID != want.ID || r.Type != want.Type || r.Status != want.Status {
+			t.Errorf("reservation %d of the stored lease: got %+v, want the ID, type and status of %+v", i, r, want)
+		}
 	}
 }
 

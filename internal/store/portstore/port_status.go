@@ -97,7 +97,8 @@ func (s *Store) updatePortStatusInTx(
 }
 
 // ReportPort applies reports that do not come through the port's workflow, and nudges the port's workflow if
-// the reports changed the port. ReportPort returns db.ErrNotFound if the port does not exist.
+// the reports changed the port. ReportPort returns db.ErrNotFound if the port does not exist. Reports that are
+// only counted as ignored leave no audit record: a host can send them about any port, as often as it likes.
 func (s *Store) ReportPort(
 	ctx context.Context,
 	id uuid.UUID,
@@ -111,7 +112,11 @@ func (s *Store) ReportPort(
 		}
 		view = after.StatusView()
 		view.Accepted, view.Stale = accepted, after.StaleReports(reports, accepted)
-		if !reflect.DeepEqual(before, after) {
+		counted := before
+		counted.IgnoredReports = after.IgnoredReports
+		if reflect.DeepEqual(counted, after) {
+			db.SkipAudit(tx.Tx)
+		} else {
 			tx.Audit(before, after)
 		}
 		return nil

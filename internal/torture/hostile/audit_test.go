@@ -18,6 +18,7 @@ import (
 // validBodies, or an earlier request of the test, has already changed it.
 var auditBodies = map[string]string{
 	"PUT /networking/v2.0/ports/{id}/bindings/{host}": `{"binding":{"vnic_type":"normal","profile":{"a":7}}}`,
+	"POST /agent/v1/reports":                          `{"reports":[{"port":"{port}","entity":"L2","host":"cmp-1"}]}`,
 }
 
 // takeAuditRecords returns the records that wait for their sealing, and deletes them.
@@ -111,6 +112,27 @@ func TestAudit_EachChangeLeavesOneRecord(t *testing.T) {
 	}
 	if len(recorded) < 75 {
 		t.Errorf("operations with a record: got %d, want at least 75", len(recorded))
+	}
+}
+
+// A host can report about every port whose ID it knows, as often as it likes.
+func TestAudit_IgnoredReportsOfAnAgentLeaveNoRecord(t *testing.T) {
+	t.Parallel()
+	h := newHostileClient(t)
+	h.takeAuditRecords()
+	ignored := attack{
+		method: http.MethodPost,
+		path:   "/agent/v1/reports",
+		body:   h.fill(`{"reports":[{"port":"{port}","entity":"L2","host":"elsewhere"}]}`),
+	}
+	if status, body, _, err := h.send(t.Context(), ignored); err != nil || status != http.StatusOK {
+		t.Fatalf("report of a host without the port: got %d %s, error %v; want 200", status, body, err)
+	}
+	if changed := h.changedTables(); !slices.Contains(changed, "port") {
+		t.Fatalf("changed tables: got %v, want the number of ignored reports of the port", changed)
+	}
+	if records := h.takeAuditRecords(); len(records) != 0 {
+		t.Errorf("audit records of an ignored report: got %+v, want none", records)
 	}
 }
 
