@@ -142,6 +142,31 @@ func (p Port) DefaultAddressRequests(subnets []Subnet) []AddressRequest {
 	return p.withAutoAddresses(requests, subnets)
 }
 
+// maxAddressesForMember is the maximum number of addresses of a port that a member creates or changes on a
+// network of another project. It is the default of Neutron's former setting max_fixed_ips_per_port.
+const maxAddressesForMember = 5
+
+// CheckAddressCount returns a fault if a member requests an address on a network of another project for a
+// port that then has more than maxAddressesForMember addresses. Addresses that derive from the MAC do not
+// count, because they take no address from others. A port with more addresses may keep or release them.
+func (c PortChange) CheckAddressCount(n Network, before Port, requests []AddressRequest) error {
+	if c.Member == nil || *c.Member == n.Project {
+		return nil
+	}
+	count, isNew := 0, false
+	for _, w := range requests {
+		if w.Subnets[0].IsAutoAddress() {
+			continue
+		}
+		count++
+		isNew = isNew || !slices.Contains(before.Addresses, Address{Subnet: w.Subnets[0].ID, IP: w.IP})
+	}
+	if isNew && count > maxAddressesForMember {
+		return invalidInput("Exceeded maximum amount of fixed ips per port.")
+	}
+	return nil
+}
+
 // withAutoAddresses adds an address request for every auto-address subnet of the network, because the port's
 // device always has an address in such a subnet.
 func (p Port) withAutoAddresses(requests []AddressRequest, subnets []Subnet) []AddressRequest {

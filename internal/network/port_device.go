@@ -28,11 +28,11 @@ func (p Port) CheckDevice(before Port, c PortChange) error {
 		return Faultf(DeviceNotOwned,
 			"The device_id %s is that of a DHCP agent. Only a port with the device_owner %s can have it.",
 			p.DeviceID, DeviceOwnerDHCP)
-	case p.namesDHCPAgent() && c.NoServiceDevice:
+	case c.Member != nil && p.namesDHCPAgent():
 		return Faultf(DeviceNotOwned,
 			"The device_id %s is that of a DHCP agent. Only an administrator or a service can give it to a port.",
 			p.DeviceID)
-	case c.NoServiceDevice && p.DeviceID != "" && p.belongsToRouter():
+	case c.Member != nil && p.DeviceID != "" && p.belongsToRouter():
 		return Faultf(
 			DeviceNotOwned,
 			"The following device_id %s is not owned by your tenant or matches another tenants router.",

@@ -107,6 +107,15 @@ func (a *access) forAll(rule string) bool { return a.forSome(rule) == policy.All
 // mayChooseProject reports whether the caller may create objects of other projects.
 func (a *access) mayChooseProject() bool { return a.forAll(contextIsAdmin) || a.forAll(serviceRule) }
 
+// memberProject returns the project of a caller who is neither an administrator nor a service, and nil for
+// others.
+func (a *access) memberProject() *string {
+	if a.mayChooseProject() {
+		return nil
+	}
+	return &a.caller.Project
+}
+
 // require refuses the request unless all rules allow it for the target. The function addParent, if it is not
 // nil, adds the attributes of the object to which the target belongs; require calls it at most once, and only
 // if a decision depends on these attributes.

@@ -63,7 +63,7 @@ func ports(s *portstore.Store) resource[network.Port, portChange] {
 			addParent: networkParents(s),
 		},
 		prepareCreate: func(r *http.Request, c *portChange, rules []string) error {
-			c.NoServiceDevice = !accessOf(r).mayChooseProject()
+			c.Member = accessOf(r).memberProject()
 			if err := authorizePortCreate(r, s, c, rules); err != nil {
 				return err
 			}
@@ -92,7 +92,7 @@ func authorizePortChange(r *http.Request, s *portstore.Store, p network.Port, c 
 	if c == nil {
 		return nil
 	}
-	c.NoServiceDevice = !accessOf(r).mayChooseProject()
+	c.Member = accessOf(r).memberProject()
 	after := p
 	if c.DeviceOwner != nil {
 		after.DeviceOwner = *c.DeviceOwner

@@ -240,6 +240,7 @@ func portNotFound(id uuid.UUID) error {
 // time of the database.
 type lockedPort struct {
 	network.Port
+	network      network.Network // read only by lockPortAndNetwork
 	dependencies network.PortContext
 	now          time.Time
 }

@@ -240,42 +240,33 @@ func findFreeAddresses(
 func updateFixedIPs(
 	ctx context.Context,
 	tx *transaction,
-	before network.Port,
+	before lockedPort,
 	p *network.Port,
-	fixed *[]network.FixedIP,
+	c network.PortChange,
 ) error {
-	if fixed == nil && p.MAC == before.MAC {
+	if c.FixedIPs == nil && p.MAC == before.MAC {
 		return nil
 	}
 	subnets, err := networkstore.NetworkSubnets(ctx, tx.Transaction, p.Network)
 	if err != nil {
 		return err
 	}
-	if fixed != nil {
-		if subnets, err = p.CandidateSubnetsForUpdate(before, subnets); err != nil {
+	if c.FixedIPs != nil {
+		if subnets, err = p.CandidateSubnetsForUpdate(before.Port, subnets); err != nil {
 			return err
 		}
 	}
-	merged := p.MergeFixedIPs(before, subnets, fixed)
+	merged := p.MergeFixedIPs(before.Port, subnets, c.FixedIPs)
 	tx.drafts = []network.PortChange{{Network: &p.Network, FixedIPs: &merged}}
 	requests, err := requestedAddresses(ctx, tx, *p, subnets, merged)
 	if err != nil {
 		return err
 	}
-	var next []network.Address
-	for _, w := range requests {
-		if w.IP.IsValid() {
-			next = append(next, network.Address{Subnet: w.Subnets[0].ID, IP: w.IP})
-		}
+	if err := c.CheckAddressCount(before.network, before.Port, requests); err != nil {
+		return err
 	}
-	released := slices.DeleteFunc(slices.Clone(before.Addresses),
-		func(a network.Address) bool { return slices.Contains(next, a) })
-	for _, a := range released {
-		if _, err := tx.Exec(ctx, `
-			delete from port_address
-			where subnet_id = $1 and address = $2::text::inet and port_id = $3`, a.Subnet, a.IP.String(), p.ID); err != nil {
-			return fmt.Errorf("release address %s: %w", a.IP, err)
-		}
+	if err := releaseUnrequested(ctx, tx, before.Port, requests); err != nil {
+		return err
 	}
 	p.Addresses = []network.Address{}
 	for i, w := range requests {
@@ -295,6 +286,32 @@ func updateFixedIPs(
 			return err
 		}
 		p.Addresses = append(p.Addresses, got...)
+	}
+	return nil
+}
+
+// releaseUnrequested releases the addresses of the port that the requests do not name.
+func releaseUnrequested(
+	ctx context.Context,
+	tx *transaction,
+	p network.Port,
+	requests []network.AddressRequest,
+) error {
+	var requested []network.Address
+	for _, w := range requests {
+		if w.IP.IsValid() {
+			requested = append(requested, network.Address{Subnet: w.Subnets[0].ID, IP: w.IP})
+		}
+	}
+	for _, a := range p.Addresses {
+		if slices.Contains(requested, a) {
+			continue
+		}
+		if _, err := tx.Exec(ctx, `
+			delete from port_address
+			where subnet_id = $1 and address = $2::text::inet and port_id = $3`, a.Subnet, a.IP.String(), p.ID); err != nil {
+			return fmt.Errorf("release address %s: %w", a.IP, err)
+		}
 	}
 	return nil
 }

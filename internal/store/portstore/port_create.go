@@ -52,17 +52,7 @@ func createPort(ctx context.Context, tx *transaction, c network.PortChange) (net
 	if err != nil {
 		return p, err
 	}
-	candidates, err := p.CandidateSubnets(pc.subnets)
-	if err != nil {
-		return p, err
-	}
-	requests := p.DefaultAddressRequests(candidates)
-	if c.FixedIPs != nil {
-		if requests, err = requestedAddresses(ctx, tx, p, candidates, *c.FixedIPs); err != nil {
-			return p, err
-		}
-	}
-	if p.Addresses, err = allocateAddresses(ctx, tx, p, 0, requests); err != nil {
+	if p.Addresses, err = allocateForNewPort(ctx, tx, p, c, pc); err != nil {
 		return p, err
 	}
 	if !pc.hasDHCPAgent && slices.ContainsFunc(pc.subnets, func(s network.Subnet) bool { return s.DHCP }) {
@@ -71,6 +61,30 @@ func createPort(ctx context.Context, tx *transaction, c network.PortChange) (net
 		}
 	}
 	return provisionPort(ctx, tx, p, now)
+}
+
+// allocateForNewPort allocates the addresses of a new port.
+func allocateForNewPort(
+	ctx context.Context,
+	tx *transaction,
+	p network.Port,
+	c network.PortChange,
+	pc portContext,
+) ([]network.Address, error) {
+	candidates, err := p.CandidateSubnets(pc.subnets)
+	if err != nil {
+		return nil, err
+	}
+	requests := p.DefaultAddressRequests(candidates)
+	if c.FixedIPs != nil {
+		if requests, err = requestedAddresses(ctx, tx, p, candidates, *c.FixedIPs); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.CheckAddressCount(pc.network, network.Port{}, requests); err != nil {
+		return nil, err
+	}
+	return allocateAddresses(ctx, tx, p, 0, requests)
 }
 
 // secureNewPort returns a new port with its port security and its security groups. secureNewPort returns an

@@ -53,10 +53,13 @@ func lockPortAndNetwork(ctx context.Context, tx *transaction, id uuid.UUID) (loc
 	if err != nil {
 		return lockedPort{}, err
 	}
-	if _, err := networkstore.LockNetwork(ctx, tx.Transaction, p.Network, networkstore.LockShared); err != nil {
+	n, err := networkstore.LockNetwork(ctx, tx.Transaction, p.Network, networkstore.LockShared)
+	if err != nil {
 		return lockedPort{}, err
 	}
-	return lockPort(ctx, tx, id)
+	h, err := lockPort(ctx, tx, id)
+	h.network = n
+	return h, err
 }
 
 func changePort(
@@ -78,7 +81,7 @@ func changePort(
 	if p, err = applySecurityGroups(ctx, tx, p, c); err != nil {
 		return p, err
 	}
-	if err := updateFixedIPs(ctx, tx, before.Port, &p, c.FixedIPs); err != nil {
+	if err := updateFixedIPs(ctx, tx, before, &p, c); err != nil {
 		return p, err
 	}
 	dependencies, err := readDependencies(ctx, tx, p)
