@@ -136,10 +136,17 @@ func allocateFromPool(
 	return a, inserted, err
 }
 
+// maxAddressLocks is the maximum number of advisory locks of addresses that a transaction holds. All
+// transactions share the lock table of PostgreSQL, which has room for 64 locks for each of its
+// max_connections; when it is full, PostgreSQL refuses the locks of other transactions.
+const maxAddressLocks = 256
+
 // insertFirstFreeAddress allocates the first address that is free and that no other transaction is
 // allocating. insertFirstFreeAddress does not wait for other transactions, because it tries the advisory lock
 // of each candidate address with pg_try_advisory_xact_lock. A subnet has 1,024 advisory locks for its
-// addresses, so two addresses can share one lock, and insertFirstFreeAddress may skip a free address.
+// addresses, so two addresses can share one lock, and insertFirstFreeAddress may skip a free address. The
+// transaction keeps one lock for each allocated address; insertFirstFreeAddress returns a fault if the
+// transaction has already allocated maxAddressLocks addresses.
 func insertFirstFreeAddress(
 	ctx context.Context,
 	tx *transaction,
@@ -149,6 +156,12 @@ func insertFirstFreeAddress(
 	free []netip.Addr,
 ) (network.Address, bool, error) {
 	a := network.Address{Subnet: subnet}
+	if tx.addressLocks >= maxAddressLocks {
+		return a, false, network.Faultf(network.InvalidInput,
+			"Invalid input for operation: "+
+				"One request cannot allocate more than %d IP addresses that it does not name. Send several requests.",
+			maxAddressLocks)
+	}
 	var got string
 	err := tx.QueryRow(ctx, `
 		insert into port_address (subnet_id, address, port_id, position)
@@ -170,6 +183,7 @@ func insertFirstFreeAddress(
 	if err != nil {
 		return a, false, fmt.Errorf("allocate address: %w", err)
 	}
+	tx.addressLocks++
 	return a, true, nil
 }
 

@@ -2,6 +2,7 @@ package portstore_test
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/network"
+	"berth/internal/store/storetest"
 )
 
 func TestAddress_LastFreeAddressIsAllocatedOnce(t *testing.T) {
@@ -90,6 +92,56 @@ func TestAddress_ConcurrentBulksFillSubnet(t *testing.T) {
 	_, err = fx.Network.CreatePorts(t.Context(), drafts[:1])
 	if faultKind(err) != network.IPAddressGenerationFailure {
 		t.Error("create a port without a free address: want IPAddressGenerationFailure, got", err)
+	}
+}
+
+// All transactions share the lock table of PostgreSQL. The last port of the request names an address for
+// which the request waits, so that the test can count the locks of the request.
+func TestAddress_TransactionHoldsFewAdvisoryLocks(t *testing.T) {
+	t.Parallel()
+	fx, url := newLockFixture(t)
+	holder, rival := fx.createPort("", withFixedIP("10.0.0.9")), storetest.NewRival(t, url)
+	var drafts []network.PortChange
+	for range 4 { // 256 addresses
+		on := fx.withNetwork("10.0.0.0/24")
+		free := network.FixedIP{Subnet: on.subnet.ID}
+		port := on.portDraft("", withFixedIPs(free, free, free, free))
+		drafts = append(drafts, slices.Repeat([]network.PortChange{port}, 16)...)
+	}
+	create := func(last network.PortChange) error {
+		_, err := fx.Network.CreatePorts(t.Context(), append(slices.Clone(drafts), last))
+		return err
+	}
+
+	err := rival.RunAgainst(func() error { return create(fx.portDraft("", withFixedIP("10.0.0.77"))) },
+		fmt.Sprintf(`
+			insert into port_address (subnet_id, address, port_id, position)
+			values ('%s', '10.0.0.77', '%s', 1)`, fx.subnet.ID, holder.ID),
+		`create temporary table held as
+			select count(*)
+			from pg_locks
+			where locktype = 'advisory' and objsubid = 2 -- a lock with two keys
+				and database = (select oid from pg_database where datname = current_database())`,
+		`delete from port_address where address = '10.0.0.77'`)
+	var locks int
+	if err := rival.DB.QueryRow(t.Context(), `select count from held`).Scan(&locks); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil || locks < 200 || locks > 256 {
+		t.Errorf("a request for 256 addresses: got %d locks of addresses and the error %v, want 200 to 256 and none",
+			locks, err)
+	}
+	if err := create(fx.portDraft("")); faultKind(err) != network.InvalidInput {
+		t.Errorf("a request for 257 addresses: got the error %v, want InvalidInput", err)
+	}
+}
+
+func TestAddress_BulkOf100PortsFitsIntoASmallSubnet(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t, "10.0.0.0/25") // 125 addresses
+	drafts := slices.Repeat([]network.PortChange{fx.portDraft("")}, 100)
+	if _, err := fx.Network.CreatePorts(t.Context(), drafts); err != nil {
+		t.Errorf("a request for 100 of 125 addresses: got the error %v, want none", err)
 	}
 }
 

@@ -40,6 +40,8 @@ type transaction struct {
 	drafts []network.PortChange
 	// the quota of the project refuses no port
 	beyondQuota bool
+	// the number of addresses whose advisory locks the transaction has acquired
+	addressLocks int
 }
 
 func (s *Store) newTransaction(tx db.Tx) *transaction {
