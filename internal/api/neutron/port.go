@@ -233,6 +233,10 @@ func ownerAttributes(c portChange, p network.Port) (names []string) {
 	return names
 }
 
+// maxAddressParts is the maximum number of different values of ip_address_substr in a filter. PostgreSQL
+// searches the text of each address for each of them.
+const maxAddressParts = 16
+
 // fixedIPFilter reads the values of the filter fixed_ips, which have the forms ip_address=A, subnet_id=S and
 // ip_address_substr=T.
 func fixedIPFilter(values []string) ([]db.Condition, error) {
@@ -260,9 +264,13 @@ func fixedIPFilter(values []string) ([]db.Condition, error) {
 		if in[key] == nil {
 			in[key] = []string{}
 		}
-		if err == nil {
+		if err == nil && !slices.Contains(in[key], value) {
 			in[key] = append(in[key], value)
 		}
+	}
+	if n := len(in["ip_part"]); n > maxAddressParts {
+		return nil, badRequest("Invalid filter for fixed_ips: %d values of ip_address_substr are more than %d",
+			n, maxAddressParts)
 	}
 	var conditions []db.Condition
 	for _, field := range []string{"ip", "subnet", "ip_part"} {

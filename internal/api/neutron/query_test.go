@@ -3,6 +3,7 @@ package neutron_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -69,6 +70,35 @@ func TestList_FiltersSortsAndPages(t *testing.T) {
 	o := c.must(200, "GET", "/v2.0/ports?fields=name&fields=security_group_ids&name=a", "")
 	if d := cmp.Diff(object{"ports": []any{object{"name": "a"}}}, o); d != "" {
 		t.Error(d)
+	}
+}
+
+// PostgreSQL searches the text of each address for each part.
+func TestList_FilterHasFewPartsOfAddresses(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.createNetwork("10.0.0.0/24")
+	c.port(net, `,"fixed_ips":[{"ip_address":"10.0.0.12"}]`)
+	parts := func(n int, text func(i int) string) string {
+		q := "/v2.0/ports?fields=id"
+		for i := range n {
+			q += "&fixed_ips=ip_address_substr=" + text(i)
+		}
+		return q
+	}
+
+	const want = "400 HTTPBadRequest: " +
+		"Invalid filter for fixed_ips: 17 values of ip_address_substr are more than 16"
+	if got := c.faultMessage("GET", parts(17, strconv.Itoa), ""); got != want {
+		t.Errorf("list ports with 17 parts of addresses: got %s, want %s", got, want)
+	}
+	for what, query := range map[string]string{
+		"16 different parts": parts(16, strconv.Itoa),
+		"1,000 equal parts":  parts(1000, func(int) string { return "0.12" }),
+	} {
+		if n := len(ids(c.must(200, "GET", query, ""), "ports")); n != 1 {
+			t.Errorf("list ports with %s of addresses: got %d ports, want 1", what, n)
+		}
 	}
 }
 
