@@ -216,7 +216,7 @@ type dhcpPortArgs struct {
 // maxDHCPSubnets is the maximum number of subnets in which a call gives addresses to the port of a DHCP agent.
 // The agent needs an address in each subnet of the network with DHCP. By Neutron's default quota, a project has
 // at most 100 subnets.
-const maxDHCPSubnets = 1000
+const maxDHCPSubnets = 256
 
 // change returns the change of the port that the DHCP agent requests.
 func (a dhcpPortArgs) change() (network.PortChange, error) {
