@@ -2,13 +2,11 @@ package cloud
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/aggregates"
@@ -150,58 +148,6 @@ func (n nova) deleteAggregate(ctx context.Context, a aggregates.Aggregate) error
 	return nil
 }
 
-// errIgnoredFilter means that Nova has listed servers that do not match the filter.
-var errIgnoredFilter = errors.New("the filter of the list is ignored, as Nova does for users without the role admin")
-
-// servers lists the servers of all projects on a host or with a flavor. Nova ignores a filter that the policy
-// of the caller does not allow, and berth deletes the servers of the list. So servers returns an error if one
-// server does not name the host or the flavor.
-func (n nova) servers(ctx context.Context, filter servers.ListOpts) ([]servers.Server, error) {
-	filter.AllTenants = true
-	all, err := listAll(ctx, n.client, servers.List(n.client, filter), servers.ExtractServers)
-	if err != nil {
-		return nil, fmt.Errorf("list servers: %w", err)
-	}
-	for _, s := range all {
-		if filter.Host != "" && !strings.EqualFold(s.Host, filter.Host) ||
-			filter.Flavor != "" && s.Flavor["id"] != filter.Flavor {
-			return nil, fmt.Errorf("list servers: %w: server %s has the host %q and the flavor %v",
-				errIgnoredFilter, s.ID, s.Host, s.Flavor["id"])
-		}
-	}
-	return all, nil
-}
-
-// requestServerDeletion deletes the servers that match the filter and returns their number. Nova may delete
-// the servers after it has answered the delete request.
-func (n nova) requestServerDeletion(ctx context.Context, filter servers.ListOpts) (int, error) {
-	all, err := n.servers(ctx, filter)
-	if err != nil {
-		return 0, err
-	}
-	for _, s := range all {
-		if err := ignoreNotFound(servers.Delete(ctx, n.client, safeurl.Segment(s.ID)).ExtractErr()); err != nil {
-			return 0, fmt.Errorf("delete server %s: %w", s.ID, err)
-		}
-	}
-	return len(all), nil
-}
-
-// deleteServers deletes the servers that match the filter, and returns ErrServersRemain while Nova still has
-// some of these servers. deleteServers lists the servers a second time after its delete requests, because
-// Nova has usually deleted most servers by then.
-func (n nova) deleteServers(ctx context.Context, filter servers.ListOpts, where string) error {
-	asked, err := n.requestServerDeletion(ctx, filter)
-	if err != nil || asked == 0 {
-		return err
-	}
-	left, err := n.servers(ctx, filter)
-	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("%w: %d servers on %s", ErrServersRemain, len(left), where)
-	}
-	return err
-}
-
 // hosts applies reservations of the type physical:host. Each reservation of physical:host gets an aggregate
 // that contains the hosts of the reservation and has an availability zone of its own.
 type hosts struct{ nova }
@@ -252,7 +198,7 @@ func (h hosts) moveFromPool(
 	if err := h.removeFromFreepool(ctx, all, host); err != nil {
 		return err
 	}
-	if _, err := h.requestServerDeletion(ctx, servers.ListOpts{Host: host}); err != nil {
+	if _, err := h.requestServerDeletion(ctx, serverFilter{Host: host}); err != nil {
 		return err
 	}
 	return h.addHost(ctx, own, host)
@@ -269,7 +215,7 @@ func (h hosts) remove(ctx context.Context, c lease.CloudReservation) error {
 	own, is := all[c.ID.String()]
 	if is {
 		for _, host := range own.Hosts {
-			if err := h.deleteServers(ctx, servers.ListOpts{Host: host}, "host "+host); err != nil {
+			if err := h.deleteServers(ctx, serverFilter{Host: host}, "host "+host); err != nil {
 				return err
 			}
 		}
@@ -313,7 +259,7 @@ func (h hosts) beforeEnd(ctx context.Context, c lease.CloudReservation) error {
 		return nil
 	}
 	for _, at := range c.ComputeHosts {
-		all, err := h.servers(ctx, servers.ListOpts{Host: at.Service})
+		all, err := h.servers(ctx, serverFilter{Host: at.Service})
 		if err != nil {
 			return err
 		}

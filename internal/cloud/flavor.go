@@ -11,7 +11,6 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servergroups"
-	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 
 	"berth/internal/lease"
 	"berth/internal/safeurl"
@@ -147,7 +146,7 @@ func (i instances) remove(ctx context.Context, c lease.CloudReservation) error {
 	if _, err := flavors.RemoveAccess(ctx, i.client, id, access).Extract(); ignoreNotFound(err) != nil {
 		return fmt.Errorf("change the access of project %s to flavor %s: %w", c.Project, id, err)
 	}
-	if err := i.deleteServers(ctx, servers.ListOpts{Flavor: id}, "flavor "+id); err != nil {
+	if err := i.deleteServers(ctx, serverFilter{Flavor: id}, "flavor "+id); err != nil {
 		return err
 	}
 	groups, err := i.serverGroups(ctx, c)

@@ -50,6 +50,7 @@ type Server struct {
 	Flavor         string `json:"flavor"`
 	PollsUntilGone int    `json:"linger"`
 	Deleted        bool   `json:"deleted"`
+	SoftDeleted    bool   `json:"soft_deleted"` // the action restore makes the server active again
 }
 
 // ComputeState is a snapshot of Nova's resources in a fixed order, for comparison.
@@ -69,6 +70,7 @@ type compute struct {
 	groups     []*ServerGroup
 	servers    []*Server
 	images     []string
+	softDelete bool // DELETE only soft-deletes servers
 }
 
 // ComputeState returns a snapshot of the stub's compute API.
@@ -105,6 +107,14 @@ func (n *Nova) AddServer(s Server) Server {
 	}
 	n.compute.servers = append(n.compute.servers, &s)
 	return s
+}
+
+// EnableSoftDelete makes DELETE only soft-delete the servers, as Nova does with the option
+// reclaim_instance_interval.
+func (n *Nova) EnableSoftDelete() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.compute.softDelete = true
 }
 
 // RemoveServers removes the servers of a host, without a request to the compute API.

@@ -18,22 +18,51 @@ func (n *compute) serveServers(c computeCall) (int, any) {
 	switch {
 	case i < 0:
 		return notFound("Instance", strings.Join(c.parts[1:], "/"))
-	case c.matches(http.MethodDelete, 1):
-		n.servers[i].Deleted = true
-		if n.servers[i].PollsUntilGone == 0 {
-			n.servers = slices.Delete(n.servers, i, i+1)
-		}
+	case c.matches(http.MethodDelete, 1) && n.softDelete:
+		n.servers[i].SoftDeleted = true
 		return http.StatusNoContent, nil
+	case c.matches(http.MethodDelete, 1):
+		n.deleteServer(i)
+		return http.StatusNoContent, nil
+	case c.matches(http.MethodPost, 2) && c.parts[2] == "action":
+		return n.serveServerAction(i, c)
 	}
+	return notFound("Instance", strings.Join(c.parts[1:], "/"))
+}
+
+func (n *compute) deleteServer(i int) {
+	n.servers[i].Deleted = true
+	if n.servers[i].PollsUntilGone == 0 {
+		n.servers = slices.Delete(n.servers, i, i+1)
+	}
+}
+
+// serveServerAction performs an action of a server. As in Nova, only forceDelete deletes a server that is
+// soft-deleted, and a server that is soft-deleted or being deleted has no image made of it.
+func (n *compute) serveServerAction(i int, c computeCall) (int, any) {
+	s := n.servers[i]
 	var image struct{ Name string }
-	if json.Unmarshal(c.body["createImage"], &image) != nil {
+	_, forceDelete := c.body["forceDelete"]
+	_, restore := c.body["restore"]
+	switch {
+	case forceDelete:
+		n.deleteServer(i)
+	case restore && (!s.SoftDeleted || s.Deleted):
+		return conflict("Cannot 'restore' instance %s while it is in its current state", s.ID)
+	case restore:
+		s.SoftDeleted = false
+	case json.Unmarshal(c.body["createImage"], &image) != nil:
 		return badRequest("no such action")
+	case s.SoftDeleted || s.Deleted:
+		return conflict("Cannot 'createImage' instance %s while it is in its current state", s.ID)
+	default:
+		n.images = append(n.images, image.Name)
 	}
-	n.images = append(n.images, image.Name)
 	return http.StatusAccepted, nil
 }
 
-// listServers lists the servers that match the query. Each call to listServers decreases PollsUntilGone of
+// listServers lists the servers that match the query. As in Nova, a list contains servers that are
+// soft-deleted only with the parameter soft_deleted. Each call to listServers decreases PollsUntilGone of
 // each deleted server by one.
 func (n *compute) listServers(c computeCall) []any {
 	query, all := c.URL.Query(), []any{}
@@ -44,16 +73,23 @@ func (n *compute) listServers(c computeCall) []any {
 		if flavor := query.Get("flavor"); flavor != "" && flavor != s.Flavor {
 			return false
 		}
+		if s.SoftDeleted && query.Get("soft_deleted") == "" {
+			return false
+		}
 		if s.Deleted {
 			s.PollsUntilGone--
 		}
 		if s.Deleted && s.PollsUntilGone < 0 {
 			return true
 		}
+		status := "ACTIVE"
+		if s.SoftDeleted {
+			status = "SOFT_DELETED"
+		}
 		all = append(all, map[string]any{
 			"id":                   s.ID,
 			"name":                 s.Name,
-			"status":               "ACTIVE",
+			"status":               status,
 			"OS-EXT-SRV-ATTR:host": s.Host,
 			"flavor":               map[string]any{"id": s.Flavor},
 		})

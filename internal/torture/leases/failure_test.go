@@ -77,7 +77,7 @@ func (g *hostGroup) endLeaseWithServer() (l *testLease, removeFault func()) {
 	l.startNow()
 	l.awaitStatus("ACTIVE")
 	server := g.Nova.AddServer(notifytest.Server{Host: g.hosts[0], Name: g.name})
-	_, removeFault = g.injectFault("DELETE", "/servers/"+server.ID, http.StatusConflict)
+	_, removeFault = g.injectFault("POST", "/servers/"+server.ID, http.StatusConflict)
 	l.endNow()
 	return l, removeFault
 }

@@ -1,0 +1,86 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+
+	"berth/internal/safeurl"
+)
+
+// errIgnoredFilter means that Nova has listed servers that do not match the filter.
+var errIgnoredFilter = errors.New("the filter of the list is ignored, as Nova does for users without the role admin")
+
+// serverFilter selects servers of all projects: those on a host or those with a flavor.
+type serverFilter struct {
+	Host   string `q:"host"`
+	Flavor string `q:"flavor"`
+	// AllTenants is set by the method servers.
+	AllTenants bool `q:"all_tenants"`
+	// SoftDeleted adds the servers that Nova has only marked as deleted, because of its option
+	// reclaim_instance_interval. Their owners can still restore them.
+	SoftDeleted bool `q:"soft_deleted"`
+}
+
+// ToServerListQuery returns the query of the request that lists the servers.
+func (f serverFilter) ToServerListQuery() (string, error) {
+	q, err := gophercloud.BuildQueryString(f)
+	return q.String(), err
+}
+
+// servers lists the servers that match the filter. Nova ignores a filter that the policy of the caller does
+// not allow, and berth deletes the servers of the list. So servers returns an error if one server does not
+// name the host or the flavor.
+func (n nova) servers(ctx context.Context, filter serverFilter) ([]servers.Server, error) {
+	filter.AllTenants = true
+	all, err := listAll(ctx, n.client, servers.List(n.client, filter), servers.ExtractServers)
+	if err != nil {
+		return nil, fmt.Errorf("list servers: %w", err)
+	}
+	for _, s := range all {
+		if filter.Host != "" && !strings.EqualFold(s.Host, filter.Host) ||
+			filter.Flavor != "" && s.Flavor["id"] != filter.Flavor {
+			return nil, fmt.Errorf("list servers: %w: server %s has the host %q and the flavor %v",
+				errIgnoredFilter, s.ID, s.Host, s.Flavor["id"])
+		}
+	}
+	return all, nil
+}
+
+// requestServerDeletion deletes the servers that match the filter and returns their number. Nova may delete
+// the servers after it has answered the request. The action forceDelete also deletes what the request DELETE
+// would leave restorable: otherwise the owner of a server could restore it on a host that is then reserved
+// for another project.
+func (n nova) requestServerDeletion(ctx context.Context, filter serverFilter) (int, error) {
+	filter.SoftDeleted = true
+	all, err := n.servers(ctx, filter)
+	if err != nil {
+		return 0, err
+	}
+	for _, s := range all {
+		if err := ignoreNotFound(servers.ForceDelete(ctx, n.client, safeurl.Segment(s.ID)).ExtractErr()); err != nil {
+			return 0, fmt.Errorf("delete server %s: %w", s.ID, err)
+		}
+	}
+	return len(all), nil
+}
+
+// deleteServers deletes the servers that match the filter, and returns ErrServersRemain while Nova still has
+// some of these servers. deleteServers lists the servers a second time after its delete requests, because
+// Nova has usually deleted most servers by then.
+func (n nova) deleteServers(ctx context.Context, filter serverFilter, where string) error {
+	asked, err := n.requestServerDeletion(ctx, filter)
+	if err != nil || asked == 0 {
+		return err
+	}
+	filter.SoftDeleted = true
+	left, err := n.servers(ctx, filter)
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("%w: %d servers on %s", ErrServersRemain, len(left), where)
+	}
+	return err
+}
