@@ -361,6 +361,28 @@ func TestProvision_InstancesGetTheirOwnFlavor(t *testing.T) {
 	}
 }
 
+// A user can give a server group any name. The servers of a reservation would follow the policy of this
+// group, and the end of the lease would delete it.
+func TestProvision_ServerGroupOfAnotherProjectIsNotOfTheReservation(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	foreign := notifytest.ServerGroup{
+		ID:       "foreign",
+		Name:     "reservation:" + id.String(),
+		Policies: []string{"affinity"},
+		Project:  "blue",
+	}
+	s.nova.AddServerGroup(foreign)
+	c := instancesClaim("a", "b")
+	if m := s.apply(c); m.ServerGroupID == foreign.ID || m.ServerGroupID == "" {
+		t.Errorf("server group of the reservation: got %q, want one of its own", m.ServerGroupID)
+	}
+	s.remove(c)
+	if d := cmp.Diff([]notifytest.ServerGroup{foreign}, s.nova.ComputeState().ServerGroups); d != "" {
+		t.Errorf("server groups after the removal (-want +got):\n%s", d)
+	}
+}
+
 func TestProvision_FlavorInstancesKeepTheExtraSpecs(t *testing.T) {
 	t.Parallel()
 	s := newCloudTest(t)

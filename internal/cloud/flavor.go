@@ -80,13 +80,14 @@ func (i instances) ensureServerGroup(ctx context.Context, c lease.CloudReservati
 	return g.ID, nil
 }
 
-// serverGroups lists the server groups of a reservation. A reservation has two server groups if Nova's answer
-// to the first creation was lost and the creation was repeated.
+// serverGroups lists the server groups of a reservation, which belong to the project of berth's own user: a
+// group of another project can have the same name. A reservation has two server groups if Nova's answer to
+// the first creation was lost and the creation was repeated.
 func (i instances) serverGroups(
 	ctx context.Context,
 	c lease.CloudReservation,
 ) ([]servergroups.ServerGroup, error) {
-	list := servergroups.List(i.client, servergroups.ListOpts{AllProjects: true})
+	list := servergroups.List(i.client, servergroups.ListOpts{})
 	all, err := listAll(ctx, i.client, list, servergroups.ExtractServerGroups)
 	if err != nil {
 		return nil, fmt.Errorf("list server groups: %w", err)

@@ -34,11 +34,13 @@ type Flavor struct {
 	Access    []string          `json:"access"` // project IDs
 }
 
-// ServerGroup is a server group.
+// ServerGroup is a server group. The groups that the compute API creates belong to the project of the caller,
+// for which Project is empty.
 type ServerGroup struct {
 	ID       string   `json:"id"`
 	Name     string   `json:"name"`
 	Policies []string `json:"policies"`
+	Project  string   `json:"project_id,omitempty"`
 }
 
 // Server is a server in the stub of Nova. After a request has deleted the server, the next PollsUntilGone
@@ -130,6 +132,13 @@ func (n *Nova) AddFlavor(f Flavor) {
 	defer n.mu.Unlock()
 	f.Public = f.Access == nil
 	n.compute.flavors = append(n.compute.flavors, &f)
+}
+
+// AddServerGroup adds a server group of another project than that of the caller of the compute API.
+func (n *Nova) AddServerGroup(g ServerGroup) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.compute.groups = append(n.compute.groups, &g)
 }
 
 // computeCall is a request to the compute API.
@@ -336,7 +345,10 @@ func (f *Flavor) serveAction(c computeCall) (int, any) {
 func (n *compute) serveServerGroups(c computeCall) (int, any) {
 	switch {
 	case c.matches(http.MethodGet, 0):
-		return http.StatusOK, map[string]any{"server_groups": append([]*ServerGroup{}, n.groups...)}
+		ofOther := func(g *ServerGroup) bool { return g.Project != "" && !c.URL.Query().Has("all_projects") }
+		return http.StatusOK, map[string]any{
+			"server_groups": slices.DeleteFunc(append([]*ServerGroup{}, n.groups...), ofOther),
+		}
 	case c.matches(http.MethodPost, 0):
 		g := &ServerGroup{}
 		if json.Unmarshal(c.body["server_group"], g) != nil || len(g.Policies) != 1 {
