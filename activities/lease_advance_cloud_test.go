@@ -18,18 +18,27 @@ import (
 )
 
 // recordingCloud is a stub of Nova and Neutron. The method recordingCloud.Deprovision records the project of
-// the reservation; the method recordingCloud.Provision calls onProvision.
+// the reservation, and recordingCloud.BeforeEnd the due time of the event; the method recordingCloud.Provision
+// calls onProvision.
 type recordingCloud struct {
 	activities.Cloud
 	onProvision   func(lease.CloudReservation) error
 	mu            sync.Mutex
 	deprovisioned []string
+	beforeEnd     []time.Time
 }
 
 func (c *recordingCloud) ResourceTypes() []string { return []string{lease.PhysicalHost} }
 
 func (c *recordingCloud) Provision(_ context.Context, r lease.CloudReservation) (lease.CloudIDs, error) {
 	return lease.CloudIDs{AggregateID: new(int64(7))}, c.onProvision(r)
+}
+
+func (c *recordingCloud) BeforeEnd(_ context.Context, r lease.CloudReservation) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.beforeEnd = append(c.beforeEnd, r.BeforeEndAt)
+	return nil
 }
 
 func (c *recordingCloud) Deprovision(_ context.Context, r lease.CloudReservation) error {

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -99,10 +100,15 @@ func (a *Activities) releaseReservation(ctx context.Context, id uuid.UUID) error
 }
 
 // RunBeforeEndAction runs a reservation's before_end action in Nova, for example a snapshot of the
-// reservation's servers.
+// reservation's servers. If the event is not in progress, because its date has changed, RunBeforeEndAction
+// returns a Conflict.
 func (a *Activities) RunBeforeEndAction(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
 	act := func(ctx context.Context, c lease.CloudReservation) error {
+		if c.BeforeEndAt.IsZero() {
+			return fmt.Errorf("%w: the before_end_lease event of reservation %s is not in progress",
+				db.ErrConflict, c.ID)
+		}
 		c.BeforeEnd = a.beforeEndAction(c.Reservation)
 		return a.Cloud.BeforeEnd(ctx, c)
 	}

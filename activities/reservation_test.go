@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
 	"berth/activities"
@@ -91,6 +92,40 @@ func TestProvisionReservation_RecordsAnErrorOfAnyBytes(t *testing.T) {
 		!strings.Contains(l.FailedCalls()[0].Error, "with 500") {
 		t.Errorf("a call fails with any bytes: got the error %q and the failed calls %+v, %v; want the call, without NUL",
 			failed, l.FailedCalls(), err)
+	}
+}
+
+// If a user moves the event to a later date while its action runs, the action must not run for the new date
+// yet: at the new date, the images of the servers would exist already, and would be old.
+func TestRunBeforeEndAction_MovedEventRunsAtItsNewDateOnly(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	cloud := &recordingCloud{onProvision: func(lease.CloudReservation) error { return nil }}
+	acts := newActivities(activities.Options{Store: s, Cloud: cloud})
+	l := createLeases(t, s, url, "red")["red"]
+	if _, err := acts.AdvanceLeases(t.Context(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().Add(-time.Minute).UTC().Truncate(time.Second)
+	storetest.Exec(t, url, `update event set at = '`+at.Format(time.RFC3339)+`' where event_type = 'before_end_lease'`)
+	if _, err := s.Lease.BeginLease(t.Context(), l.ID, lease.StepBeforeEnd); err != nil {
+		t.Fatal(err)
+	}
+	if err := acts.RunBeforeEndAction(t.Context(), l.Reservations[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	later := l.EndAt.Add(-time.Minute)
+	if _, err := s.Lease.UpdateLease(t.Context(), l.ID, lease.Change{BeforeEnd: &later}); err != nil {
+		t.Fatal(err)
+	}
+	err := acts.RunBeforeEndAction(t.Context(), l.Reservations[0].ID)
+	var app *temporal.ApplicationError
+	if !errors.As(err, &app) || app.Type() != activities.Conflict {
+		t.Errorf("run the action of an event that was moved: got %v, want a Conflict", err)
+	}
+	if got := cloud.beforeEnd; len(got) != 1 || !got[0].Equal(at) {
+		t.Errorf("due times of the actions in Nova: got %v, want only %v", got, at)
 	}
 }
 

@@ -10,11 +10,9 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/aggregates"
-	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 
 	"berth/internal/coalesce"
 	"berth/internal/lease"
-	"berth/internal/safeurl"
 )
 
 // nova makes those calls to Nova that both reservations of hosts and reservations of instances need.
@@ -248,25 +246,6 @@ func (h hosts) poolStrayHosts(
 		}
 		if err := h.addToFreepool(ctx, s.Service); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// beforeEnd creates an image of each server, if the reservation asks for snapshots.
-func (h hosts) beforeEnd(ctx context.Context, c lease.CloudReservation) error {
-	if c.BeforeEnd != "snapshot" {
-		return nil
-	}
-	for _, at := range c.ComputeHosts {
-		all, err := h.servers(ctx, serverFilter{Host: at.Service})
-		if err != nil {
-			return err
-		}
-		for _, s := range all {
-			if err := ignoreNotFound(servers.CreateImage(ctx, h.client, safeurl.Segment(s.ID), servers.CreateImageOpts{Name: "reserved_" + s.Name}).Err); err != nil {
-				return fmt.Errorf("create an image of server %s: %w", s.ID, err)
-			}
 		}
 	}
 	return nil

@@ -173,8 +173,8 @@ func (c *Cloud) Deprovision(ctx context.Context, claim lease.CloudReservation) e
 	return withClaim("deprovision", claim, c.resources[claim.Type].remove(ctx, claim))
 }
 
-// BeforeEnd runs the action that a reservation defines for its before_end event. If BeforeEnd is called
-// twice, the action runs twice.
+// BeforeEnd runs the action that a reservation defines for its before_end event. Calls for the same due time
+// of the event run the action once.
 func (c *Cloud) BeforeEnd(ctx context.Context, claim lease.CloudReservation) error {
 	if !c.Supports(claim.Type) {
 		return nil

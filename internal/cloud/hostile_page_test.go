@@ -14,9 +14,10 @@ import (
 	"berth/internal/lease"
 )
 
-// linkedPages is a transport that answers each request for a list with a page of one object. The page links
-// to the next page as the function `next` says, which gets the number of requests so far.
+// linkedPages is a transport that answers each request for a list with a page of one object. The pages of one
+// list link to the next page as the function `next` says, which gets the number of requests so far.
 type linkedPages struct {
+	list     string // name of the list with links
 	next     func(requests int) string
 	padding  int // number of blanks on the page
 	limit    int // number of requests after which linkedPages answers no more
@@ -31,12 +32,12 @@ func (p *linkedPages) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errTooManyRequests
 	}
 	link := p.next(len(p.requests))
-	links := `[]`
-	if link != "" {
-		links = fmt.Sprintf(`[{"rel":"next","href":%q}]`, link)
-	}
 	page := "{" + strings.Repeat(" ", p.padding)
-	for _, name := range []string{"servers", "networks", "ports", "subnets", "floatingips"} {
+	for _, name := range []string{"servers", "images", "networks", "ports", "subnets", "floatingips"} {
+		links := `[]`
+		if link != "" && name == p.list {
+			links = fmt.Sprintf(`[{"rel":"next","href":%q}]`, link)
+		}
 		page += fmt.Sprintf(`"%s":[{"id":"%s","OS-EXT-SRV-ATTR:host":"cmp"}],"%[1]s_links":%[3]s,`, name, uuid.NewString(), links)
 	}
 	return &http.Response{
@@ -52,10 +53,16 @@ func (p *linkedPages) RoundTrip(r *http.Request) (*http.Response, error) {
 var listCalls = map[string]lease.CloudReservation{
 	"floatingips": {Reservation: lease.Reservation{ReservationDraft: lease.ReservationDraft{Type: lease.FloatingIP}}},
 	"networks":    {Reservation: lease.Reservation{ReservationDraft: lease.ReservationDraft{Type: lease.NetworkSegment}}},
-	"servers": {Reservation: lease.Reservation{ReservationDraft: lease.ReservationDraft{
+	"servers":     snapshotOfHost,
+	"images":      snapshotOfHost, // after one page of servers
+}
+
+var snapshotOfHost = lease.CloudReservation{
+	Reservation: lease.Reservation{ReservationDraft: lease.ReservationDraft{
 		Type:      lease.PhysicalHost,
 		BeforeEnd: "snapshot",
-	}}, ComputeHosts: []lease.ReservedHost{{Service: "cmp"}}},
+	}},
+	ComputeHosts: []lease.ReservedHost{{Service: "cmp"}},
 }
 
 func TestList_HostileLinksEndWithAnError(t *testing.T) {
@@ -79,7 +86,7 @@ func TestList_HostileLinksEndWithAnError(t *testing.T) {
 		for list, claim := range listCalls {
 			t.Run(name+" of "+list, func(t *testing.T) {
 				t.Parallel()
-				pages := &linkedPages{next: tt.next, padding: tt.padding, limit: tt.requests + 10}
+				pages := &linkedPages{list: list, next: tt.next, padding: tt.padding, limit: tt.requests + 10}
 				c, err := cloud.New(cloud.Config{
 					Nova:    "http://cloud.test/x",
 					Neutron: "http://cloud.test/x",
@@ -88,15 +95,19 @@ func TestList_HostileLinksEndWithAnError(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if list == "servers" {
+				most := tt.requests
+				switch list {
+				case "servers":
 					err = c.BeforeEnd(t.Context(), claim)
-				} else {
+				case "images":
+					err, most = c.BeforeEnd(t.Context(), claim), most+1
+				default:
 					err = c.Deprovision(t.Context(), claim)
 				}
-				if err == nil || len(pages.requests) > tt.requests {
+				if err == nil || len(pages.requests) > most {
 					t.Errorf("read a list with hostile links: got error %v after %d requests, the last for %s; "+
 						"want an error after at most %d requests", err, len(pages.requests),
-						pages.requests[len(pages.requests)-1], tt.requests)
+						pages.requests[len(pages.requests)-1], most)
 				}
 			})
 		}
@@ -105,7 +116,7 @@ func TestList_HostileLinksEndWithAnError(t *testing.T) {
 
 func TestList_HasTheObjectsOfAllPages(t *testing.T) {
 	t.Parallel()
-	pages := &linkedPages{limit: 100, next: func(n int) string {
+	pages := &linkedPages{list: "servers", limit: 100, next: func(n int) string {
 		if n == 3 {
 			return ""
 		}

@@ -110,7 +110,7 @@ const echoReservation = "0d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e2222"
 
 // outgoingPaths are all forms of paths and queries that package cloud sends.
 var outgoingPaths = regexp.MustCompile(
-	`^/(compute/v2\.1/(servers/detail\?[a-z_]+=[^?#/]*|servers/SEGMENT/action|flavors|flavors/SEGMENT(/os-extra_specs|/os-flavor-access|/action)?|` +
+	`^/(compute/v2\.1/(servers/detail\?[a-z_]+=[^?#/]*|servers/SEGMENT/action|images/detail\?property-berth_reservation=[0-9a-f-]+|flavors|flavors/SEGMENT(/os-extra_specs|/os-flavor-access|/action)?|` +
 		`os-aggregates(/\d+(/action)?)?|os-server-groups|os-server-groups/SEGMENT|os-hypervisors/detail|os-availability-zone/detail)` +
 		`|network/v2\.0/((networks|ports|subnets|floatingips)(\?[^/?#]*)?|(networks|floatingips)/SEGMENT/tags|` +
 		`(networks|ports|subnets|floatingips)/SEGMENT|routers/SEGMENT/remove_router_interface))$`,

@@ -1,6 +1,10 @@
 package lease
 
-import "github.com/google/uuid"
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
 
 // CloudReservation is a reservation together with the data that package cloud needs to change Nova and
 // Neutron: the project, and the hosts, floating IPs or the network segment of the reservation.
@@ -10,6 +14,8 @@ type CloudReservation struct {
 	ComputeHosts []ReservedHost         // hosts of the reservation, or of its instances
 	FloatingIPs  []ReservableFloatingIP // floating IPs of the reservation
 	Segment      Segment                // network segment of the reservation
+	// BeforeEndAt is the due time of the before_end_lease event while the event is in progress; otherwise zero.
+	BeforeEndAt time.Time
 	// OtherHolders are the reservations that hold one of the floating IPs before or after this reservation,
 	// which is ending.
 	OtherHolders []uuid.UUID

@@ -187,6 +187,15 @@ func (l Lease) HasFailedToEnd() bool {
 	return end != nil && end.Status == EventFailed
 }
 
+// RunningBeforeEnd returns the due time of the before_end_lease event while the event is in progress, and
+// otherwise the zero time.
+func (l Lease) RunningBeforeEnd() time.Time {
+	if before := l.event(BeforeEndLease); before != nil && before.Status == EventInProgress {
+		return before.At
+	}
+	return time.Time{}
+}
+
 // event returns the lease's event of the given type, or nil if the lease has no event of this type.
 func (l *Lease) event(t EventType) *Event {
 	for i := range l.Events {

@@ -61,7 +61,7 @@ type ComputeState struct {
 	Flavors      []Flavor      `json:"flavors"`
 	ServerGroups []ServerGroup `json:"server_groups"`
 	Servers      []Server      `json:"servers"`
-	Images       []string      `json:"images"`
+	Images       []string      `json:"images"` // their names
 }
 
 // compute is the state of the compute API in the stub of Nova; ComputeState is a snapshot of this state.
@@ -71,7 +71,7 @@ type compute struct {
 	flavors    []*Flavor
 	groups     []*ServerGroup
 	servers    []*Server
-	images     []string
+	images     []image
 	softDelete bool // DELETE only soft-deletes servers
 }
 
@@ -79,7 +79,10 @@ type compute struct {
 func (n *Nova) ComputeState() ComputeState {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	c := ComputeState{Images: slices.Clone(n.compute.images)}
+	var c ComputeState
+	for _, made := range n.compute.images {
+		c.Images = append(c.Images, made.Name)
+	}
 	for _, a := range n.compute.aggregates {
 		copied := *a
 		copied.Hosts, copied.Metadata = slices.Sorted(slices.Values(a.Hosts)), maps.Clone(a.Metadata)
@@ -153,6 +156,7 @@ type computeCall struct {
 var collections = map[string]func(*compute, computeCall) (int, any){
 	"os-aggregates":    (*compute).serveAggregates,
 	"flavors":          (*compute).serveFlavors,
+	"images":           (*compute).serveImages,
 	"os-server-groups": (*compute).serveServerGroups,
 	"servers":          (*compute).serveServers,
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/google/uuid"
 )
 
 func (n *compute) serveServers(c computeCall) (int, any) {
@@ -41,7 +43,7 @@ func (n *compute) deleteServer(i int) {
 // soft-deleted, and a server that is soft-deleted or being deleted has no image made of it.
 func (n *compute) serveServerAction(i int, c computeCall) (int, any) {
 	s := n.servers[i]
-	var image struct{ Name string }
+	made := image{ID: uuid.NewString(), Metadata: map[string]string{}}
 	_, forceDelete := c.body["forceDelete"]
 	_, restore := c.body["restore"]
 	switch {
@@ -51,14 +53,38 @@ func (n *compute) serveServerAction(i int, c computeCall) (int, any) {
 		return conflict("Cannot 'restore' instance %s while it is in its current state", s.ID)
 	case restore:
 		s.SoftDeleted = false
-	case json.Unmarshal(c.body["createImage"], &image) != nil:
+	case json.Unmarshal(c.body["createImage"], &made) != nil:
 		return badRequest("no such action")
 	case s.SoftDeleted || s.Deleted:
 		return conflict("Cannot 'createImage' instance %s while it is in its current state", s.ID)
 	default:
-		n.images = append(n.images, image.Name)
+		n.images = append(n.images, made)
 	}
 	return http.StatusAccepted, nil
+}
+
+// image is an image of a server.
+type image struct {
+	ID       string            `json:"id"`
+	Name     string            `json:"name"`
+	Metadata map[string]string `json:"metadata"`
+}
+
+// serveImages lists the images with the metadata that the parameters property-KEY of the query name.
+func (n *compute) serveImages(c computeCall) (int, any) {
+	if !c.matches(http.MethodGet, 1) || c.parts[1] != "detail" {
+		return notFound("Image", strings.Join(c.parts[1:], "/"))
+	}
+	all := slices.DeleteFunc(slices.Clone(n.images), func(made image) bool {
+		for parameter, values := range c.URL.Query() {
+			key, is := strings.CutPrefix(parameter, "property-")
+			if is && made.Metadata[key] != values[0] {
+				return true
+			}
+		}
+		return false
+	})
+	return http.StatusOK, map[string]any{"images": append([]image{}, all...)}
 }
 
 // listServers lists the servers that match the query. As in Nova, a list contains servers that are

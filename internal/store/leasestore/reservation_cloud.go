@@ -108,6 +108,7 @@ func readCloudReservations(
 			Reservation: h.Reservation,
 			Project:     h.lease.Project,
 			Ending:      slices.Contains(endingStatuses, h.lease.Status) && h.lease.HasStarted() && !h.CloudOutdated(),
+			BeforeEndAt: h.lease.RunningBeforeEnd(),
 		}, h.ID
 	}
 	batch := &pgx.Batch{}

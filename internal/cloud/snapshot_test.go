@@ -1,0 +1,89 @@
+package cloud_test
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"berth/internal/lease"
+	"berth/internal/notify/notifytest"
+)
+
+// snapshotClaim returns a reservation of the host a that asks for snapshots, with a due before_end event.
+func snapshotClaim() lease.CloudReservation {
+	c := hostsClaim("a")
+	c.BeforeEnd, c.BeforeEndAt = "snapshot", time.Date(2040, 1, 1, 11, 0, 0, 0, time.UTC)
+	return c
+}
+
+// images returns the sorted names of the images in Nova.
+func (s cloudTest) images() []string {
+	return slices.Sorted(slices.Values(s.nova.ComputeState().Images))
+}
+
+func TestBeforeEnd_RepetitionMakesNoFurtherImages(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]notifytest.Fault{
+		"failed":      {Status: 503},
+		"lost answer": {Status: 503, Applied: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newCloudTest(t)
+			s.nova.AddServer(notifytest.Server{Host: "a", Name: "first"})
+			s.nova.AddServer(notifytest.Server{Host: "a", Name: "second", ID: "broken"})
+			s.nova.AddServer(notifytest.Server{Host: "a", Name: "third"})
+			fault.Request, fault.Times = "POST /servers/broken/action", 1
+			for range 20 {
+				s.nova.InjectFaults(fault)
+				_ = s.BeforeEnd(t.Context(), snapshotClaim())
+			}
+			s.retry(func(ctx context.Context) error { return s.BeforeEnd(ctx, snapshotClaim()) })
+			want := []string{"reserved_first", "reserved_second", "reserved_third"}
+			if got := s.images(); !slices.Equal(got, want) {
+				t.Errorf("images after 20 repetitions: got %d, %v; want %v", len(got), got, want)
+			}
+		})
+	}
+}
+
+func TestBeforeEnd_ServerWithoutAnImageDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	for status, final := range map[int]bool{404: true, 409: true, 400: false, 500: false} {
+		t.Run(strconv.Itoa(status), func(t *testing.T) {
+			t.Parallel()
+			s := newCloudTest(t)
+			s.nova.AddServer(notifytest.Server{Host: "a", Name: "first", ID: "broken"})
+			s.nova.AddServer(notifytest.Server{Host: "a", Name: "second"})
+			s.nova.InjectFaults(notifytest.Fault{Request: "POST /servers/broken/action", Status: status})
+			if err := s.BeforeEnd(t.Context(), snapshotClaim()); (err == nil) != final {
+				t.Errorf("Nova answers %d for a server: got error %v; want one only if another attempt can help",
+					status, err)
+			}
+			if got := s.images(); !slices.Equal(got, []string{"reserved_second"}) {
+				t.Errorf("images: got %v, want the one of the other server", got)
+			}
+		})
+	}
+}
+
+// A Nova that ignores the filter of the list of images lists those of other reservations, too.
+func TestBeforeEnd_ImagesOfOtherReservationsAreNotCounted(t *testing.T) {
+	t.Parallel()
+	s := newCareless(t)
+	s.nova.AddServer(notifytest.Server{Host: "a", Name: "web"})
+	other := snapshotClaim()
+	other.ID = uuid.New()
+	for _, c := range []lease.CloudReservation{other, snapshotClaim()} {
+		if err := s.BeforeEnd(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := s.images(); len(got) != 2 {
+		t.Errorf("images: got %v, want one for each reservation", got)
+	}
+}
