@@ -26,6 +26,10 @@ const (
 	imageBeforeEnd   = "berth_before_end"  // due time of the before_end event
 )
 
+// maxImages is the maximum number of images of a server that berth keeps for a reservation. As in Blazar, the
+// before_end event runs again after each change of its date, as often as a user changes it.
+const maxImages = 5
+
 // image is an image of a server.
 type image struct {
 	Metadata struct {
@@ -105,7 +109,8 @@ func (h hosts) beforeEnd(ctx context.Context, c lease.CloudReservation) error {
 }
 
 // createImage creates an image of a server, unless one of the given images is of the server and the same
-// event. A server that does not exist, or of which Nova makes no image in its present state, gets none.
+// event, or maxImages of them are of the server. A server that does not exist, or of which Nova makes no image
+// in its present state, gets none.
 func (h hosts) createImage(
 	ctx context.Context,
 	c lease.CloudReservation,
@@ -113,8 +118,13 @@ func (h hosts) createImage(
 	images []image,
 ) error {
 	event := c.BeforeEndAt.UTC().Format(time.RFC3339)
-	exists := func(i image) bool { return i.Metadata.Server == s.ID && i.Metadata.BeforeEnd == event }
-	if slices.ContainsFunc(images, exists) {
+	images = slices.DeleteFunc(slices.Clone(images), func(i image) bool { return i.Metadata.Server != s.ID })
+	if slices.ContainsFunc(images, func(i image) bool { return i.Metadata.BeforeEnd == event }) {
+		return nil
+	}
+	if len(images) >= maxImages {
+		slog.WarnContext(ctx, "a server gets no further image before the end of its lease",
+			"reservation", c.ID, "server", s.ID, "images", len(images))
 		return nil
 	}
 	err := servers.CreateImage(ctx, h.client, safeurl.Segment(s.ID), servers.CreateImageOpts{

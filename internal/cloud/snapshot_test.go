@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"berth/internal/lease"
@@ -85,5 +86,30 @@ func TestBeforeEnd_ImagesOfOtherReservationsAreNotCounted(t *testing.T) {
 	}
 	if got := s.images(); len(got) != 2 {
 		t.Errorf("images: got %v, want one for each reservation", got)
+	}
+}
+
+// A user can move the before_end event again and again, and each time it runs again. The images are in the
+// project of berth's user, whose storage they would fill.
+func TestBeforeEnd_LaterDatesMakeALimitedNumberOfImages(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	s.nova.AddServer(notifytest.Server{Host: "a", Name: "web"})
+	c := snapshotClaim()
+	for i := range 50 {
+		if i == 49 {
+			s.nova.AddServer(notifytest.Server{Host: "a", Name: "new"})
+		}
+		c.BeforeEndAt = c.BeforeEndAt.Add(time.Minute)
+		if err := s.BeforeEnd(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	counts := map[string]int{}
+	for _, name := range s.images() {
+		counts[name]++
+	}
+	if d := cmp.Diff(map[string]int{"reserved_web": 5, "reserved_new": 1}, counts); d != "" {
+		t.Errorf("images of each server after 50 dates (-want +got):\n%s", d)
 	}
 }
