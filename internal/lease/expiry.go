@@ -35,7 +35,7 @@ func Expire(l Lease, now time.Time) (Lease, error) {
 			b = b.Anonymous()
 		}
 		if b.Stuck {
-			reasons = append(reasons, fmt.Sprintf("%s held %s", b.label(), b.hostLabel()))
+			reasons = append(reasons, fmt.Sprintf("%s held %s", b.label(), b.resourceLabel()))
 		}
 	}
 	start.Status, end.Status = EventFailed, EventFailed

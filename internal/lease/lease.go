@@ -77,19 +77,21 @@ type Lease struct {
 	Events          []Event
 	// number of leases that are due at the same instant and ordered before this one
 	Rank           int
-	Blockers       []Blocker     // leases that must release a host before this lease can start
+	Blockers       []Blocker     // leases that must release a resource before this lease can start
 	CloudRetryTime time.Duration // how long failed Nova and Neutron calls are retried; 0: the default
 }
 
-// Blocker is a lease that has passed its end and still holds a host, so that another lease that needs the
-// host has to wait. A lease that is itself blocked by such a lease holds nothing, and is no blocker.
+// Blocker is a lease that has passed its end and still holds a host, a network segment or a device, so that
+// another lease that needs it has to wait. A lease that is itself blocked by such a lease holds nothing, and
+// is no blocker.
 type Blocker struct {
-	ID      uuid.UUID
-	Name    string
-	Project string `json:"-"`
-	User    string `json:"-"`
-	Host    string
-	Since   time.Time // end of the blocking lease
+	ID       uuid.UUID
+	Name     string
+	Project  string `json:"-"`
+	User     string `json:"-"`
+	Host     string
+	Resource string    `json:",omitempty"` // NetworkSegment or Device, if the lease does not hold a host
+	Since    time.Time // end of the blocking lease
 	// Stuck is true if it is unknown when the blocking lease releases the host: its end has failed, the calls
 	// for it have failed for at least StuckAfter, or it has already started although it reserves the host for
 	// a later time than the waiting lease.
@@ -109,9 +111,14 @@ func (b Blocker) WithoutHost() Blocker {
 	return b
 }
 
-// hostLabel names the host in sentences.
-func (b Blocker) hostLabel() string {
-	if b.Host == "" {
+// resourceLabel names what the lease holds in sentences.
+func (b Blocker) resourceLabel() string {
+	switch {
+	case b.Resource == NetworkSegment:
+		return "a network segment"
+	case b.Resource == Device:
+		return "a device"
+	case b.Host == "":
 		return "a host"
 	}
 	return "host " + b.Host

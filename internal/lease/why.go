@@ -128,7 +128,7 @@ func (l Lease) explainBlocked() (string, []Waiting) {
 		}
 		all = append(all, w)
 		names = append(names,
-			fmt.Sprintf("%s to leave %s since %s", b.label(), b.hostLabel(), formatTime(b.Since)))
+			fmt.Sprintf("%s to leave %s since %s", b.label(), b.resourceLabel(), formatTime(b.Since)))
 	}
 	return fmt.Sprintf(
 		"%s: its start is due; it waits for %s.",

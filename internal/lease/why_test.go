@@ -113,12 +113,18 @@ func TestExpire_ReasonNamesOnlyLeasesOfTheProject(t *testing.T) {
 			Host:    "cmp-2",
 			Stuck:   true,
 		},
+		{
+			ID:       uuid.New(),
+			Project:  "blue",
+			Resource: NetworkSegment,
+			Stuck:    true,
+		},
 	}
 	got, err := Expire(l, noon.Add(24*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "the lease could not start before its end, because lease own (" + l.Blockers[0].ID.String() + ") held a host and another lease held a host"
+	want := "the lease could not start before its end, because lease own (" + l.Blockers[0].ID.String() + ") held a host and another lease held a host and another lease held a network segment"
 	if reason := got.Reservations[0].LastError; reason != want {
 		t.Errorf("expire a lease that waits for a lease of another project: got the reason %q, want %q",
 			reason, want)

@@ -162,7 +162,7 @@ func bisect[T any](
 
 // lockDueLeases locks leases in a stable status whose start or end is due. It returns the database time and
 // the IDs of these leases; leases whose end is due come first. lockDueLeases does not lock a lease whose
-// start waits until another lease releases a host, or a lease whose end waits until its before-end action is
+// start waits until another lease releases a resource, or a lease whose end waits until its before-end action is
 // complete.
 func lockDueLeases(ctx context.Context, tx *transaction) (ids []uuid.UUID, now time.Time, err error) {
 	var id uuid.UUID
@@ -176,7 +176,7 @@ func lockDueLeases(ctx context.Context, tx *transaction) (ids []uuid.UUID, now t
 			and not exists (
 				select from event b
 				where b.lease_id = l.id and b.event_type = 'before_end_lease' and b.status = 'IN_PROGRESS')
-			and (l.status <> 'PENDING' or not exists (select `+blockersSQL+`))
+			and (l.status <> 'PENDING' or not `+anySQL(allocationTable.isBlockedSQL)+`)
 		order by e.event_type, e.at, l.id
 		limit $1
 		for update of l skip locked`, advanceBatchSize)

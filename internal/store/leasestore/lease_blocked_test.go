@@ -1,18 +1,21 @@
 package leasestore_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 
+	"berth/internal/contract"
 	"berth/internal/lease"
 	"berth/internal/store/storetest"
 )
 
-// setDates moves a lease, its start and end events and its host allocations to the given times, counted from
-// now.
+// setDates moves a lease, its start and end events and its allocations to the given times, counted from now.
 func (t *fixture) setDates(l lease.Lease, from, to time.Duration) {
 	t.Helper()
 	storetest.Exec(
@@ -24,10 +27,12 @@ func (t *fixture) setDates(l lease.Lease, from, to time.Duration) {
 		update event
 		set at = now() + case event_type when 'start_lease' then $2::interval else $3::interval end
 		where lease_id = $1`, l.ID, from, to)
-	storetest.Exec(t, t.url, `
-		update host_allocation
-		set during = tstzrange(now() + $2::interval, now() + $3::interval)
-		where reservation_id in (select id from reservation where lease_id = $1)`, l.ID, from, to)
+	for _, table := range []string{"host_allocation", "resource_allocation"} {
+		storetest.Exec(t, t.url, `
+			update `+table+`
+			set during = tstzrange(now() + $2::interval, now() + $3::interval)
+			where reservation_id in (select id from reservation where lease_id = $1)`, l.ID, from, to)
+	}
 }
 
 // onHosts returns the draft of a lease of the hosts whose names are at most `last`.
@@ -211,5 +216,69 @@ func TestCreateLease_PrefersHostsThatWereReleasedInTime(t *testing.T) {
 	}
 	if got := e.createLease(hostsDraft(7, 8, 2, 2)).Reservations[0].Hosts; len(got) != 2 {
 		t.Errorf("hosts of a new lease of both hosts: got %v, want both", got)
+	}
+}
+
+// A network segment is not free for the next lease until Neutron has deleted the network of the former one.
+func TestLease_WaitsForASegmentThatAnotherLeaseStillHolds(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 0)
+	for _, vlan := range []int{100, 101} {
+		e.registerSegment(vlan)
+	}
+	on := func(vlan int, from, to int) lease.Draft {
+		return segmentDraft(from, to, fmt.Sprintf(`["=","$segment_id","%d"]`, vlan))
+	}
+	late := e.createActive(on(100, 1, 2))
+	next, other := e.createLease(on(100, 3, 4)), e.createLease(on(101, 3, 4))
+	e.setDates(late, -3*time.Hour, -2*time.Hour)
+	e.beginStep(late.ID, lease.StepEnd)
+	for _, l := range []lease.Lease{next, other} {
+		e.setDates(l, -time.Hour, time.Hour)
+	}
+
+	e.advance(1)
+
+	e.expectStatus(other, lease.Active)
+	want := []lease.Blocker{{ID: late.ID, Name: "l", Project: "p", User: "u", Resource: lease.NetworkSegment}}
+	got := e.readLease(next.ID)
+	ignoreSince := cmpopts.IgnoreFields(lease.Blocker{}, "Since")
+	if d := cmp.Diff(want, got.Blockers, ignoreSince); d != "" || got.Status != lease.Pending {
+		t.Errorf("lease of a segment that another lease still holds: got %s with the blockers (-want +got):\n%s",
+			got.Status, d)
+	}
+
+	storetest.Exec(t, e.url, `delete from note`)
+	e.finishStep(late.ID, lease.StepEnd, nil)
+	notes, err := e.Outbox.Claim(t.Context(), "", 10, time.Minute)
+	if err != nil || len(notes) != 1 || notes[0].ID != contract.LeaseID(next.ID.String()) {
+		t.Errorf("notes after the segment is released: got %+v, error %v; want one for the waiting lease", notes, err)
+	}
+	e.advance(1)
+	e.expectStatus(next, lease.Active)
+}
+
+func TestLease_OfASegmentOfAFailedEndExpires(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 0)
+	e.registerSegment(100)
+	stuck := e.createActive(segmentDraft(1, 2, ""))
+	blocked, last := e.createLease(segmentDraft(3, 4, "")), e.createLease(segmentDraft(5, 6, ""))
+	e.setDates(stuck, -5*time.Hour, -4*time.Hour)
+	e.setDates(blocked, -3*time.Hour, -2*time.Hour)
+	e.setDates(last, -time.Hour, time.Hour)
+	e.failEnd(stuck)
+	if got := e.readLease(last.ID).Blockers; len(got) != 1 || got[0].ID != stuck.ID || !got[0].Stuck {
+		t.Errorf("blockers of the last lease: got %+v, want only the lease whose end has failed", got)
+	}
+
+	if n, err := e.Lease.ExpireBlockedLeases(t.Context()); n != 1 || err != nil {
+		t.Errorf("expire the blocked leases whose end is over: got %d, error %v; want 1", n, err)
+	}
+
+	got := e.readLease(blocked.ID)
+	if r := got.Reservations[0]; got.Status != lease.Error || len(r.ResourceIDs) > 0 ||
+		!strings.HasSuffix(r.LastError, "held a network segment") {
+		t.Errorf("blocked lease after its end: got %s with %+v; want ERROR, no segment and the reason", got.Status, r)
 	}
 }

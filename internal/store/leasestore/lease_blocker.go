@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -15,7 +16,7 @@ import (
 
 // stuckSQL is an SQL condition that the lease with the alias `of` is stuck: its end has failed, or calls to
 // Nova, Neutron or Placement for one of its reservations have been failing for at least lease.StuckAfter. A
-// stuck lease can keep its hosts for a long time.
+// stuck lease can keep its resources for a long time.
 func stuckSQL(of string) string {
 	stuckAfter := strconv.Itoa(int(lease.StuckAfter.Seconds()))
 	return `(exists (select from event failed where failed.lease_id = ` + of + `.id and failed.event_type = 'end_lease' and failed.status = 'ERROR')
@@ -25,35 +26,77 @@ func stuckSQL(of string) string {
 			where r.lease_id = ` + of + `.id and f.since <= clock_timestamp() - interval '` + stuckAfter + ` seconds'))`
 }
 
+// allocationTable is a table of allocations whose resources leases wait for.
+type allocationTable struct {
+	name  string
+	key   string // column with the ID of the resource
+	owner string // column that is equal in allocations that share a resource
+}
+
+// allocationTables are the tables of hosts, and of network segments and devices.
+var allocationTables = []allocationTable{
+	{name: "host_allocation", key: "host_id", owner: "owner"},
+	{name: "resource_allocation", key: "resource_id", owner: "reservation_id"},
+}
+
+// anySQL joins a condition for each allocation table with or.
+func anySQL(condition func(allocationTable) string) string {
+	var all []string
+	for _, t := range allocationTables {
+		all = append(all, condition(t))
+	}
+	return "(" + strings.Join(all, " or ") + ")"
+}
+
 // blockersSQL is the from clause and the where clause of a query for the blockers of the lease l: the leases
-// (`before`) for which the start of l must wait. A blocker has an earlier allocation (`theirs`) of a host
-// that is also allocated to l (`mine`), and has not released the host. A lease with a later allocation of the
-// host is a blocker if it has already started. If the end of a lease with an instance reservation has failed,
-// this reservation does not block other instance reservations, because its slots (each is the capacity of a
-// host for one instance) belong to no other reservation. A PENDING lease holds no host in Nova, and is a
-// blocker only because it must start earlier than l. If a PENDING lease itself waits for a host of a stuck
-// lease, it is not a blocker, so that the stuck lease blocks only the leases that need one of its hosts.
-var blockersSQL = `
+// (`before`) for which the start of l must wait. A blocker has an earlier allocation (`theirs`) of a resource
+// that is also allocated to l (`mine`), and has not released the resource. A lease with a later allocation of
+// the resource is a blocker if it has already started. If the end of a lease with an instance reservation has
+// failed, this reservation does not block other instance reservations, because its slots (each is the
+// capacity of a host for one instance) belong to no other reservation. A PENDING lease holds nothing in Nova
+// and Neutron, and is a blocker only because it must start earlier than l. If a PENDING lease itself waits
+// for a resource of a stuck lease, it is not a blocker, so that the stuck lease blocks only the leases that
+// need one of its resources.
+func (t allocationTable) blockersSQL() string {
+	return t.format(`
 	from reservation r
-	join host_allocation mine on mine.reservation_id = r.id
-	join host_allocation theirs on theirs.host_id = mine.host_id
+	join %[1]s mine on mine.reservation_id = r.id
+	join %[1]s theirs on theirs.%[2]s = mine.%[2]s
 	join reservation b on b.id = theirs.reservation_id
 	join lease before on before.id = b.lease_id
 	where r.lease_id = l.id and before.id <> l.id
-		and (upper(theirs.during) <= lower(mine.during) and not (mine.owner = theirs.owner and before.status = 'ERROR')
-			or lower(theirs.during) >= upper(mine.during) and before.status <> 'PENDING' and mine.owner <> theirs.owner)
-		and (before.status <> 'PENDING' or not exists (
+		and (upper(theirs.during) <= lower(mine.during) and not (mine.%[3]s = theirs.%[3]s and before.status = 'ERROR')
+			or lower(theirs.during) >= upper(mine.during) and before.status <> 'PENDING' and mine.%[3]s <> theirs.%[3]s)
+		and (before.status <> 'PENDING' or not `) + anySQL(allocationTable.waitsForStuckSQL) + `)`
+}
+
+// waitsForStuckSQL is an SQL condition that the lease `before` waits for a resource of a stuck lease.
+func (t allocationTable) waitsForStuckSQL() string {
+	return t.format(`exists (
 			select from reservation waits
-			join host_allocation needed on needed.reservation_id = waits.id
-			join host_allocation held on held.host_id = needed.host_id and upper(held.during) <= lower(needed.during)
+			join %[1]s needed on needed.reservation_id = waits.id
+			join %[1]s held on held.%[2]s = needed.%[2]s and upper(held.during) <= lower(needed.during)
 			join reservation holder on holder.id = held.reservation_id
 			join lease third on third.id = holder.lease_id
-			where waits.lease_id = before.id and third.status <> 'PENDING' and needed.owner <> held.owner and ` + stuckSQL("third") + `))`
+			where waits.lease_id = before.id and third.status <> 'PENDING' and needed.%[3]s <> held.%[3]s and `) +
+		stuckSQL("third") + `)`
+}
 
-// expiresSQL is an SQL condition on a blocker (`before`) of the lease l. If it is true and l has passed its
-// end, l expires instead of waiting longer: the blocker is stuck, or the blocker has started although its
-// allocation is later than that of l.
-var expiresSQL = `before.status <> 'PENDING'
+// format returns the SQL text with the names of the table and its columns.
+func (t allocationTable) format(sql string) string { return fmt.Sprintf(sql, t.name, t.key, t.owner) }
+
+// isBlockedSQL is an SQL condition that the lease l has a blocker in the table.
+func (t allocationTable) isBlockedSQL() string { return `exists (select ` + t.blockersSQL() + `)` }
+
+// expiresSQL is an SQL condition that the lease l, if it has passed its end, expires instead of waiting
+// longer, because one of its blockers meets stuckBlockerSQL.
+func (t allocationTable) expiresSQL() string {
+	return `exists (select ` + t.blockersSQL() + ` and ` + stuckBlockerSQL + `)`
+}
+
+// stuckBlockerSQL is an SQL condition on a blocker (`before`) of the lease l: the blocker is stuck, or the
+// blocker has started although its allocation is later than that of l.
+var stuckBlockerSQL = `before.status <> 'PENDING'
 	and (lower(theirs.during) >= upper(mine.during) or ` + stuckSQL("before") + `)`
 
 // blockersShown is the maximum number of blockers that a lease lists. If a lease has more blockers than
@@ -62,21 +105,30 @@ const blockersShown = 10
 
 // queueBlockers queues the query for the blockers of pending leases whose start is due.
 func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
+	of := func(t allocationTable) string {
+		return `
+			select before.id, before.name, before.project_id, before.user_id, before.end_at, mine.` + t.key + `, ` +
+			stuckBlockerSQL + ` as stuck ` + t.blockersSQL()
+	}
 	batch.Queue(`
-		select l.id, b.id, b.name, b.project_id, b.user_id, b.hostname, b.end_at, b.stuck
+		select l.id, b.id, b.name, b.project_id, b.user_id, b.hostname, b.resource_type, b.end_at, b.stuck
 		from lease l
 		cross join lateral (
-			select before.id, before.name, before.project_id, before.user_id, h.hostname, before.end_at, before.stuck
-			from (select before.id, before.name, before.project_id, before.user_id, before.end_at, mine.host_id, `+expiresSQL+` as stuck `+blockersSQL+`) before
+			select before.id, before.name, before.project_id, before.user_id, h.hostname, '' as resource_type, before.end_at, before.stuck, h.id as place
+			from (`+of(allocationTables[0])+`) before
 			join host h on h.id = before.host_id
-			order by before.end_at, h.id
+			union all
+			select before.id, before.name, before.project_id, before.user_id, '', f.resource_type, before.end_at, before.stuck, 0
+			from (`+of(allocationTables[1])+`) before
+			join reservable_resource f on f.id = before.resource_id
+			order by end_at, place
 			limit $3) b
 		where l.id = any($1) and l.status = 'PENDING' and l.start_at <= clock_timestamp() + $2::interval
 		order by l.id, b.end_at`, ids, lease.ClockSkew, blockersShown).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id uuid.UUID
 			var b lease.Blocker
-			if err := rows.Scan(&id, &b.ID, &b.Name, &b.Project, &b.User, &b.Host, &b.Since, &b.Stuck); err != nil {
+			if err := rows.Scan(&id, &b.ID, &b.Name, &b.Project, &b.User, &b.Host, &b.Resource, &b.Since, &b.Stuck); err != nil {
 				return err
 			}
 			byID[id].Blockers = append(byID[id].Blockers, b)
@@ -86,7 +138,7 @@ func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.
 }
 
 // ExpireBlockedLeases sets PENDING leases to ERROR if they are past their end and still wait for a blocker
-// that meets expiresSQL, for example a stuck lease, and releases their resources. ExpireBlockedLeases skips
+// that meets stuckBlockerSQL, for example a stuck lease, and releases their resources. ExpireBlockedLeases skips
 // leases that another transaction has locked, and expires at most advanceBatchSize leases. The result is the
 // number of expired leases.
 func (s *Store) ExpireBlockedLeases(ctx context.Context) (expired int, err error) {
@@ -96,7 +148,7 @@ func (s *Store) ExpireBlockedLeases(ctx context.Context) (expired int, err error
 			from event e
 			join lease l on l.id = e.lease_id
 			where e.status = 'UNDONE' and e.event_type = 'end_lease' and e.at <= now() and l.status = 'PENDING' and l.delete_requested_at is null
-				and exists (select `+blockersSQL+` and `+expiresSQL+`)
+				and `+anySQL(allocationTable.expiresSQL)+`
 			order by e.at, l.id
 			limit $1
 			for update of l skip locked`, advanceBatchSize)
@@ -118,7 +170,7 @@ func (s *Store) ExpireBlockedLeases(ctx context.Context) (expired int, err error
 	return expired, err
 }
 
-// expireLease sets a locked lease to ERROR, because other leases held its hosts until its end, and releases
+// expireLease sets a locked lease to ERROR, because other leases held its resources until its end, and releases
 // the resources of the lease.
 func expireLease(ctx context.Context, tx *transaction, was lease.Lease) (lease.Lease, error) {
 	now, err := databaseTime(ctx, tx)

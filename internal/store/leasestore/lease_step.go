@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,7 +41,7 @@ func (s *Store) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (
 // the step to their stable statuses. The parameter `failed` contains, by reservation, the error text of each
 // reservation that failed in the step. If FinishLease is called again for the same step, it changes nothing.
 // If the step has not begun, FinishLease returns db.ErrConflict. When FinishLease finishes the end of a
-// lease, it releases the hosts of the lease and nudges the workflows of the leases that wait for these hosts.
+// lease, it releases the resources of the lease and nudges the workflows of the leases that wait for these.
 // When FinishLease finishes a deletion without failed reservations, it deletes the row of the lease and
 // returns the last state of the lease; if FinishLease is then called again, it returns db.ErrNotFound.
 func (s *Store) FinishLease(
@@ -201,7 +202,7 @@ func asConflict(err error) error {
 }
 
 // removeLease deletes a lease and the resources of the lease in Placement, and nudges the workflows of other
-// leases that wait for the hosts of the deleted lease.
+// leases that wait for resources of the deleted lease.
 func removeLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 	if err := removeFromInventory(ctx, tx, reservationsOf(l)...); err != nil {
 		return err
@@ -330,20 +331,25 @@ func removeUnusedFromInventory(ctx context.Context, tx *transaction, l lease.Lea
 	return nil
 }
 
-// followerNudges returns the nudges for the pending leases whose start is due and that wait for hosts of the
-// given leases.
+// followerNudges returns the nudges for the pending leases whose start is due and that wait for resources of
+// the given leases.
 func followerNudges(ctx context.Context, tx *transaction, leases ...uuid.UUID) ([]contract.Nudge, error) {
-	nudges, err := db.QueryAll(ctx, tx, scanNudge, `
-		select distinct f.id, f.name, f.status, f.project_id
+	var followers []string
+	for _, t := range allocationTables {
+		followers = append(followers, t.format(`
+		select f.id, f.name, f.status, f.project_id
 		from reservation r
-		join host_allocation mine on mine.reservation_id = r.id
-		join host_allocation next on next.host_id = mine.host_id and lower(next.during) >= upper(mine.during)
+		join %[1]s mine on mine.reservation_id = r.id
+		join %[1]s next on next.%[2]s = mine.%[2]s and lower(next.during) >= upper(mine.during)
 		join reservation n on n.id = next.reservation_id
 		join lease f on f.id = n.lease_id
-		where r.lease_id = any($1) and f.status = 'PENDING' and f.start_at <= clock_timestamp() + $2::interval
-		order by f.id`, leases, lease.ClockSkew)
+		where r.lease_id = any($1) and f.status = 'PENDING' and f.start_at <= clock_timestamp() + $2::interval`))
+	}
+	nudges, err := db.QueryAll(ctx, tx, scanNudge, strings.Join(followers, `
+		union`)+`
+		order by id`, leases, lease.ClockSkew)
 	if err != nil {
-		return nil, fmt.Errorf("read leases that wait for hosts of the leases %s: %w", leases, err)
+		return nil, fmt.Errorf("read leases that wait for resources of the leases %s: %w", leases, err)
 	}
 	return nudges, nil
 }
