@@ -16,6 +16,7 @@ import (
 
 	"berth/internal/lease"
 	"berth/internal/safeurl"
+	"berth/internal/text"
 )
 
 // The metadata of an image that berth creates before the end of a lease. Releases of Nova remove the letters
@@ -29,6 +30,10 @@ const (
 // maxImages is the maximum number of images of a server that berth keeps for a reservation. As in Blazar, the
 // before_end event runs again after each change of its date, as often as a user changes it.
 const maxImages = 5
+
+// maxImageName is the maximum length of the name of an image in Glance, in characters. The name of a server can
+// be as long.
+const maxImageName = 255
 
 // image is an image of a server.
 type image struct {
@@ -128,7 +133,7 @@ func (h hosts) createImage(
 		return nil
 	}
 	err := servers.CreateImage(ctx, h.client, safeurl.Segment(s.ID), servers.CreateImageOpts{
-		Name: "reserved_" + s.Name,
+		Name: text.Excerpt("reserved_"+s.Name, maxImageName),
 		Metadata: map[string]string{
 			imageReservation: c.ID.String(),
 			imageServer:      s.ID,

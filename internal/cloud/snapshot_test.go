@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,6 +70,19 @@ func TestBeforeEnd_ServerWithoutAnImageDelaysNoOther(t *testing.T) {
 				t.Errorf("images: got %v, want the one of the other server", got)
 			}
 		})
+	}
+}
+
+func TestBeforeEnd_ServerWithALongNameGetsAnImage(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	s.nova.AddServer(notifytest.Server{Host: "a", Name: strings.Repeat("é", 255)})
+	if err := s.BeforeEnd(t.Context(), snapshotClaim()); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"reserved_" + strings.Repeat("é", 255-len("reserved_")-1) + "…"}
+	if got := s.images(); !slices.Equal(got, want) {
+		t.Errorf("images: got %v, want %v", got, want)
 	}
 }
 

@@ -55,6 +55,8 @@ func (n *compute) serveServerAction(i int, c computeCall) (int, any) {
 		s.SoftDeleted = false
 	case json.Unmarshal(c.body["createImage"], &made) != nil:
 		return badRequest("no such action")
+	case len([]rune(made.Name)) > 255:
+		return badRequest("Invalid input for field/attribute name. Value: " + made.Name)
 	case s.SoftDeleted || s.Deleted:
 		return conflict("Cannot 'createImage' instance %s while it is in its current state", s.ID)
 	default:
