@@ -16,6 +16,9 @@ type CloudReservation struct {
 	Segment      Segment                // network segment of the reservation
 	// BeforeEndAt is the due time of the before_end_lease event while the event is in progress; otherwise zero.
 	BeforeEndAt time.Time
+	// FloatingIPIDs are the Neutron IDs of the floating IPs that were created for the reservation. The
+	// project can change the description and the tags of a floating IP, but not its ID.
+	FloatingIPIDs []string
 	// OtherHolders are the reservations that hold one of the floating IPs before or after this reservation,
 	// which is ending.
 	OtherHolders []uuid.UUID
@@ -36,4 +39,5 @@ type CloudIDs struct {
 	AggregateID   *int64
 	ServerGroupID string
 	NetworkID     string
+	FloatingIPIDs []string // also those that were created before an error
 }

@@ -826,6 +826,7 @@ create table reservation (
     network_description text not null default ''::text,
     network_properties text not null default ''::text,
     cloud_network_id text not null default ''::text,
+    floating_ip_ids text[] not null default '{}'::text[],
     constraint reservation_pkey PRIMARY KEY (id),
     constraint reservation_affinity_check CHECK ((affinity = ANY (ARRAY[''::text, 'affinity'::text, 'anti-affinity'::text]))),
     constraint reservation_amount_check CHECK ((amount >= 0)),
@@ -869,6 +870,7 @@ create table reservation_leftover (
     attempts integer not null default 0,
     last_error text not null default ''::text,
     created_at timestamp with time zone not null default clock_timestamp(),
+    floating_ip_ids text[] not null default '{}'::text[],
     constraint reservation_leftover_pkey PRIMARY KEY (reservation_id)
 );
 

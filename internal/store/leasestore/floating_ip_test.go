@@ -182,6 +182,51 @@ func TestFloatingIP_ReservationWhoseStartFailedIsNotEnding(t *testing.T) {
 	}
 }
 
+// A process can create a floating IP while another one deletes the lease. The repeated removal of the lease's
+// reservations gets the ID of the floating IP in any order.
+func TestFloatingIP_IDsOfADeletedReservationAreKeptForItsRemoval(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 0)
+	l := e.createActive(addressesDraft(e.registerAddresses(1), 1, 2, 1))
+	r := l.Reservations[0].ID
+	save := func(created, deleted []string) {
+		t.Helper()
+		if err := e.Lease.SaveFloatingIPIDs(t.Context(), r, created, deleted); err != nil {
+			t.Fatal(err)
+		}
+	}
+	save([]string{"a", "b"}, nil)
+	save([]string{"b", "c"}, []string{"a"})
+	if _, err := e.Lease.DeleteLease(t.Context(), l.ID); err != nil {
+		t.Fatal(err)
+	}
+	e.beginStep(l.ID, lease.StepDelete)
+	save([]string{"d"}, nil)
+	c, err := e.Lease.EndingCloudReservation(t.Context(), r)
+	slices.Sort(c.FloatingIPIDs)
+	if err != nil || !slices.Equal(c.FloatingIPIDs, []string{"b", "c", "d"}) {
+		t.Errorf("reservation of a lease that is being deleted: got %+v, error %v; want the floating IPs b, c and d", c, err)
+	}
+	e.removeFromInventory(l)
+	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); err != nil {
+		t.Fatal(err)
+	}
+	save([]string{"e"}, nil)
+	c.FloatingIPIDs = []string{"b", "f"}
+	if err := e.Lease.KeepLeftover(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	all, err := e.Lease.DueLeftovers(t.Context(), 10)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("leftovers: got %+v, error %v; want one", all, err)
+	}
+	got := all[0].FloatingIPIDs
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"b", "c", "d", "e", "f"}) {
+		t.Errorf("leftover of the deleted lease: got the floating IPs %v, want b, c, d, e and f", got)
+	}
+}
+
 // Neutron gives no port the network address or the IPv4 broadcast address of a subnet, so a lease of such a
 // floating IP could not start.
 func TestFloatingIP_IsAHostAddressOfItsSubnet(t *testing.T) {

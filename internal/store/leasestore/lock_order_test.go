@@ -48,6 +48,21 @@ func TestLockOrder_LeasesByID(t *testing.T) {
 	}
 }
 
+func TestLockOrder_LeaseBeforeItsReservation(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 0)
+	l := e.createActive(addressesDraft(e.registerAddresses(1), 1, 2, 1))
+	r := l.Reservations[0].ID
+
+	err := storetest.NewRival(t, e.url).RunAgainst(func() error {
+		return e.Lease.SaveFloatingIPIDs(t.Context(), r, []string{"a"}, nil)
+	}, lock("lease", l.ID, ""), lock("reservation", r, "nowait"))
+
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLockOrder_LeaseBeforeHostBeforeProvider(t *testing.T) {
 	t.Parallel()
 	longer := func(e *fixture, l lease.Lease) error {

@@ -146,6 +146,7 @@ func readCloudReservations(
 		return rows.Err()
 	})
 	queueOtherHolders(batch, claims)
+	queueFloatingIPIDs(batch, claims)
 	queueSegments(batch, ids, claims)
 	if err := q.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("read resources of reservations: %w", err)
@@ -178,6 +179,36 @@ func queueOtherHolders(batch *pgx.Batch, claims map[uuid.UUID]lease.CloudReserva
 			return nil
 		})
 		return err
+	})
+}
+
+// queueFloatingIPIDs adds to a batch the query for the Neutron IDs of the floating IPs of reservations.
+// Reservations of other types need no query.
+func queueFloatingIPIDs(batch *pgx.Batch, claims map[uuid.UUID]lease.CloudReservation) {
+	var ids []uuid.UUID
+	for id, c := range claims {
+		if c.Type == lease.FloatingIP {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	batch.Queue(`
+		select id, floating_ip_ids
+		from reservation
+		where id = any($1)`, ids).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id uuid.UUID
+			var stored []string
+			if err := rows.Scan(&id, &stored); err != nil {
+				return err
+			}
+			c := claims[id]
+			c.FloatingIPIDs = stored
+			claims[id] = c
+		}
+		return rows.Err()
 	})
 }
 
@@ -240,6 +271,37 @@ func queueCloudIDs(batch *pgx.Batch, reservation uuid.UUID, m lease.CloudIDs) {
 		update reservation
 		set shaped = $2, aggregate_id = $3, server_group_id = $4, cloud_network_id = $5
 		where id = $1 and $2 between shaped and shape`, reservation, m.Revision, m.AggregateID, m.ServerGroupID, m.NetworkID)
+}
+
+// SaveFloatingIPIDs adds the Neutron IDs of floating IPs that were created for a reservation to the stored
+// ones, and removes the IDs of those that were deleted. It does so in every status of the lease, because the
+// floating IPs exist in every status. If the lease was deleted meanwhile, SaveFloatingIPIDs stores the IDs
+// for the repeated removal of the reservation (see keepLeftovers).
+func (s *Store) SaveFloatingIPIDs(
+	ctx context.Context,
+	reservation uuid.UUID,
+	created, deleted []string,
+) error {
+	return s.inTx(ctx, func(tx *transaction) error {
+		table, key := "reservation", "id"
+		_, _, err := lockReservation(ctx, tx, reservation)
+		if errors.Is(err, db.ErrNotFound) {
+			table, key, err = "reservation_leftover", "reservation_id", nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `
+			update `+table+`
+			set floating_ip_ids = array(
+				select unnest(floating_ip_ids)
+				union select unnest($2::text[])
+				except select unnest($3::text[]))
+			where `+key+` = $1`, reservation, created, deleted); err != nil {
+			return fmt.Errorf("store the floating IPs of reservation %s: %w", reservation, err)
+		}
+		return nil
+	})
 }
 
 // lockReservation locks the lease of a reservation, and reads the lease and the reservation.

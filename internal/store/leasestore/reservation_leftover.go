@@ -22,16 +22,22 @@ type Leftover struct {
 	Attempts int
 }
 
+// mergedFloatingIPIDs is the assignment that adds the IDs of floating IPs to those of a stored leftover.
+const mergedFloatingIPIDs = `
+	floating_ip_ids = array(
+		select unnest(reservation_leftover.floating_ip_ids) union select unnest(excluded.floating_ip_ids))`
+
 // keepLeftovers stores the reservations of a lease that is being deleted, so that their objects in Nova and
 // Neutron are removed once more. This is necessary because another process can have created an object for the
 // lease after the lease's workflow removed all objects.
 func keepLeftovers(ctx context.Context, tx *transaction, l lease.Lease, due time.Duration) error {
 	for _, r := range l.Reservations {
 		if _, err := tx.Exec(ctx, `
-			insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at)
-			values ($1, $2, $3, array(select service_name from host where id = any($4)), clock_timestamp() + $5::interval)
+			insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at, floating_ip_ids)
+			values ($1, $2, $3, array(select service_name from host where id = any($4)), clock_timestamp() + $5::interval,
+				coalesce((select floating_ip_ids from reservation where id = $1), '{}'))
 			on conflict (reservation_id) do update
-			set due_at = least(reservation_leftover.due_at, excluded.due_at)`, r.ID, r.Type, l.Project, r.Hosts, due); err != nil {
+			set due_at = least(reservation_leftover.due_at, excluded.due_at), `+mergedFloatingIPIDs, r.ID, r.Type, l.Project, r.Hosts, due); err != nil {
 			return fmt.Errorf(
 				"store that a reservation of a deleted lease must be removed from Nova and Neutron: %w",
 				err,
@@ -49,10 +55,10 @@ func (s *Store) KeepLeftover(ctx context.Context, c lease.CloudReservation) erro
 		services[i] = h.Service
 	}
 	if _, err := s.db.Exec(ctx, `
-		insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at)
-		values ($1, $2, $3, $4, clock_timestamp())
+		insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at, floating_ip_ids)
+		values ($1, $2, $3, $4, clock_timestamp(), coalesce($5::text[], '{}'))
 		on conflict (reservation_id) do update
-		set due_at = least(reservation_leftover.due_at, excluded.due_at)`, c.ID, c.Type, c.Project, services); err != nil {
+		set due_at = least(reservation_leftover.due_at, excluded.due_at), `+mergedFloatingIPIDs, c.ID, c.Type, c.Project, services, c.FloatingIPIDs); err != nil {
 		return fmt.Errorf(
 			"store that a reservation of a deleted lease must be removed from Nova and Neutron: %w",
 			err,
@@ -66,13 +72,14 @@ func (s *Store) KeepLeftover(ctx context.Context, c lease.CloudReservation) erro
 func (s *Store) DueLeftovers(ctx context.Context, limit int) ([]Leftover, error) {
 	all, err := db.QueryAll(ctx, s.db, func(row pgx.CollectableRow) (f Leftover, err error) {
 		var services []string
-		err = row.Scan(&f.ID, &f.Type, &f.Project, &services, &f.Attempts)
+		err = row.Scan(&f.ID, &f.Type, &f.Project, &services, &f.FloatingIPIDs, &f.Attempts)
 		for _, service := range services {
 			f.ComputeHosts = append(f.ComputeHosts, lease.ReservedHost{Service: service})
 		}
 		return f, err
 	}, `
-		select f.reservation_id, f.resource_type, f.project_id, array(select service_name from host where service_name = any(f.services)), f.attempts
+		select f.reservation_id, f.resource_type, f.project_id, array(select service_name from host where service_name = any(f.services)),
+			f.floating_ip_ids, f.attempts
 		from reservation_leftover f
 		where f.due_at <= clock_timestamp()
 		order by f.due_at
