@@ -15,33 +15,45 @@ import (
 )
 
 // addresses applies reservations of the type virtual:floatingip. addresses creates floating IPs for the
-// reservation's project; a tag of each floating IP names the reservation. The project can change the tag.
+// reservation's project; a tag of each floating IP names the reservation. The project can change the tag, so
+// the caller stores the IDs of the floating IPs.
 type addresses struct{ client *gophercloud.ServiceClient }
 
-func (a addresses) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
+func (a addresses) apply(
+	ctx context.Context,
+	c lease.CloudReservation,
+) (created lease.CloudIDs, err error) {
 	for _, f := range c.FloatingIPs {
-		if err := a.create(ctx, c, f); err != nil {
-			return lease.CloudIDs{}, err
+		id, err := a.create(ctx, c, f)
+		if id != "" {
+			created.FloatingIPIDs = append(created.FloatingIPIDs, id)
+		}
+		if err != nil {
+			return created, err
 		}
 	}
-	return lease.CloudIDs{}, a.deleteAllBut(ctx, c, c.FloatingIPs)
+	return created, a.deleteAllBut(ctx, c, c.FloatingIPs)
 }
 
-// create creates one floating IP. The request that creates the floating IP contains a description that names
-// the reservation; a second request sets the tags of the floating IP.
-func (a addresses) create(ctx context.Context, c lease.CloudReservation, f lease.ReservableFloatingIP) error {
+// create creates one floating IP and returns its ID, also if only the second of the two requests fails. The
+// request that creates the floating IP contains a description that names the reservation; the second request
+// sets the tags of the floating IP.
+func (a addresses) create(
+	ctx context.Context,
+	c lease.CloudReservation,
+	f lease.ReservableFloatingIP,
+) (id string, err error) {
 	found, err := a.listFloatingIPs(ctx,
 		floatingips.ListOpts{FloatingNetworkID: f.Network.String(), FloatingIP: f.IP.String()},
 		func(found floatingips.FloatingIP) bool {
 			return found.FloatingNetworkID == f.Network.String() && found.FloatingIP == f.IP.String()
 		})
 	if err != nil {
-		return err
+		return "", err
 	}
 	if len(found) > 0 && !belongsTo(found[0], c) {
-		return fmt.Errorf("%w: floating IP %s", ErrInUse, f.IP)
+		return "", fmt.Errorf("%w: floating IP %s", ErrInUse, f.IP)
 	}
-	var id string
 	if len(found) > 0 {
 		id = found[0].ID
 	} else {
@@ -53,25 +65,27 @@ func (a addresses) create(ctx context.Context, c lease.CloudReservation, f lease
 			Description:       reservationName(c),
 		}).Extract())
 		if err != nil {
-			return fmt.Errorf("create floating IP %s: %w", f.IP, err)
+			return "", fmt.Errorf("create floating IP %s: %w", f.IP, err)
 		}
 		id = made.ID
 	}
 	tags := []string{"blazar", reservationName(c)}
 	if len(found) > 0 &&
 		!slices.ContainsFunc(tags, func(tag string) bool { return !slices.Contains(found[0].Tags, tag) }) {
-		return nil
+		return id, nil
 	}
 	if _, err := attributestags.ReplaceAll(ctx, a.client, "floatingips", safeurl.Segment(id), attributestags.ReplaceAllOpts{Tags: tags}).Extract(); err != nil {
-		return fmt.Errorf("set the tags of floating IP %s: %w", f.IP, err)
+		return id, fmt.Errorf("set the tags of floating IP %s: %w", f.IP, err)
 	}
-	return nil
+	return id, nil
 }
 
-// belongsTo reports whether a floating IP belongs to the reservation. Every user can give a floating IP the
-// description and the tag of a reservation, so the floating IP must also be in the reservation's project.
+// belongsTo reports whether a floating IP belongs to the reservation, by its stored ID or by its name. Every
+// user can give a floating IP the description and the tag of a reservation, so the floating IP must also be
+// in the reservation's project.
 func belongsTo(f floatingips.FloatingIP, c lease.CloudReservation) bool {
-	return f.ProjectID == c.Project && isNamed(f, reservationName(c))
+	return f.ProjectID == c.Project &&
+		(slices.Contains(c.FloatingIPIDs, f.ID) || isNamed(f, reservationName(c)))
 }
 
 // isNamed reports whether the description or a tag of a floating IP is the name of a reservation.
@@ -122,16 +136,18 @@ func (a addresses) deleteAllBut(
 }
 
 // floatingIPsOf lists the floating IPs of a reservation. While the lease ends, they include those with an
-// address of the reservation; at other times, another reservation may hold the addresses meanwhile.
+// address of the reservation, for a reservation whose floating IPs were created before berth stored IDs; at
+// other times, another reservation may hold the addresses meanwhile.
 func (a addresses) floatingIPsOf(
 	ctx context.Context,
 	c lease.CloudReservation,
 ) (all []floatingips.FloatingIP, err error) {
 	filters := []floatingips.ListOpts{{Tags: reservationName(c)}, {Description: reservationName(c)}}
 	own := func(f floatingips.FloatingIP) bool { return belongsTo(f, c) }
-	if c.Ending && len(c.FloatingIPs) > 0 {
-		filters = append(filters,
-			floatingips.ListOpts{FloatingNetworkID: c.FloatingIPs[0].Network.String(), ProjectID: c.Project})
+	if c.Ending || len(c.FloatingIPIDs) > 0 {
+		filters = append(filters, floatingips.ListOpts{ProjectID: c.Project})
+	}
+	if c.Ending {
 		own = func(f floatingips.FloatingIP) bool { return belongsTo(f, c) || isReserved(f, c) }
 	}
 	for _, filter := range filters {

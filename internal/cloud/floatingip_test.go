@@ -1,12 +1,14 @@
 package cloud_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 
+	"berth/internal/cloud"
 	"berth/internal/notify/notifytest"
 )
 
@@ -38,5 +40,57 @@ func TestDeprovision_RemovesAReservedFloatingIPThatItsProjectHasRenamed(t *testi
 	s.remove(c)
 	if d := cmp.Diff(kept, s.neutron.FloatingIPs(), cmpopts.IgnoreFields(notifytest.FloatingIP{}, "ID")); d != "" {
 		t.Errorf("floating IPs after the end of the lease (-want +got):\n%s", d)
+	}
+}
+
+// The IDs of floating IPs are stored, because a project can change everything else of its floating IPs.
+func TestProvision_TakesBackARenamedFloatingIPByItsID(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	c := addressesClaim("172.24.4.10", "172.24.4.11")
+	c.FloatingIPIDs = s.apply(c).FloatingIPIDs
+	want := s.neutron.FloatingIPs()
+	s.neutron.RenameFloatingIPs("mine")
+	if d := cmp.Diff(c.FloatingIPIDs, s.apply(c).FloatingIPIDs); d != "" {
+		t.Errorf("IDs after the second Provision (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(want, s.neutron.FloatingIPs(), cmpopts.IgnoreFields(notifytest.FloatingIP{}, "Description")); d != "" {
+		t.Errorf("floating IPs after the second Provision (-want +got):\n%s", d)
+	}
+
+	s.neutron.RenameFloatingIPs("mine again")
+	c.FloatingIPs = c.FloatingIPs[:1]
+	s.apply(c)
+	if all := s.neutron.FloatingIPs(); len(all) != 1 || all[0].IP != "172.24.4.10" {
+		t.Errorf("floating IPs after a reservation gave up one of two addresses: got %+v, want the other one", all)
+	}
+}
+
+// A leftover of a deleted lease has no addresses, and another reservation may have them now.
+func TestDeprovision_OfALeftoverDeletesOnlyTheFloatingIPsWithItsIDs(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	c := addressesClaim("172.24.4.10")
+	c.FloatingIPIDs = s.apply(c).FloatingIPIDs
+	foreign := notifytest.FloatingIP{Network: net.String(), IP: "172.24.4.11", Project: "red", Description: "mine"}
+	s.neutron.PutFloatingIP(foreign)
+	s.neutron.RenameFloatingIPs("mine")
+	c.FloatingIPs = nil
+	s.remove(c)
+	if all := s.neutron.FloatingIPs(); len(all) != 1 || all[0].IP != foreign.IP {
+		t.Errorf("floating IPs after the removal: got %+v, want only the project's own one", all)
+	}
+}
+
+// Deprovision finds the floating IPs of a failed Provision, too.
+func TestProvision_ReturnsTheFloatingIPsThatItCreatedBeforeAnError(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	s.neutron.PutFloatingIP(notifytest.FloatingIP{Network: net.String(), IP: "172.24.4.11", Project: "blue"})
+	created, err := s.Provision(t.Context(), addressesClaim("172.24.4.10", "172.24.4.11"))
+	if !errors.Is(err, cloud.ErrInUse) || len(created.FloatingIPIDs) != 1 ||
+		created.FloatingIPIDs[0] != s.neutron.FloatingIPs()[0].ID {
+		t.Errorf("Provision with an address in use: got %+v, error %v; want the ID of the first floating IP and ErrInUse",
+			created, err)
 	}
 }

@@ -61,6 +61,15 @@ func (n *Neutron) PutFloatingIP(f FloatingIP) {
 	n.floatingIPs = append(n.floatingIPs, &f)
 }
 
+// RenameFloatingIPs sets the description of all floating IPs, and removes their tags, as their projects can.
+func (n *Neutron) RenameFloatingIPs(description string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, f := range n.floatingIPs {
+		f.Description, f.Tags = description, []string{}
+	}
+}
+
 // InjectFaults adds faults to the stub. The stub answers each request with the first fault that matches the
 // request.
 func (n *Neutron) InjectFaults(faults ...Fault) { n.faults.add(faults) }
