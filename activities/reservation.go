@@ -68,7 +68,7 @@ func (a *Activities) provisionReservation(ctx context.Context, id uuid.UUID) err
 // provisionInCloud provisions a reservation in Nova or Neutron, and stores the IDs of the created objects. If
 // the lease was deleted in the meantime, provisionInCloud removes the reservation again.
 func (a *Activities) provisionInCloud(ctx context.Context, c lease.CloudReservation) error {
-	mark, err := a.Cloud.Provision(ctx, c)
+	mark, err := a.provisionAndKeepIDs(ctx, &c)
 	if err != nil {
 		return err
 	}
@@ -77,6 +77,33 @@ func (a *Activities) provisionInCloud(ctx context.Context, c lease.CloudReservat
 		err = errors.Join(err, a.Cloud.Deprovision(ctx, c))
 	}
 	return err
+}
+
+// provisionAndKeepIDs provisions a reservation in Nova or Neutron. It stores the IDs of the floating IPs that
+// now exist, also if a later call fails or ctx has ended, and whatever the status of the lease is now: the
+// project can change everything else by which berth would find them. The field FloatingIPIDs then contains
+// these IDs, too.
+func (a *Activities) provisionAndKeepIDs(
+	ctx context.Context,
+	c *lease.CloudReservation,
+) (lease.CloudIDs, error) {
+	mark, err := a.Cloud.Provision(ctx, *c)
+	created, deleted := without(mark.FloatingIPIDs, c.FloatingIPIDs), []string(nil)
+	if err == nil {
+		deleted = without(c.FloatingIPIDs, mark.FloatingIPIDs)
+	}
+	if len(created)+len(deleted) == 0 {
+		return mark, err
+	}
+	c.FloatingIPIDs = slices.Concat(c.FloatingIPIDs, created)
+	record, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.Timeouts.Record)
+	defer cancel()
+	return mark, errors.Join(err, a.Store.Lease.SaveFloatingIPIDs(record, c.ID, created, deleted))
+}
+
+// without returns the elements of `all` that are not in `others`.
+func without(all, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(others, s) })
 }
 
 // ReleaseReservation removes a reservation from Nova and Neutron, and then from the inventory. If the

@@ -38,14 +38,15 @@ func (b reservationBackend) Apply(
 }
 
 func (b reservationBackend) apply(ctx context.Context, step leasestore.StartedStep) error {
-	for _, c := range step.CloudReservations {
+	for i, c := range step.CloudReservations {
 		if !slices.Contains(b.Cloud.ResourceTypes(), c.Type) {
 			continue
 		}
 		var err error
 		switch step.Step {
 		case lease.StepStart:
-			step.CloudIDs[c.ID], err = b.Cloud.Provision(ctx, c)
+			// the argument of Apply contains the same element, which gets the IDs that Undo needs
+			step.CloudIDs[c.ID], err = b.provisionAndKeepIDs(ctx, &step.CloudReservations[i])
 		case lease.StepBeforeEnd:
 			c.BeforeEnd = b.beforeEndAction(c.Reservation)
 			err = b.Cloud.BeforeEnd(ctx, c)

@@ -1,0 +1,248 @@
+package activities_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"berth/activities"
+	"berth/internal/cloud"
+	"berth/internal/lease"
+	"berth/internal/network"
+	"berth/internal/notify/notifytest"
+	"berth/internal/store"
+	"berth/internal/store/storetest"
+)
+
+// floatingIPTest is a lease of a floating IP, with a stub of Neutron.
+type floatingIPTest struct {
+	*testing.T
+	url     string
+	store   *store.Store
+	neutron *notifytest.Neutron
+	acts    *activities.Activities
+	lease   lease.Lease
+	// afterProvision is called after each call of Provision, before berth stores the result
+	afterProvision func()
+}
+
+// interruptedCloud calls a function after each call of Provision.
+type interruptedCloud struct {
+	activities.Cloud
+	test *floatingIPTest
+}
+
+func (c interruptedCloud) Provision(ctx context.Context, r lease.CloudReservation) (lease.CloudIDs, error) {
+	ids, err := c.Cloud.Provision(ctx, r)
+	c.test.afterProvision()
+	return ids, err
+}
+
+func newFloatingIPTest(t *testing.T) *floatingIPTest {
+	t.Helper()
+	e := &floatingIPTest{T: t, url: storetest.URL(t), neutron: &notifytest.Neutron{}, afterProvision: func() {}}
+	e.store = storetest.Open(t, e.url)
+	server := httptest.NewServer(e.neutron)
+	t.Cleanup(server.Close)
+	calls, err := cloud.New(cloud.Config{Neutron: server.URL, Timeout: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.acts = newActivities(activities.Options{Store: e.store, Cloud: interruptedCloud{calls, e}})
+	start := time.Now().Add(time.Hour)
+	e.lease, err = e.store.Lease.CreateLease(t.Context(), lease.Draft{
+		Name:         "l",
+		User:         "u",
+		Project:      "p",
+		Start:        lease.RequestedDate{At: start},
+		End:          lease.RequestedDate{At: start.Add(time.Hour)},
+		Reservations: []lease.ReservationDraft{{Type: lease.FloatingIP, Network: e.registerFloatingIPs(), Amount: 1}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// registerFloatingIPs registers two floating IPs, and returns the ID of their network.
+func (e *floatingIPTest) registerFloatingIPs() uuid.UUID {
+	e.Helper()
+	nets, err := e.store.Network.CreateNetworks(e.Context(),
+		[]network.NetworkChange{{Project: new("p"), Name: new("out")}})
+	if err != nil {
+		e.Fatal(err)
+	}
+	net := nets[0].ID
+	if _, err := e.store.Network.CreateSubnets(e.Context(), []network.SubnetChange{{
+		Network: &net,
+		Project: new("p"),
+		CIDR:    new(netip.MustParsePrefix("172.24.4.0/24")),
+		Pools:   &[]network.Pool{{Start: netip.MustParseAddr("172.24.4.100"), End: netip.MustParseAddr("172.24.4.200")}},
+	}}); err != nil {
+		e.Fatal(err)
+	}
+	for _, ip := range []string{"172.24.4.10", "172.24.4.11"} {
+		if _, err := e.store.Lease.RegisterFloatingIP(e.Context(), net, netip.MustParseAddr(ip)); err != nil {
+			e.Fatal(err)
+		}
+	}
+	return net
+}
+
+// advance makes an event of the lease due, and runs a sweep of the due steps.
+func (e *floatingIPTest) advance(event lease.EventType) {
+	e.Helper()
+	storetest.Exec(e.T, e.url, `update event set at = now() where event_type = '`+string(event)+`'`)
+	if _, err := e.acts.AdvanceLeases(e.Context(), time.Now()); err != nil {
+		e.Fatal(err)
+	}
+}
+
+func (e *floatingIPTest) extend() {
+	e.Helper()
+	end := lease.RequestedDate{At: e.lease.EndAt.Add(time.Hour)}
+	if _, err := e.store.Lease.UpdateLease(e.Context(), e.lease.ID, lease.Change{End: &end}); err != nil {
+		e.Fatal(err)
+	}
+}
+
+// setAmount changes the number of the reservation's floating IPs.
+func (e *floatingIPTest) setAmount(n int) {
+	e.Helper()
+	if _, err := e.store.Lease.UpdateLease(e.Context(), e.lease.ID, lease.Change{
+		Reservations: []lease.ReservationChange{{ID: e.lease.Reservations[0].ID.String(), Amount: &n}},
+	}); err != nil {
+		e.Fatal(err)
+	}
+}
+
+// resync runs the activity with which the workflow of an active lease updates Neutron.
+func (e *floatingIPTest) resync() error {
+	return e.acts.ProvisionReservation(e.Context(), e.lease.Reservations[0].ID)
+}
+
+func (e *floatingIPTest) end() {
+	e.Helper()
+	storetest.Exec(e.T, e.url, `update event set status = 'DONE' where event_type = 'before_end_lease'`)
+	e.advance(lease.EndLease)
+	if l, err := e.store.Lease.Lease(e.Context(), e.lease.ID); err != nil || l.Status != lease.Terminated {
+		e.Errorf("lease after its end: got status %s, error %v; want TERMINATED", l.Status, err)
+	}
+}
+
+// delete deletes the lease, as its workflow does.
+func (e *floatingIPTest) delete() {
+	e.Helper()
+	_, err := e.store.Lease.DeleteLease(e.Context(), e.lease.ID)
+	if err == nil {
+		_, err = e.store.Lease.BeginLease(e.Context(), e.lease.ID, lease.StepDelete)
+	}
+	if err == nil {
+		err = e.acts.ReleaseReservation(e.Context(), e.lease.Reservations[0].ID)
+	}
+	if err == nil {
+		_, err = e.store.Lease.FinishLease(e.Context(), e.lease.ID, lease.StepDelete, nil)
+	}
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+func (e *floatingIPTest) want(when string, n int) {
+	e.Helper()
+	if all := e.neutron.FloatingIPs(); len(all) != n {
+		e.Errorf("floating IPs %s: got %+v, want %d", when, all, n)
+	}
+}
+
+// A project can change the description and the tags of its reserved floating IPs, and can change its lease.
+// The project must not keep the floating IPs after the end of the lease.
+func TestReservedFloatingIP_OfAChangedLeaseIsDeletedWithAnyName(t *testing.T) {
+	t.Parallel()
+	mustResync := func(e *floatingIPTest) {
+		e.Helper()
+		if err := e.resync(); err != nil {
+			e.Error(err)
+		}
+	}
+	for name, story := range map[string]func(e *floatingIPTest){
+		"renamed, then extended, then ended": func(e *floatingIPTest) {
+			e.extend()
+			mustResync(e)
+			e.end()
+		},
+		"renamed, extended and deleted before the resync": func(e *floatingIPTest) {
+			e.extend()
+			e.delete()
+		},
+		"renamed, extended and ended before the resync": func(e *floatingIPTest) {
+			e.extend()
+			e.end()
+		},
+		"amount raised": func(e *floatingIPTest) {
+			e.setAmount(2)
+			mustResync(e)
+			e.want("after the amount was raised", 2)
+			e.neutron.RenameFloatingIPs("mine again")
+			e.end()
+		},
+		"amount raised, but not all created": func(e *floatingIPTest) {
+			e.extend()
+			mustResync(e) // sets the tags of the first floating IP again
+			e.setAmount(2)
+			e.neutron.InjectFaults(notifytest.Fault{Request: "PUT /", Status: 500})
+			if err := e.resync(); err == nil {
+				e.Error("resync while Neutron refuses tags: got no error")
+			}
+			e.want("of which one has no tags", 2)
+			e.neutron.RenameFloatingIPs("mine again")
+			e.delete()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newFloatingIPTest(t)
+			e.advance(lease.StartLease)
+			e.want("of the active lease", 1)
+			e.neutron.RenameFloatingIPs("mine")
+			story(e)
+			e.want("after the end of the lease", 0)
+		})
+	}
+}
+
+// A lease can be deleted while berth creates its floating IPs, and the project can rename them before berth
+// deletes them.
+func TestReservedFloatingIP_OfALeaseDeletedMeanwhileIsDeletedWithAnyName(t *testing.T) {
+	t.Parallel()
+	for name, run := range map[string]func(e *floatingIPTest, renameAndDelete func()){
+		"while it started": func(e *floatingIPTest, renameAndDelete func()) {
+			e.afterProvision = renameAndDelete
+			e.advance(lease.StartLease)
+		},
+		"while a further one was created": func(e *floatingIPTest, renameAndDelete func()) {
+			e.advance(lease.StartLease)
+			e.setAmount(2)
+			e.afterProvision = renameAndDelete
+			if err := e.resync(); err == nil {
+				e.Error("resync of a lease that was deleted meanwhile: got no error")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newFloatingIPTest(t)
+			run(e, func() {
+				e.neutron.RenameFloatingIPs("mine")
+				if _, err := e.store.Lease.DeleteLease(t.Context(), e.lease.ID); err != nil {
+					t.Error(err)
+				}
+			})
+			e.want("after the deletion of the lease", 0)
+		})
+	}
+}
