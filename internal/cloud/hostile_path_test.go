@@ -48,6 +48,16 @@ type echoServices struct {
 	answers  map[string]string
 	mu       sync.Mutex
 	requests []string
+	refused  bool // the removal of a router interface has been refused once
+}
+
+// refuses reports whether Neutron refuses to remove a router interface, which it does only the first time.
+func (e *echoServices) refuses(r *http.Request) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	first := !e.refused && strings.HasSuffix(r.URL.Path, "/remove_router_interface")
+	e.refused = e.refused || first
+	return first
 }
 
 // collectionAnswers contains the JSON members of the answer for each collection: first of the list, then of
@@ -64,9 +74,11 @@ var collectionAnswers = map[string]string{
 		"floatingip":{"id":VALUE},"tags":[]`,
 	"networks": `"networks":[{"id":VALUE,"project_id":"red","name":"reservation:RESERVATION"}]
 		"network":{"id":VALUE},"tags":[]`,
-	"ports":   `"ports":[{"id":VALUE,"network_id":VALUE,"device_id":VALUE,"device_owner":"network:router_interface"},{"id":VALUE,"network_id":VALUE,"device_owner":"other"}]`,
-	"subnets": `"subnets":[{"id":VALUE,"network_id":VALUE}]`,
-	"routers": `"port_id":VALUE`,
+	"ports": `"ports":[{"id":VALUE,"network_id":VALUE,"device_id":VALUE,"device_owner":"network:router_interface"},` +
+		`{"id":VALUE,"network_id":VALUE,"device_id":"RESERVATION","device_owner":"network:router_interface"},{"id":VALUE,"network_id":VALUE,"device_owner":"other"}]`,
+	"subnets": `"subnets":[{"id":VALUE,"network_id":VALUE,"cidr":"10.0.0.0/24"}]`,
+	"routers": `"router":{"id":VALUE,"routes":[{"nexthop":"10.0.0.7"}]}`,
+	"trunks":  `"trunks":[{"id":VALUE,"sub_ports":[{"port_id":VALUE}]},{"id":VALUE,"port_id":VALUE}]`,
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -89,6 +101,8 @@ func (e *echoServices) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer := "{" + values.Replace(members) + "}"
 	status := http.StatusOK
 	switch {
+	case e.refuses(r):
+		status = http.StatusConflict
 	case r.Method == http.MethodPost && collection == "floatingips":
 		status = http.StatusCreated
 	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/action") && collection == "servers":
@@ -113,7 +127,7 @@ var outgoingPaths = regexp.MustCompile(
 	`^/(compute/v2\.1/(servers/detail\?[a-z_]+=[^?#/]*|servers/SEGMENT/action|images/detail\?property-berth_reservation=[0-9a-f-]+|flavors|flavors/SEGMENT(/os-extra_specs|/os-flavor-access|/action)?|` +
 		`os-aggregates(/\d+(/action)?)?|os-server-groups|os-server-groups/SEGMENT|os-hypervisors/detail|os-availability-zone/detail)` +
 		`|network/v2\.0/((networks|ports|subnets|floatingips)(\?[^/?#]*)?|(networks|floatingips)/SEGMENT/tags|` +
-		`(networks|ports|subnets|floatingips)/SEGMENT|routers/SEGMENT/remove_router_interface))$`,
+		`(networks|ports|subnets|floatingips)/SEGMENT|routers/SEGMENT(/remove_router_interface)?|trunks|trunks/SEGMENT(/remove_subports)?))$`,
 )
 
 // withSegments replaces each escaped occurrence of the value in a request by the word SEGMENT.
@@ -189,7 +203,7 @@ func TestRequests_HostileIDsStayBelowTheirCollection(t *testing.T) {
 			}
 			for _, end := range []string{"servers/SEGMENT/action", "flavors/SEGMENT", "flavors/SEGMENT/os-extra_specs", "flavors/SEGMENT/os-flavor-access",
 				"flavors/SEGMENT/action", "os-server-groups/SEGMENT", "networks/SEGMENT", "networks/SEGMENT/tags", "ports/SEGMENT",
-				"subnets/SEGMENT", "routers/SEGMENT/remove_router_interface", "floatingips/SEGMENT", "floatingips/SEGMENT/tags"} {
+				"subnets/SEGMENT", "routers/SEGMENT/remove_router_interface", "routers/SEGMENT", "trunks/SEGMENT", "trunks/SEGMENT/remove_subports", "floatingips/SEGMENT", "floatingips/SEGMENT/tags"} {
 				ofEnd := func(form string) bool { return strings.HasSuffix(form, "/"+end) }
 				if !slices.ContainsFunc(slices.Collect(maps.Keys(forms)), ofEnd) {
 					t.Errorf(

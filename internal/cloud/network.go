@@ -1,20 +1,15 @@
 package cloud
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/attributestags"
-	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/provider"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
-	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
 	"github.com/gophercloud/gophercloud/v2/pagination"
 
@@ -169,67 +164,10 @@ func (s networkSegments) remove(ctx context.Context, c lease.CloudReservation) e
 	return nil
 }
 
-// deletePorts deletes the ports of a network, except the ports that Neutron deletes itself with the network.
-func (s networkSegments) deletePorts(ctx context.Context, network string) error {
-	list := ports.List(s.client, ports.ListOpts{NetworkID: network})
-	all, err := listMatching(ctx, s.client, list, ports.ExtractPorts,
-		func(p ports.Port) bool { return p.NetworkID == network })
-	if err != nil {
-		return fmt.Errorf("list the ports of network %s: %w", network, err)
-	}
-	for _, p := range all {
-		if strings.HasPrefix(p.DeviceOwner, "compute:") || strings.HasPrefix(p.DeviceOwner, "baremetal:") {
-			return fmt.Errorf("%w: server %s has port %s on network %s",
-				ErrServersRemain, p.DeviceID, p.ID, network)
-		}
-	}
-	// Neutron refuses to remove a router interface while floating IPs of other ports of the network need it.
-	slices.SortStableFunc(all, func(a, b ports.Port) int {
-		return cmp.Compare(
-			slices.Index(routerInterfaces, a.DeviceOwner),
-			slices.Index(routerInterfaces, b.DeviceOwner),
-		)
-	})
-	for _, p := range all {
-		if err := s.deletePort(ctx, p); err != nil {
-			return fmt.Errorf("delete port %s of network %s: %w", p.ID, network, err)
-		}
-	}
-	return nil
-}
-
-// routerInterfaces are the owners of the ports that connect a subnet to a router.
-var routerInterfaces = []string{
-	"network:router_interface",
-	"network:router_interface_distributed",
-	"network:ha_router_replicated_interface",
-}
-
-func (s networkSegments) deletePort(ctx context.Context, p ports.Port) error {
-	switch {
-	case slices.Contains(routerInterfaces, p.DeviceOwner):
-		router, port := safeurl.Segment(p.DeviceID), routers.RemoveInterfaceOpts{PortID: p.ID}
-		_, err := routers.RemoveInterface(ctx, s.client, router, port).Extract()
-		if !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
-			return err
-		}
-		// The router does not exist, but the port may: the owner of a network can create it.
-	case slices.Contains(autoDeletedPorts, p.DeviceOwner):
-		return nil
-	}
-	return ignoreNotFound(ports.Delete(ctx, s.client, safeurl.Segment(p.ID)).ExtractErr())
-}
-
-// autoDeletedPorts are the owners of the ports that Neutron deletes with their network: the constant
-// AUTO_DELETE_PORT_OWNERS of Neutron.
-var autoDeletedPorts = []string{"network:dhcp", "network:distributed", "network:floatingip_agent_gateway"}
-
 func (s networkSegments) deleteSubnets(ctx context.Context, network string) error {
-	list := subnets.List(s.client, subnets.ListOpts{NetworkID: network})
-	all, err := listMatching(ctx, s.client, list, subnets.ExtractSubnets,
-		func(one subnets.Subnet) bool { return one.NetworkID == network })
+	all, err := s.subnetsOf(ctx, network)
 	if err != nil {
-		return fmt.Errorf("list the subnets of network %s: %w", network, err)
+		return err
 	}
 	for _, one := range all {
 		if err := ignoreNotFound(subnets.Delete(ctx, s.client, safeurl.Segment(one.ID)).ExtractErr()); err != nil {
@@ -237,6 +175,16 @@ func (s networkSegments) deleteSubnets(ctx context.Context, network string) erro
 		}
 	}
 	return nil
+}
+
+func (s networkSegments) subnetsOf(ctx context.Context, network string) ([]subnets.Subnet, error) {
+	list := subnets.List(s.client, subnets.ListOpts{NetworkID: network})
+	all, err := listMatching(ctx, s.client, list, subnets.ExtractSubnets,
+		func(one subnets.Subnet) bool { return one.NetworkID == network })
+	if err != nil {
+		return nil, fmt.Errorf("list the subnets of network %s: %w", network, err)
+	}
+	return all, nil
 }
 
 func (networkSegments) beforeEnd(context.Context, lease.CloudReservation) error { return nil }

@@ -3,6 +3,7 @@ package cloud_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -205,6 +206,145 @@ func TestDeprovision_DeletesPortsBeforeRouterInterfaces(t *testing.T) {
 	port := s.neutron.AddPort(network, "", "")
 	s.neutron.PutFloatingIP(notifytest.FloatingIP{Network: uuid.NewString(), IP: "198.51.100.7", Port: &port})
 
+	s.remove(c)
+	s.expectNetworks("after Deprovision", nil)
+}
+
+// obstacles are what members of a project can create so that Neutron refuses to delete a network and its
+// ports. Neutron itself creates the second port of a distributed router.
+var obstacles = map[string]func(s cloudTest, network, address string){
+	"the interface of a distributed router with a gateway": func(s cloudTest, network, _ string) {
+		s.neutron.AddDistributedInterface(network)
+	},
+	"the parent port of a trunk": func(s cloudTest, network, _ string) {
+		s.neutron.AddTrunk(true, s.neutron.AddPort(network, "", ""))
+	},
+	"the parent port of a disabled trunk": func(s cloudTest, network, _ string) {
+		s.neutron.AddTrunk(false, s.neutron.AddPort(network, "", ""))
+	},
+	"a subport": func(s cloudTest, network, _ string) {
+		parent := s.neutron.AddPort(uuid.NewString(), "compute:nova", "server")
+		s.neutron.AddTrunk(true, parent, s.neutron.AddPort(network, "trunk:subport", ""))
+	},
+	"a subport of a disabled trunk": func(s cloudTest, network, _ string) {
+		parent := s.neutron.AddPort(uuid.NewString(), "", "")
+		s.neutron.AddTrunk(false, parent, s.neutron.AddPort(network, "trunk:subport", ""))
+	},
+	"a subport with the owner of a DHCP port": func(s cloudTest, network, _ string) {
+		parent := s.neutron.AddPort(uuid.NewString(), "", "")
+		s.neutron.AddTrunk(true, parent, s.neutron.AddPort(network, "network:dhcp", ""))
+	},
+	"a route": func(s cloudTest, network, address string) {
+		router := uuid.NewString()
+		s.neutron.AddPort(network, "network:router_interface", router)
+		s.neutron.SetRoutes(router, notifytest.Route{Destination: "192.0.2.0/24", NextHop: address})
+	},
+	"a route beside one that has become invalid": func(s cloudTest, network, address string) {
+		router := uuid.NewString()
+		s.neutron.AddPort(network, "network:router_interface", router)
+		s.neutron.SetRoutes(router, notifytest.Route{Destination: "192.0.2.0/24", NextHop: address},
+			notifytest.Route{Destination: "198.51.100.0/24", NextHop: "203.0.113.1"})
+	},
+	"a floating IP of a DHCP port": func(s cloudTest, network, _ string) {
+		s.neutron.AddPort(network, "network:router_interface", uuid.NewString())
+		port := s.neutron.AddPort(network, "network:dhcp", "")
+		s.neutron.PutFloatingIP(notifytest.FloatingIP{Network: uuid.NewString(), IP: "198.51.100.7", Port: &port})
+	},
+	"a floating IP of a port of the network": func(s cloudTest, network, _ string) {
+		s.neutron.AddPort(network, "network:router_interface", uuid.NewString())
+		port := s.neutron.AddPort(network, "network:foo", "")
+		s.neutron.PutFloatingIP(notifytest.FloatingIP{Network: uuid.NewString(), IP: "198.51.100.8", Port: &port})
+	},
+	"an interface that its router does not have": func(s cloudTest, network, _ string) {
+		s.neutron.AddForgedPort(network, "network:router_interface", uuid.NewString())
+	},
+	"an interface with a device that leads to another path": func(s cloudTest, network, _ string) {
+		s.neutron.AddForgedPort(network, "network:router_interface", "../..")
+	},
+	"a gateway that its router does not have": func(s cloudTest, network, _ string) {
+		s.neutron.AddForgedPort(network, "network:router_gateway", uuid.NewString())
+	},
+	"a port of a floating IP that has another one": func(s cloudTest, network, _ string) {
+		s.neutron.AddForgedPort(network, "network:floatingip", uuid.NewString())
+	},
+	"a port for the agents of a router": func(s cloudTest, network, _ string) {
+		s.neutron.AddForgedPort(network, "network:floatingip_agent_gateway", uuid.NewString())
+	},
+	"a second port of a distributed router that does not have it": func(s cloudTest, network, _ string) {
+		s.neutron.AddForgedPort(network, "network:router_centralized_snat", uuid.NewString())
+	},
+}
+
+func TestDeprovision_NothingOnTheNetworkKeepsIt(t *testing.T) {
+	t.Parallel()
+	for name, add := range obstacles {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newCloudTest(t)
+			c := networkClaim()
+			network := s.apply(c).NetworkID
+			add(s, network, s.neutron.AddSubnet(network))
+			s.remove(c)
+			s.expectNetworks("after Deprovision", nil)
+		})
+	}
+}
+
+// A process can die after any answer of Neutron; the next attempt must delete what is left.
+func TestDeprovision_KilledAfterAnyRequestDeletesTheNetwork(t *testing.T) {
+	t.Parallel()
+	c := networkClaim()
+	for after := 1; ; after++ {
+		s := newCloudTest(t)
+		network := s.apply(c).NetworkID
+		address := s.neutron.AddSubnet(network)
+		for _, add := range obstacles {
+			add(s, network, address)
+		}
+		lived := s.killed(after, func(ctx context.Context) error { return s.Deprovision(ctx, c) })
+		s.remove(c)
+		s.expectNetworks("after a killed Deprovision and another one", nil)
+		if lived {
+			return
+		}
+	}
+}
+
+// Only the routes, trunks and floating IPs of the network are in the way.
+func TestDeprovision_KeepsRoutesTrunksAndFloatingIPsOfOtherNetworks(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	c := networkClaim()
+	network, other, router := s.apply(c).NetworkID, uuid.NewString(), uuid.NewString()
+	hop, otherHop := s.neutron.AddSubnet(network), s.neutron.AddSubnet(other)
+	s.neutron.AddPort(network, "network:router_interface", router)
+	s.neutron.AddPort(other, "network:router_interface", router)
+	kept := notifytest.Route{Destination: "198.51.100.0/24", NextHop: otherHop}
+	s.neutron.SetRoutes(router, notifytest.Route{Destination: "192.0.2.0/24", NextHop: hop}, kept)
+	parent, sub := s.neutron.AddPort(other, "", ""), s.neutron.AddPort(other, "", "")
+	s.neutron.AddTrunk(true, parent, sub, s.neutron.AddPort(network, "", ""))
+	s.neutron.PutFloatingIP(notifytest.FloatingIP{Network: uuid.NewString(), IP: "198.51.100.7", Port: &parent})
+
+	s.remove(c)
+	s.expectNetworks("after Deprovision", nil)
+	if d := cmp.Diff([]notifytest.Route{kept}, s.neutron.Routes(router)); d != "" {
+		t.Errorf("routes of the router (-want +got):\n%s", d)
+	}
+	all := s.neutron.Trunks()
+	if len(all) != 1 || len(all[0].Subports) != 1 || all[0].Subports[0].Port != sub {
+		t.Errorf("trunks: got %+v, want one trunk with the subport %s", all, sub)
+	}
+	if f := s.neutron.FloatingIPs()[0]; f.Port == nil || *f.Port != parent {
+		t.Errorf("floating IP on another network: got %+v, want still one of port %s", f, parent)
+	}
+}
+
+func TestDeprovision_NeutronWithoutTrunksHasNone(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	c := networkClaim()
+	s.neutron.AddPort(s.apply(c).NetworkID, "", "")
+	s.neutron.InjectFaults(notifytest.Fault{Request: "GET /trunks", Status: http.StatusNotFound})
 	s.remove(c)
 	s.expectNetworks("after Deprovision", nil)
 }

@@ -23,14 +23,16 @@ type FloatingIP struct {
 	Tags        []string `json:"tags"`
 }
 
-// Neutron is a stub of Neutron with floating IPs, and with networks, their subnets and their ports. The zero
-// value of Neutron is ready to use.
+// Neutron is a stub of Neutron with floating IPs, with networks, their subnets and their ports, and with
+// routers and trunks. The zero value of Neutron is ready to use.
 type Neutron struct {
 	mu          sync.Mutex
 	floatingIPs []*FloatingIP
 	networks    []*Network
 	subnets     []*Subnet
 	ports       []*Port
+	routers     []*Router
+	trunks      []*Trunk
 	faults      faultQueue
 }
 
@@ -74,8 +76,8 @@ func (n *Neutron) RenameFloatingIPs(description string) {
 // request.
 func (n *Neutron) InjectFaults(faults ...Fault) { n.faults.add(faults) }
 
-// ServeHTTP serves …/v2.0/floatingips, networks, subnets and ports, and the removal of interfaces from
-// routers.
+// ServeHTTP serves …/v2.0/floatingips, networks, subnets, ports and trunks, and the routes of routers and the
+// removal of their interfaces.
 func (n *Neutron) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	_, path, found := strings.Cut(r.URL.Path, "/v2.0/")

@@ -2,9 +2,9 @@ package notifytest
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 )
@@ -25,6 +25,7 @@ type Network struct {
 type Subnet struct {
 	ID      string `json:"id"`
 	Network string `json:"network_id"`
+	CIDR    string `json:"cidr"`
 }
 
 // Port is a port of Neutron.
@@ -33,6 +34,8 @@ type Port struct {
 	Network     string `json:"network_id"`
 	DeviceOwner string `json:"device_owner"`
 	Device      string `json:"device_id"`
+	// the port has the owner and the ID of a router, but the router has no such interface
+	forged bool
 }
 
 // Networks returns all networks, in the order of their creation.
@@ -57,11 +60,13 @@ func (n *Neutron) SetNetwork(id, name string, tags []string) {
 	}
 }
 
-// AddSubnet adds a subnet to a network of the stub.
-func (n *Neutron) AddSubnet(network string) {
+// AddSubnet adds a subnet to a network of the stub, and returns an address of the subnet.
+func (n *Neutron) AddSubnet(network string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.subnets = append(n.subnets, &Subnet{uuid.NewString(), network})
+	number := len(n.subnets)
+	n.subnets = append(n.subnets, &Subnet{uuid.NewString(), network, fmt.Sprintf("10.0.%d.0/24", number)})
+	return fmt.Sprintf("10.0.%d.7", number)
 }
 
 // Subnets returns the number of subnets.
@@ -71,17 +76,25 @@ func (n *Neutron) Subnets() int {
 	return len(n.subnets)
 }
 
-// AddPort adds a port to a network of the stub, and returns the ID of the port.
+// AddPort adds a port to a network of the stub, and returns the ID of the port. A port with the owner of a
+// router interface is an interface of the router.
 func (n *Neutron) AddPort(network, deviceOwner, device string) string {
+	return n.addPort(&Port{Network: network, DeviceOwner: deviceOwner, Device: device})
+}
+
+// AddForgedPort adds a port as a user can create it: with the device owner and the ID of a router that has no
+// such interface.
+func (n *Neutron) AddForgedPort(network, deviceOwner, router string) string {
+	return n.addPort(&Port{Network: network, DeviceOwner: deviceOwner, Device: router, forged: true})
+}
+
+func (n *Neutron) addPort(p *Port) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	p := &Port{uuid.NewString(), network, deviceOwner, device}
+	p.ID = uuid.NewString()
 	n.ports = append(n.ports, p)
 	return p.ID
 }
-
-// AbsentRouter is the ID of a router that does not exist. The stub has all other routers.
-const AbsentRouter = "00000000-0000-4000-8000-000000000404"
 
 // DeletePort deletes a port of the stub, as Nova does when it deletes the port's server, and returns the
 // number of ports that are left.
@@ -92,7 +105,7 @@ func (n *Neutron) DeletePort(id string) int {
 	return len(n.ports)
 }
 
-// replyNetwork answers a request for a network, subnet, port or router.
+// replyNetwork answers a request for a network, subnet, port, router or trunk.
 func (n *Neutron) replyNetwork(r *http.Request, collection string, parts []string, raw []byte) (int, any) {
 	switch collection {
 	case "networks":
@@ -105,14 +118,11 @@ func (n *Neutron) replyNetwork(r *http.Request, collection string, parts []strin
 			"subnets": matching(n.subnets, func(s *Subnet) bool { return isOf(r, s.Network) }),
 		}
 	case "ports":
-		if r.Method == http.MethodDelete {
-			return n.deletePort(parts[0])
-		}
-		return http.StatusOK, map[string]any{
-			"ports": matching(n.ports, func(p *Port) bool { return isOf(r, p.Network) }),
-		}
+		return n.replyPorts(r, parts[0], raw)
 	case "routers":
-		return n.removeInterface(parts[0], raw)
+		return n.replyRouters(r, parts, raw)
+	case "trunks":
+		return n.replyTrunks(r, parts, raw)
 	default:
 		return neutronError(http.StatusNotFound, "HTTPNotFound")
 	}
@@ -176,11 +186,14 @@ func (n *Neutron) replyNetworks(r *http.Request, parts []string, raw []byte) (in
 }
 
 // deletedWithNetwork reports whether Neutron deletes the port together with its subnet or network.
-func deletedWithNetwork(p *Port) bool { return p.DeviceOwner == "network:dhcp" }
+func (n *Neutron) deletedWithNetwork(p *Port) bool {
+	owners := []string{"network:dhcp", "network:distributed", "network:floatingip_agent_gateway"}
+	return slices.Contains(owners, p.DeviceOwner) && n.portInUse(p) == ""
+}
 
 func (n *Neutron) deleteNetwork(i int) (int, any) {
 	id := n.networks[i].ID
-	if slices.ContainsFunc(n.ports, func(p *Port) bool { return p.Network == id && !deletedWithNetwork(p) }) {
+	if slices.ContainsFunc(n.ports, func(p *Port) bool { return p.Network == id && !n.deletedWithNetwork(p) }) {
 		return neutronError(http.StatusConflict, "NetworkInUse")
 	}
 	n.networks = slices.Delete(n.networks, i, i+1)
@@ -195,7 +208,7 @@ func (n *Neutron) deleteSubnet(id string) (int, any) {
 	if i < 0 {
 		return neutronError(http.StatusNotFound, "SubnetNotFound")
 	}
-	inUse := func(p *Port) bool { return p.Network == n.subnets[i].Network && !deletedWithNetwork(p) }
+	inUse := func(p *Port) bool { return p.Network == n.subnets[i].Network && !n.deletedWithNetwork(p) }
 	if slices.ContainsFunc(n.ports, inUse) {
 		return neutronError(http.StatusConflict, "SubnetInUse")
 	}
@@ -203,48 +216,44 @@ func (n *Neutron) deleteSubnet(id string) (int, any) {
 	return http.StatusNoContent, nil
 }
 
-func (n *Neutron) deletePort(id string) (int, any) {
-	i := slices.IndexFunc(n.ports, func(p *Port) bool { return p.ID == id })
-	if i < 0 {
-		return neutronError(http.StatusNotFound, "PortNotFound")
+func (n *Neutron) replyPorts(r *http.Request, id string, raw []byte) (int, any) {
+	if id == "" {
+		return http.StatusOK, map[string]any{
+			"ports": matching(n.ports, func(p *Port) bool { return isOf(r, p.Network) }),
+		}
 	}
-	if strings.HasPrefix(n.ports[i].DeviceOwner, "network:router_interface") && n.ports[i].Device != AbsentRouter {
-		return neutronError(http.StatusConflict, "L3PortInUse")
+	i := slices.IndexFunc(n.ports, func(p *Port) bool { return p.ID == id })
+	switch {
+	case i < 0:
+		return neutronError(http.StatusNotFound, "PortNotFound")
+	case r.Method == http.MethodDelete:
+		return n.deletePort(i)
+	}
+	in := struct{ Port *Port }{n.ports[i]}
+	_ = json.Unmarshal(raw, &in) // a body without attributes changes nothing
+	return http.StatusOK, map[string]any{"port": n.ports[i]}
+}
+
+// portInUse returns the type of the error with which Neutron refuses to delete a port, or "".
+func (n *Neutron) portInUse(p *Port) string {
+	if why := n.trunkUse(p.ID); why != "" {
+		return why
+	}
+	if slices.Contains(routerPorts, p.DeviceOwner) && p.Device != "" && p.Device != AbsentRouter {
+		return "ServicePortInUse"
+	}
+	return ""
+}
+
+func (n *Neutron) deletePort(i int) (int, any) {
+	if why := n.portInUse(n.ports[i]); why != "" {
+		return neutronError(http.StatusConflict, why)
 	}
 	for _, f := range n.floatingIPs {
-		if f.Port != nil && *f.Port == id {
+		if f.Port != nil && *f.Port == n.ports[i].ID {
 			f.Port = nil
 		}
 	}
 	n.ports = slices.Delete(n.ports, i, i+1)
 	return http.StatusNoContent, nil
-}
-
-// hasFloatingIP reports whether a port of a network has a floating IP.
-func (n *Neutron) hasFloatingIP(network string) bool {
-	return slices.ContainsFunc(n.floatingIPs, func(f *FloatingIP) bool {
-		attached := func(p *Port) bool { return p.ID == *f.Port && p.Network == network }
-		return f.Port != nil && slices.ContainsFunc(n.ports, attached)
-	})
-}
-
-// removeInterface removes the port in the request's body from a router, and deletes the port. removeInterface
-// refuses the request while a port of the same network has a floating IP.
-func (n *Neutron) removeInterface(router string, raw []byte) (int, any) {
-	if router == AbsentRouter {
-		return neutronError(http.StatusNotFound, "RouterNotFound")
-	}
-	var in struct {
-		Port string `json:"port_id"`
-	}
-	_ = json.Unmarshal(raw, &in) // if the body names no port, no port matches below
-	i := slices.IndexFunc(n.ports, func(p *Port) bool { return p.ID == in.Port && p.Device == router })
-	if i < 0 {
-		return neutronError(http.StatusNotFound, "RouterInterfaceNotFound")
-	}
-	if n.hasFloatingIP(n.ports[i].Network) {
-		return neutronError(http.StatusConflict, "RouterInterfaceInUseByFloatingIP")
-	}
-	n.ports = slices.Delete(n.ports, i, i+1)
-	return http.StatusOK, map[string]any{"id": router, "port_id": in.Port}
 }

@@ -1,0 +1,92 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+
+	"berth/internal/safeurl"
+)
+
+// deletePorts deletes the ports of a network, except the ports that Neutron deletes itself with the network.
+// Neutron creates ports for the interfaces of distributed routers, refuses to delete them, and deletes them
+// with the interface. So deletePorts deletes the ports that may belong to a router only after it has removed
+// the interfaces.
+func (s networkSegments) deletePorts(ctx context.Context, network string) error {
+	all, err := s.portsWithoutServers(ctx, network)
+	if err != nil {
+		return err
+	}
+	if err := s.removeFromTrunks(ctx, all); err != nil {
+		return fmt.Errorf("remove the ports of network %s from trunks: %w", network, err)
+	}
+	ofNeutron := func(p ports.Port) bool { return strings.HasPrefix(p.DeviceOwner, ownersOfNeutron) }
+	if err := s.deleteAll(ctx, slices.DeleteFunc(slices.Clone(all), ofNeutron)); err != nil {
+		return err
+	}
+	if err := s.removeInterfaces(ctx, network, all); err != nil {
+		return err
+	}
+	left, err := s.portsWithoutServers(ctx, network)
+	if err != nil {
+		return err
+	}
+	deletedLater := func(p ports.Port) bool { return slices.Contains(autoDeletedPorts, p.DeviceOwner) }
+	return s.deleteAll(ctx, slices.DeleteFunc(left, deletedLater))
+}
+
+// ownersOfNeutron is the prefix of the owners of Neutron's own ports. Users can give their ports such an
+// owner, too.
+const ownersOfNeutron = "network:"
+
+// autoDeletedPorts are the owners of the ports that Neutron deletes with their network. Neutron also deletes
+// ports with the owner network:floatingip_agent_gateway, but not if a user has given such a port the ID of a
+// router.
+var autoDeletedPorts = []string{"network:dhcp", "network:distributed"}
+
+// portsWithoutServers returns the ports of a network, or ErrServersRemain if a server has one of them.
+func (s networkSegments) portsWithoutServers(ctx context.Context, network string) ([]ports.Port, error) {
+	list := ports.List(s.client, ports.ListOpts{NetworkID: network})
+	all, err := listMatching(ctx, s.client, list, ports.ExtractPorts,
+		func(p ports.Port) bool { return p.NetworkID == network })
+	if err != nil {
+		return nil, fmt.Errorf("list the ports of network %s: %w", network, err)
+	}
+	for _, p := range all {
+		if strings.HasPrefix(p.DeviceOwner, "compute:") || strings.HasPrefix(p.DeviceOwner, "baremetal:") {
+			return nil, fmt.Errorf("%w: server %s has port %s on network %s",
+				ErrServersRemain, p.DeviceID, p.ID, network)
+		}
+	}
+	return all, nil
+}
+
+func (s networkSegments) deleteAll(ctx context.Context, all []ports.Port) error {
+	for _, p := range all {
+		if err := ignoreNotFound(s.deletePort(ctx, p)); err != nil {
+			return fmt.Errorf("delete port %s of network %s: %w", p.ID, p.NetworkID, err)
+		}
+	}
+	return nil
+}
+
+// deletePort deletes a port. A user can create a port with the owner and the ID of a router that exists, but
+// does not have the port. Neutron refuses to delete such a port until it has another owner.
+func (s networkSegments) deletePort(ctx context.Context, p ports.Port) error {
+	id := safeurl.Segment(p.ID)
+	err := ports.Delete(ctx, s.client, id).ExtractErr()
+	refused := gophercloud.ResponseCodeIs(err, http.StatusConflict)
+	if !refused || !strings.HasPrefix(p.DeviceOwner, ownersOfNeutron) {
+		return err
+	}
+	noOwner := ports.UpdateOpts{DeviceOwner: new(string), DeviceID: new(string)}
+	if err := ports.Update(ctx, s.client, id, noOwner).Err; err != nil {
+		return err
+	}
+	return ports.Delete(ctx, s.client, id).ExtractErr()
+}

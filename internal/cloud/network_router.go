@@ -1,0 +1,114 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
+
+	"berth/internal/safeurl"
+)
+
+// routerInterfaces are the owners of the ports that connect a subnet to a router.
+var routerInterfaces = []string{
+	"network:router_interface",
+	"network:router_interface_distributed",
+	"network:ha_router_replicated_interface",
+}
+
+// removeInterfaces removes the router interfaces among the ports of a network. The IDs of Neutron's routers
+// are UUIDs; a port with another device is not an interface.
+func (s networkSegments) removeInterfaces(ctx context.Context, network string, all []ports.Port) error {
+	for _, p := range all {
+		if !slices.Contains(routerInterfaces, p.DeviceOwner) || uuid.Validate(p.DeviceID) != nil {
+			continue
+		}
+		err := s.removeInterface(ctx, p)
+		if gophercloud.ResponseCodeIs(err, http.StatusConflict) {
+			if err = s.detachFloatingIPs(ctx, p.DeviceID, all); err == nil {
+				err = s.removeRoutes(ctx, p.DeviceID, network)
+			}
+			if err == nil {
+				err = s.removeInterface(ctx, p)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("remove interface %s of network %s from router %s: %w",
+				p.ID, network, p.DeviceID, err)
+		}
+	}
+	return nil
+}
+
+// removeInterface removes a router interface. Its success does not mean that the port is deleted: the router
+// may not exist, or may not have this interface.
+func (s networkSegments) removeInterface(ctx context.Context, p ports.Port) error {
+	router, port := safeurl.Segment(p.DeviceID), routers.RemoveInterfaceOpts{PortID: p.ID}
+	return ignoreNotFound(routers.RemoveInterface(ctx, s.client, router, port).Err)
+}
+
+// detachFloatingIPs detaches the floating IPs of a router from the ports of a network.
+func (s networkSegments) detachFloatingIPs(ctx context.Context, router string, all []ports.Port) error {
+	list := floatingips.List(s.client, floatingips.ListOpts{RouterID: router})
+	found, err := listMatching(ctx, s.client, list, floatingips.ExtractFloatingIPs,
+		func(f floatingips.FloatingIP) bool {
+			return slices.ContainsFunc(all, func(p ports.Port) bool { return p.ID == f.PortID })
+		})
+	if err != nil {
+		return fmt.Errorf("list the floating IPs: %w", err)
+	}
+	for _, f := range found {
+		detached := floatingips.UpdateOpts{PortID: new(string)}
+		err := floatingips.Update(ctx, s.client, safeurl.Segment(f.ID), detached).Err
+		if err := ignoreNotFound(err); err != nil {
+			return fmt.Errorf("detach floating IP %s: %w", f.ID, err)
+		}
+	}
+	return nil
+}
+
+// removeRoutes removes the extra routes of a router whose next hop is on a network. Neutron refuses a list of
+// routes if one of them has become invalid, which a user can cause. In this case removeRoutes removes all
+// routes of the router.
+func (s networkSegments) removeRoutes(ctx context.Context, router, network string) error {
+	r, err := answered(routers.Get(ctx, s.client, safeurl.Segment(router)).Extract())
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	connected, err := s.subnetsOf(ctx, network)
+	if err != nil {
+		return err
+	}
+	left := slices.DeleteFunc(slices.Clone(r.Routes), func(route routers.Route) bool {
+		hop, err := netip.ParseAddr(route.NextHop)
+		return err == nil && slices.ContainsFunc(connected, func(one subnets.Subnet) bool {
+			prefix, err := netip.ParsePrefix(one.CIDR)
+			return err == nil && prefix.Contains(hop)
+		})
+	})
+	if len(left) == len(r.Routes) {
+		return nil
+	}
+	err = s.setRoutes(ctx, r, left)
+	if gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
+		err = s.setRoutes(ctx, r, []routers.Route{})
+	}
+	return ignoreNotFound(err)
+}
+
+// setRoutes sets the extra routes of a router, unless another request has changed the router since r was read.
+func (s networkSegments) setRoutes(ctx context.Context, r *routers.Router, routes []routers.Route) error {
+	change := routers.UpdateOpts{Routes: &routes}
+	if r.RevisionNumber > 0 {
+		change.RevisionNumber = &r.RevisionNumber
+	}
+	return routers.Update(ctx, s.client, safeurl.Segment(r.ID), change).Err
+}

@@ -1,0 +1,91 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/trunks"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+	"github.com/gophercloud/gophercloud/v2/pagination"
+
+	"berth/internal/safeurl"
+)
+
+// removeFromTrunks deletes the trunks whose parent is one of the ports, and removes the ports from other
+// trunks. Neutron does not delete a port of a trunk.
+func (s networkSegments) removeFromTrunks(ctx context.Context, all []ports.Port) error {
+	if len(all) == 0 {
+		return nil
+	}
+	found, err := s.trunks(ctx)
+	if err != nil {
+		return err
+	}
+	contains := func(port string) bool {
+		return slices.ContainsFunc(all, func(p ports.Port) bool { return p.ID == port })
+	}
+	for _, t := range found {
+		var subports []trunks.RemoveSubport
+		for _, sub := range t.Subports {
+			if contains(sub.PortID) {
+				subports = append(subports, trunks.RemoveSubport{PortID: sub.PortID})
+			}
+		}
+		switch {
+		case contains(t.PortID):
+			err = s.changeTrunk(ctx, t, func(id string) error {
+				return trunks.Delete(ctx, s.client, id).ExtractErr()
+			})
+		case len(subports) > 0:
+			err = s.changeTrunk(ctx, t, func(id string) error {
+				return trunks.RemoveSubports(ctx, s.client, id, trunks.RemoveSubportsOpts{Subports: subports}).Err
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("trunk %s: %w", t.ID, err)
+		}
+	}
+	return nil
+}
+
+// changeTrunk changes or deletes a trunk. Neutron does so only while the trunk's administrative state is up.
+func (s networkSegments) changeTrunk(ctx context.Context, t trunks.Trunk, change func(id string) error) error {
+	id := safeurl.Segment(t.ID)
+	if !t.AdminStateUp {
+		up := true
+		if err := trunks.Update(ctx, s.client, id, trunks.UpdateOpts{AdminStateUp: &up}).Err; err != nil {
+			return ignoreNotFound(err)
+		}
+	}
+	return ignoreNotFound(change(id))
+}
+
+// trunks returns all trunks, or none if Neutron has no trunks. Neutron cannot filter them by subport.
+func (s networkSegments) trunks(ctx context.Context) ([]trunks.Trunk, error) {
+	list := trunks.List(s.client, nil).WithPageCreator(func(r pagination.PageResult) pagination.Page {
+		return trunkPage{trunks.TrunkPage{LinkedPageBase: pagination.LinkedPageBase{PageResult: r}}}
+	})
+	all, err := listAll(ctx, s.client, list, func(page pagination.Page) ([]trunks.Trunk, error) {
+		return trunks.ExtractTrunks(page.(trunkPage).TrunkPage)
+	})
+	if err != nil {
+		return nil, ignoreNotFound(err)
+	}
+	return all, nil
+}
+
+// trunkPage is a page of a list of trunks whose link to the next page is where Neutron puts it.
+type trunkPage struct{ trunks.TrunkPage }
+
+// NextPageURL returns the address of the next page, or "".
+func (p trunkPage) NextPageURL() (string, error) {
+	var s struct {
+		Links []gophercloud.Link `json:"trunks_links"`
+	}
+	if err := p.ExtractInto(&s); err != nil {
+		return "", err
+	}
+	return gophercloud.ExtractNextURL(s.Links)
+}
