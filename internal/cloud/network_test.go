@@ -151,6 +151,32 @@ func TestDeprovision_WaitsForServersOnTheNetwork(t *testing.T) {
 	}
 }
 
+// Nova can create the port of a server between any two requests of berth.
+func TestDeprovision_DeletesNoPortOfAServerThatComesMeanwhile(t *testing.T) {
+	t.Parallel()
+	c := networkClaim()
+	for after := 1; ; after++ {
+		s := newCloudTest(t)
+		network := s.apply(c).NetworkID
+		s.neutron.AddPort(network, "", "")
+		s.neutron.AddDistributedInterface(network)
+		server := ""
+		s.killer.mu.Lock()
+		s.killer.left, s.killer.kill = after, func() { server = s.neutron.AddPort(network, "compute:nova", "server") }
+		s.killer.mu.Unlock()
+		err := s.Deprovision(t.Context(), c)
+		s.killer.mu.Lock()
+		created := server
+		s.killer.mu.Unlock()
+		if created == "" {
+			return
+		}
+		if all := s.neutron.DeletePort(uuid.NewString()); all == s.neutron.DeletePort(created) {
+			t.Errorf("server on the network after %d requests: its port is deleted; error %v", after, err)
+		}
+	}
+}
+
 // Users may rename their network, and every project may choose the names and the tags of its networks.
 func TestDeprovision_FindsTheNetworkAndLeavesOthersAlone(t *testing.T) {
 	t.Parallel()
