@@ -104,7 +104,8 @@ func (s networkSegments) removeRoutes(ctx context.Context, router, network strin
 	return ignoreNotFound(err)
 }
 
-// setRoutes sets the extra routes of a router, unless another request has changed the router since r was read.
+// setRoutes sets the extra routes of a router, unless another request has changed the router since r was
+// read.
 func (s networkSegments) setRoutes(ctx context.Context, r *routers.Router, routes []routers.Route) error {
 	change := routers.UpdateOpts{Routes: &routes}
 	if r.RevisionNumber > 0 {
