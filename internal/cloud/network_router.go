@@ -76,8 +76,8 @@ func (s networkSegments) detachFloatingIPs(ctx context.Context, router string, a
 }
 
 // removeRoutes removes the extra routes of a router whose next hop is on a network. Neutron refuses a list of
-// routes if one of them has become invalid, which a user can cause. In this case removeRoutes removes all
-// routes of the router.
+// routes if one of them has become invalid, which a user can cause, or if the list is longer than the quota.
+// In these cases removeRoutes removes all routes of the router.
 func (s networkSegments) removeRoutes(ctx context.Context, router, network string) error {
 	r, err := answered(routers.Get(ctx, s.client, safeurl.Segment(router)).Extract())
 	if err != nil {
@@ -98,7 +98,7 @@ func (s networkSegments) removeRoutes(ctx context.Context, router, network strin
 		return nil
 	}
 	err = s.setRoutes(ctx, r, left)
-	if gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
+	if gophercloud.ResponseCodeIs(err, http.StatusBadRequest) || gophercloud.ResponseCodeIs(err, http.StatusConflict) {
 		err = s.setRoutes(ctx, r, []routers.Route{})
 	}
 	return ignoreNotFound(err)

@@ -316,6 +316,34 @@ func TestDeprovision_NothingOnTheNetworkKeepsIt(t *testing.T) {
 	}
 }
 
+// Neutron deletes the ports of a router with the interface of the router.
+func TestDeprovision_DeletesNoPortThatARouterHas(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	c := networkClaim()
+	snat, routerInterface := s.neutron.AddDistributedInterface(s.apply(c).NetworkID)
+	for _, port := range []string{snat, routerInterface} {
+		s.neutron.InjectFaults(notifytest.Fault{Request: "DELETE /ports/" + port, Status: http.StatusTeapot})
+	}
+	s.remove(c)
+	s.expectNetworks("after Deprovision", nil)
+}
+
+// A quota of routes that is smaller than their number makes Neutron refuse the routes that should stay.
+func TestDeprovision_QuotaOfRoutesKeepsNoNetwork(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	c := networkClaim()
+	network, router := s.apply(c).NetworkID, uuid.NewString()
+	s.neutron.AddPort(network, "network:router_interface", router)
+	s.neutron.SetRoutes(router, notifytest.Route{Destination: "192.0.2.0/24", NextHop: s.neutron.AddSubnet(network)})
+	refused := notifytest.Fault{Request: "PUT /routers/" + router, Status: http.StatusConflict}
+	refused.Times = 2 // the removal of the interface, and the first change of the routes
+	s.neutron.InjectFaults(refused)
+	s.remove(c)
+	s.expectNetworks("after Deprovision", nil)
+}
+
 // A process can die after any answer of Neutron; the next attempt must delete what is left.
 func TestDeprovision_KilledAfterAnyRequestDeletesTheNetwork(t *testing.T) {
 	t.Parallel()

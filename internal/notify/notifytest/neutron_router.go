@@ -41,12 +41,11 @@ var routerPorts = []string{
 }
 
 // AddDistributedInterface connects a network to a distributed router with an external gateway: Neutron adds a
-// second port to the network. The result is the ID of the router.
-func (n *Neutron) AddDistributedInterface(network string) string {
+// second port to the network. The results are the IDs of this port and of the interface.
+func (n *Neutron) AddDistributedInterface(network string) (snat, routerInterface string) {
 	router := uuid.NewString()
-	n.AddPort(network, snatOwner, router)
-	n.AddPort(network, "network:router_interface_distributed", router)
-	return router
+	snat = n.AddPort(network, snatOwner, router)
+	return snat, n.AddPort(network, "network:router_interface_distributed", router)
 }
 
 // SetRoutes sets the extra routes of a router.
