@@ -17,9 +17,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// recordingCloud is a stub of Nova and Neutron. The method recordingCloud.Deprovision records the project of
-// the reservation, and recordingCloud.BeforeEnd the due time of the event; the method recordingCloud.Provision
-// calls onProvision.
+// recordingCloud is a stub of Nova and Neutron. The method recordingCloud.Deprovision records the project
+// of the reservation, and recordingCloud.BeforeEnd the due time of the event; the method
+// recordingCloud.Provision calls onProvision.
 type recordingCloud struct {
 	activities.Cloud
 	onProvision   func(lease.CloudReservation) error

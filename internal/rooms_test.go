@@ -502,7 +502,7 @@ var packageRules = map[string]packageRule{
 		why: "builds and checks the URLs of any outgoing request, and hides their secrets",
 	},
 	"internal/cloud": {
-		may:    []string{"internal/coalesce", "internal/lease", "internal/safeurl"},
+		may:    []string{"internal/coalesce", "internal/lease", "internal/safeurl", "internal/text"},
 		always: []string{"github.com/gophercloud/gophercloud"},
 		why:    "provisions reservations in Nova and Neutron; the caller passes the reservations, so it reads no database",
 	},

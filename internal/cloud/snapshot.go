@@ -19,8 +19,9 @@ import (
 	"berth/internal/text"
 )
 
-// The metadata of an image that berth creates before the end of a lease. Releases of Nova remove the letters
-// of "property-" from the beginning of a key in a filter, so the key of the filter begins with another letter.
+// The metadata of an image that berth creates before the end of a lease. Releases of Nova remove the
+// letters of "property-" from the beginning of a key in a filter, so the key of the filter begins with
+// another letter.
 const (
 	imageReservation = "berth_reservation" // ID of the reservation
 	imageServer      = "berth_server"      // ID of the server; Nova itself stores it only for some servers
@@ -31,8 +32,8 @@ const (
 // before_end event runs again after each change of its date, as often as a user changes it.
 const maxImages = 5
 
-// maxImageName is the maximum length of the name of an image in Glance, in characters. The name of a server can
-// be as long.
+// maxImageName is the maximum length of the name of an image in Glance, in characters. The name of a server
+// can be as long.
 const maxImageName = 255
 
 // image is an image of a server.
@@ -114,8 +115,8 @@ func (h hosts) beforeEnd(ctx context.Context, c lease.CloudReservation) error {
 }
 
 // createImage creates an image of a server, unless one of the given images is of the server and the same
-// event, or maxImages of them are of the server. A server that does not exist, or of which Nova makes no image
-// in its present state, gets none.
+// event, or maxImages of them are of the server. A server that does not exist, or of which Nova makes no
+// image in its present state, gets none.
 func (h hosts) createImage(
 	ctx context.Context,
 	c lease.CloudReservation,

@@ -14,7 +14,8 @@ type CloudReservation struct {
 	ComputeHosts []ReservedHost         // hosts of the reservation, or of its instances
 	FloatingIPs  []ReservableFloatingIP // floating IPs of the reservation
 	Segment      Segment                // network segment of the reservation
-	// BeforeEndAt is the due time of the before_end_lease event while the event is in progress; otherwise zero.
+	// BeforeEndAt is the due time of the before_end_lease event while the event is in progress; otherwise
+	// zero.
 	BeforeEndAt time.Time
 	// FloatingIPIDs are the Neutron IDs of the floating IPs that were created for the reservation. The
 	// project can change the description and the tags of a floating IP, but not its ID.

@@ -31,8 +31,8 @@ type Notification struct {
 	Lease     Lease // state of the lease when the notification was created
 }
 
-// ForNotification returns the lease with what a notification says about its reservations. Each change of a lease
-// stores a notification, so the requirements of the reservations, of up to 4 KiB each, are left out.
+// ForNotification returns the lease with what a notification says about its reservations. Each change of a
+// lease stores a notification, so the requirements of the reservations, of up to 4 KiB each, are left out.
 func (l Lease) ForNotification() Lease {
 	all := make([]Reservation, len(l.Reservations))
 	for i, r := range l.Reservations {

@@ -27,7 +27,8 @@ func (n Network) ResolveMTU(physical int) (Network, error) {
 	return n, nil
 }
 
-// CheckOwnersMTU returns a fault if the owner of a network may not choose the MTU, which is 0 for the largest.
+// CheckOwnersMTU returns a fault if the owner of a network may not choose the MTU, which is 0 for the
+// largest.
 func CheckOwnersMTU(mtu int) error {
 	if mtu != 0 && mtu < minMTU[6] {
 		return Faultf(InvalidInput,

@@ -100,10 +100,10 @@ type PortChange struct {
 	// NeedsOpenNetwork means that the requester may create the port only because the network is open to all
 	// projects.
 	NeedsOpenNetwork bool
-	// Member is the project of a requester who is neither an administrator nor a service; nil: the requester
-	// is one of them, or an agent. A member may not make the port that of a DHCP agent or of a router, because
-	// berth does not know to which projects the routers of the controller belong, and gets few addresses on
-	// networks of other projects.
+	// Member is the project of a requester who is neither an administrator nor a service; nil: the
+	// requester is one of them, or an agent. A member may not make the port that of a DHCP agent or of a
+	// router, because berth does not know to which projects the routers of the controller belong, and gets
+	// few addresses on networks of other projects.
 	Member *string
 }
 

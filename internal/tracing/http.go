@@ -20,8 +20,9 @@ const (
 )
 
 // StartRequest starts the span of an HTTP request to this process. The span continues the trace of the
-// request's traceparent, and names the request ID of the caller. The tracestate of the request ends here: each
-// span and each outgoing request would repeat its up to 16 kB, which a client without a token can choose.
+// request's traceparent, and names the request ID of the caller. The tracestate of the request ends here:
+// each span and each outgoing request would repeat its up to 16 kB, which a client without a token can
+// choose.
 func (t *Traces) StartRequest(r *http.Request) (*http.Request, trace.Span) {
 	ctx := WithTraceparent(r.Context(), r.Header.Get("Traceparent"))
 	method := text.Excerpt(r.Method, maxMethod)

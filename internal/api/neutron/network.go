@@ -60,9 +60,10 @@ func networks(s *portstore.Store) resource[network.Network, networkChange] {
 	}
 }
 
-// checkOwnersMTU returns a fault if a caller who is neither an administrator nor a service gives a network an
-// MTU that is too small for IPv6. A DHCP agent that also serves metadata needs an IPv6 address on each network.
-// If the kernel of its host refuses this address, the agent synchronizes all its networks again and again.
+// checkOwnersMTU returns a fault if a caller who is neither an administrator nor a service gives a network
+// an MTU that is too small for IPv6. A DHCP agent that also serves metadata needs an IPv6 address on each
+// network. If the kernel of its host refuses this address, the agent synchronizes all its networks again
+// and again.
 func checkOwnersMTU(r *http.Request, before network.Network, c networkChange) error {
 	if c.MTU == nil || *c.MTU == before.MTU || accessOf(r).mayChooseProject() {
 		return nil

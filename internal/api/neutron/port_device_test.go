@@ -43,8 +43,8 @@ func TestSharedNetwork_OnlyDHCPPortsHaveTheDeviceIDOfADHCPAgent(t *testing.T) {
 	}
 }
 
-// The owner of a network could otherwise create a port that its DHCP agent takes for its own but cannot change
-// or delete, so that the agent fails and synchronizes all its networks again and again.
+// The owner of a network could otherwise create a port that its DHCP agent takes for its own but cannot
+// change or delete, so that the agent fails and synchronizes all its networks again and again.
 func TestPort_OnlyServicesGiveItTheDeviceIDOfADHCPAgent(t *testing.T) {
 	t.Parallel()
 	c := open(t)

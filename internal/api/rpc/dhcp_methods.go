@@ -37,8 +37,8 @@ type activeNetworksArgs struct {
 }
 
 // getActiveNetworksInfo returns the networks that the DHCP agent on a host has to serve. If the agent is
-// unknown or disabled, getActiveNetworksInfo returns an empty list. The agent calls it when it starts and after
-// each error, to synchronize all its networks.
+// unknown or disabled, getActiveNetworksInfo returns an empty list. The agent calls it when it starts and
+// after each error, to synchronize all its networks.
 func (h *handlers) getActiveNetworksInfo(ctx context.Context, a activeNetworksArgs) (any, error) {
 	if err := h.sender.waitToSynchronize(ctx); err != nil {
 		return nil, err
@@ -213,9 +213,9 @@ type dhcpPortArgs struct {
 	} `json:"port"`
 }
 
-// maxDHCPSubnets is the maximum number of subnets in which a call gives addresses to the port of a DHCP agent.
-// The agent needs an address in each subnet of the network with DHCP. By Neutron's default quota, a project has
-// at most 100 subnets.
+// maxDHCPSubnets is the maximum number of subnets in which a call gives addresses to the port of a DHCP
+// agent. The agent needs an address in each subnet of the network with DHCP. By Neutron's default quota, a
+// project has at most 100 subnets.
 const maxDHCPSubnets = 256
 
 // change returns the change of the port that the DHCP agent requests.

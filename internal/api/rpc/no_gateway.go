@@ -8,9 +8,10 @@ import (
 	"berth/internal/network"
 )
 
-// noGateways are addresses that the kernel of a DHCP agent's host refuses as a gateway, because they are those
-// of the agent's port or the broadcast address of a subnet in which the port has an address. The owner of a
-// network can choose such a gateway. The agent would then synchronize all its networks again and again.
+// noGateways are addresses that the kernel of a DHCP agent's host refuses as a gateway, because they are
+// those of the agent's port or the broadcast address of a subnet in which the port has an address. The
+// owner of a network can choose such a gateway. The agent would then synchronize all its networks again and
+// again.
 type noGateways map[onNetwork]bool
 
 type onNetwork struct {

@@ -56,7 +56,7 @@ func (n *compute) serveServerAction(i int, c computeCall) (int, any) {
 	case json.Unmarshal(c.body["createImage"], &made) != nil:
 		return badRequest("no such action")
 	case len([]rune(made.Name)) > 255:
-		return badRequest("Invalid input for field/attribute name. Value: " + made.Name)
+		return badRequest("Invalid input for field/attribute name. Value: %s", made.Name)
 	case s.SoftDeleted || s.Deleted:
 		return conflict("Cannot 'createImage' instance %s while it is in its current state", s.ID)
 	default:

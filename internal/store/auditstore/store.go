@@ -185,8 +185,8 @@ type State struct {
 	Waiting int64 // number of records that are not sealed yet, at most MaxWaiting
 }
 
-// MaxWaiting is the maximum number of records that State and Page count, so that they read few rows even if no
-// process has sealed records for a long time.
+// MaxWaiting is the maximum number of records that State and Page count, so that they read few rows even if
+// no process has sealed records for a long time.
 const MaxWaiting = 10_000
 
 // countWaiting counts the records that wait, at most $1.

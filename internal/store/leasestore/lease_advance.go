@@ -162,8 +162,8 @@ func bisect[T any](
 
 // lockDueLeases locks leases in a stable status whose start or end is due. It returns the database time and
 // the IDs of these leases; leases whose end is due come first. lockDueLeases does not lock a lease whose
-// start waits until another lease releases a resource, or a lease whose end waits until its before-end action is
-// complete.
+// start waits until another lease releases a resource, or a lease whose end waits until its before-end
+// action is complete.
 func lockDueLeases(ctx context.Context, tx *transaction) (ids []uuid.UUID, now time.Time, err error) {
 	var id uuid.UUID
 	rows, err := tx.Query(ctx, `

@@ -138,9 +138,9 @@ func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.
 }
 
 // ExpireBlockedLeases sets PENDING leases to ERROR if they are past their end and still wait for a blocker
-// that meets stuckBlockerSQL, for example a stuck lease, and releases their resources. ExpireBlockedLeases skips
-// leases that another transaction has locked, and expires at most advanceBatchSize leases. The result is the
-// number of expired leases.
+// that meets stuckBlockerSQL, for example a stuck lease, and releases their resources. ExpireBlockedLeases
+// skips leases that another transaction has locked, and expires at most advanceBatchSize leases. The result
+// is the number of expired leases.
 func (s *Store) ExpireBlockedLeases(ctx context.Context) (expired int, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		ids, err := db.QueryAll(ctx, tx, pgx.RowTo[uuid.UUID], `
@@ -170,8 +170,8 @@ func (s *Store) ExpireBlockedLeases(ctx context.Context) (expired int, err error
 	return expired, err
 }
 
-// expireLease sets a locked lease to ERROR, because other leases held its resources until its end, and releases
-// the resources of the lease.
+// expireLease sets a locked lease to ERROR, because other leases held its resources until its end, and
+// releases the resources of the lease.
 func expireLease(ctx context.Context, tx *transaction, was lease.Lease) (lease.Lease, error) {
 	now, err := databaseTime(ctx, tx)
 	if err != nil {

@@ -96,9 +96,10 @@ func (s *Store) updatePortStatusInTx(
 	return view, err
 }
 
-// ReportPort applies reports that do not come through the port's workflow, and nudges the port's workflow if
-// the reports changed the port. ReportPort returns db.ErrNotFound if the port does not exist. Reports that are
-// only counted as ignored leave no audit record: a host can send them about any port, as often as it likes.
+// ReportPort applies reports that do not come through the port's workflow, and nudges the port's workflow
+// if the reports changed the port. ReportPort returns db.ErrNotFound if the port does not exist. Reports
+// that are only counted as ignored leave no audit record: a host can send them about any port, as often as
+// it likes.
 func (s *Store) ReportPort(
 	ctx context.Context,
 	id uuid.UUID,
