@@ -8,9 +8,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// RecheckInterval is the interval at which a lease that waits for a host of another lease checks whether the
-// host has been released. When a lease releases a host, berth also nudges (signals) the workflow of each
-// lease that waits for this host, so a waiting lease usually checks earlier.
+// RecheckInterval is the interval at which a lease that waits for a resource of another lease checks whether
+// the resource has been released. When a lease releases a resource, berth also nudges (signals) the workflow
+// of each lease that waits for it, so a waiting lease usually checks earlier.
 const RecheckInterval = 10 * time.Second
 
 // OverdueAfter is the time after the date of its start or end from which on a lease is overdue.

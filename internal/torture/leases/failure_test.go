@@ -228,8 +228,8 @@ func snapshotFails(g *hostGroup) {
 	})
 	l.startNow()
 	l.awaitStatus("ACTIVE")
-	server := g.Nova.AddServer(notifytest.Server{Host: g.hosts[0], Name: g.name})
-	g.injectFault("POST", "/servers/"+server.ID, http.StatusBadRequest)
+	g.Nova.AddServer(notifytest.Server{Host: g.hosts[0], Name: g.name})
+	g.injectFault("POST", "reserved_"+g.name, http.StatusBadRequest)
 	g.api.Must("PUT", l.path, servertest.Object{"before_end_date": harness.TimeIn(10 * time.Second)})
 	l.awaitEvent("before_end_lease", "ERROR")
 	if got := l.statuses(); got != "ACTIVE DONE UNDONE active" {
