@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/aggregates"
 
@@ -61,6 +62,20 @@ type Cloud struct {
 	nova, neutron *gophercloud.ServiceClient // nil: not used
 	hosts         hosts
 	resources     map[string]resource
+	consumers     consumersFunc // nil: not known
+}
+
+// consumersFunc returns the UUIDs of the consumers in Placement that have allocations of the resource class
+// of a reservation of instances.
+type consumersFunc func(ctx context.Context, reservation uuid.UUID) ([]string, error)
+
+// ReadConsumers sets the function with which Deprovision finds the servers of a reservation of instances that
+// no longer have the reservation's flavor. ReadConsumers must be called before the other methods of Cloud. It
+// does nothing if neither Nova nor Neutron is used.
+func (c *Cloud) ReadConsumers(read consumersFunc) {
+	if c != nil {
+		c.consumers = read
+	}
 }
 
 // resource applies the reservations of one type.
@@ -112,8 +127,8 @@ func New(c Config) (*Cloud, error) {
 		}
 		cloud.hosts = hosts{n}
 		cloud.resources[lease.PhysicalHost] = cloud.hosts
-		cloud.resources[lease.VirtualInstance] = instances{n}
-		cloud.resources[lease.FlavorInstance] = instances{n}
+		cloud.resources[lease.VirtualInstance] = instances{n, cloud}
+		cloud.resources[lease.FlavorInstance] = instances{n, cloud}
 	}
 	if cloud.neutron != nil {
 		cloud.resources[lease.FloatingIP] = addresses{cloud.neutron}

@@ -20,7 +20,10 @@ import (
 // instances gets a flavor that only the project of the reservation may use. The reservation's flavor requires
 // a resource class of its own, and only the hosts in the reservation's aggregate have inventory of this
 // class.
-type instances struct{ nova }
+type instances struct {
+	nova
+	cloud *Cloud
+}
 
 func (i instances) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
 	var mark lease.CloudIDs
@@ -140,7 +143,8 @@ func (i instances) createFlavor(ctx context.Context, c lease.CloudReservation, g
 }
 
 // remove first ends the project's access to the flavor, so that the project cannot create new servers while
-// remove deletes the existing ones.
+// remove deletes the existing ones. The flavor stays until no server has slots of the reservation, because
+// Nova finds no server by a flavor that is deleted.
 func (i instances) remove(ctx context.Context, c lease.CloudReservation) error {
 	id := c.ID.String()
 	access := flavors.RemoveAccessOpts{Tenant: c.Project}
@@ -148,6 +152,9 @@ func (i instances) remove(ctx context.Context, c lease.CloudReservation) error {
 		return fmt.Errorf("change the access of project %s to flavor %s: %w", c.Project, id, err)
 	}
 	if err := i.deleteServers(ctx, serverFilter{Flavor: id}, "flavor "+id); err != nil {
+		return err
+	}
+	if err := i.deleteConsumers(ctx, c.ID); err != nil {
 		return err
 	}
 	groups, err := i.serverGroups(ctx, c)

@@ -1,6 +1,7 @@
 package cloud_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -31,21 +32,28 @@ func (p *linkedPages) RoundTrip(r *http.Request) (*http.Response, error) {
 	if p.requests = append(p.requests, r.URL.String()); len(p.requests) > p.limit {
 		return nil, errTooManyRequests
 	}
+	if r.URL.Query().Has("flavor") {
+		return answer(r, `{"servers":[]}`), nil
+	}
 	link := p.next(len(p.requests))
 	page := "{" + strings.Repeat(" ", p.padding)
-	for _, name := range []string{"servers", "images", "networks", "ports", "subnets", "floatingips"} {
+	for _, name := range []string{"servers", "images", "migrations", "networks", "ports", "subnets", "floatingips"} {
 		links := `[]`
 		if link != "" && name == p.list {
 			links = fmt.Sprintf(`[{"rel":"next","href":%q}]`, link)
 		}
 		page += fmt.Sprintf(`"%s":[{"id":"%s","OS-EXT-SRV-ATTR:host":"cmp"}],"%[1]s_links":%[3]s,`, name, uuid.NewString(), links)
 	}
+	return answer(r, strings.TrimSuffix(page, ",")+"}"), nil
+}
+
+func answer(r *http.Request, body string) *http.Response {
 	return &http.Response{
 		StatusCode: http.StatusOK,
 		Header:     http.Header{"Content-Type": {"application/json"}},
 		Request:    r,
-		Body:       io.NopCloser(strings.NewReader(strings.TrimSuffix(page, ",") + "}")),
-	}, nil
+		Body:       io.NopCloser(strings.NewReader(body)),
+	}
 }
 
 // listCalls contains, for each list of Nova and Neutron that has pages, a reservation whose end begins with
@@ -55,6 +63,8 @@ var listCalls = map[string]lease.CloudReservation{
 	"networks":    {Reservation: lease.Reservation{ReservationDraft: lease.ReservationDraft{Type: lease.NetworkSegment}}},
 	"servers":     snapshotOfHost,
 	"images":      snapshotOfHost, // after one page of servers
+	// after the access to the flavor, and the servers with the flavor
+	"migrations": {Reservation: lease.Reservation{ReservationDraft: lease.ReservationDraft{Type: lease.VirtualInstance}}},
 }
 
 var snapshotOfHost = lease.CloudReservation{
@@ -101,6 +111,9 @@ func TestList_HostileLinksEndWithAnError(t *testing.T) {
 					err = c.BeforeEnd(t.Context(), claim)
 				case "images":
 					err, most = c.BeforeEnd(t.Context(), claim), most+1
+				case "migrations":
+					c.ReadConsumers(func(context.Context, uuid.UUID) ([]string, error) { return []string{"s"}, nil })
+					err, most = c.Deprovision(t.Context(), claim), most+2
 				default:
 					err = c.Deprovision(t.Context(), claim)
 				}

@@ -68,6 +68,7 @@ var collectionAnswers = map[string]string{
 	"servers":              `"servers":[{"id":VALUE,"name":"s","OS-EXT-SRV-ATTR:host":HOST}]`,
 	"flavors":              `"flavor":{"id":VALUE,"name":"f","vcpus":1,"ram":1,"disk":1},"extra_specs":{},"flavor_access":[]`,
 	"os-server-groups":     `"server_groups":[{"id":VALUE,"name":"reservation:RESERVATION"}]`,
+	"os-migrations":        `"migrations":[{"uuid":"resize","instance_uuid":VALUE,"status":"finished"}]`,
 	"os-hypervisors":       `"hypervisors":[]`,
 	"os-availability-zone": `"availabilityZoneInfo":[]`,
 	"floatingips": `"floatingips":[{"id":VALUE,"port_id":VALUE,"floating_ip_address":"172.24.4.10","project_id":"red","description":"reservation:RESERVATION"}]
@@ -125,7 +126,7 @@ const echoReservation = "0d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e2222"
 // outgoingPaths are all forms of paths and queries that package cloud sends.
 var outgoingPaths = regexp.MustCompile(
 	`^/(compute/v2\.1/(servers/detail\?[a-z_]+=[^?#/]*|servers/SEGMENT/action|images/detail\?property-berth_reservation=[0-9a-f-]+|flavors|flavors/SEGMENT(/os-extra_specs|/os-flavor-access|/action)?|` +
-		`os-aggregates(/\d+(/action)?)?|os-server-groups|os-server-groups/SEGMENT|os-hypervisors/detail|os-availability-zone/detail)` +
+		`os-aggregates(/\d+(/action)?)?|os-migrations\?migration_type=resize&status=[a-z-]+|os-server-groups|os-server-groups/SEGMENT|os-hypervisors/detail|os-availability-zone/detail)` +
 		`|network/v2\.0/((networks|ports|subnets|floatingips)(\?[^/?#]*)?|(networks|floatingips)/SEGMENT/tags|` +
 		`(networks|ports|subnets|floatingips)/SEGMENT|routers/SEGMENT(/remove_router_interface)?|trunks|trunks/SEGMENT(/remove_subports)?))$`,
 )
@@ -138,13 +139,20 @@ func withSegments(request, value string) string {
 	return request
 }
 
-// callAll calls each method of Cloud with the value as flavor ID and as the ID of every object that Nova and
-// Neutron name.
+// callAll calls each method of Cloud with the value as flavor ID, as a consumer in Placement, and as the ID
+// of every object that Nova and Neutron name.
 func callAll(ctx context.Context, c *cloud.Cloud, value string) error {
 	_, err := c.Flavor(ctx, "red", value)
 	all := []error{err, c.AddToFreepool(ctx, "cmp"), c.RemoveFromFreepool(ctx, "cmp")}
 	_, err = c.Hypervisors(ctx)
 	all = append(all, err)
+	reads := 0
+	c.ReadConsumers(func(context.Context, uuid.UUID) ([]string, error) {
+		if reads++; reads%3 == 0 {
+			return nil, nil // otherwise the servers with slots would never be deleted
+		}
+		return []string{value, "resize"}, nil
+	})
 	for _, typ := range c.ResourceTypes() {
 		claim := lease.CloudReservation{
 			Project: "red",

@@ -71,8 +71,12 @@ type compute struct {
 	flavors    []*Flavor
 	groups     []*ServerGroup
 	servers    []*Server
+	migrations []*Migration
 	images     []image
 	softDelete bool // DELETE only soft-deletes servers
+	// moveAllocations, if set, moves the allocations of a consumer in Placement to another consumer, or
+	// deletes them if there is no other consumer.
+	moveAllocations func(from, to string)
 }
 
 // ComputeState returns a snapshot of the stub's compute API.
@@ -122,6 +126,15 @@ func (n *Nova) EnableSoftDelete() {
 	n.compute.softDelete = true
 }
 
+// MoveAllocations sets the function with which the stub changes the allocations of servers and migrations in
+// Placement. If `to` is empty, the function deletes the allocations of the consumer `from`. The function must
+// not call methods of the stub.
+func (n *Nova) MoveAllocations(move func(from, to string)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.compute.moveAllocations = move
+}
+
 // RemoveServers removes the servers of a host, without a request to the compute API.
 func (n *Nova) RemoveServers(host string) {
 	n.mu.Lock()
@@ -157,6 +170,7 @@ var collections = map[string]func(*compute, computeCall) (int, any){
 	"os-aggregates":    (*compute).serveAggregates,
 	"flavors":          (*compute).serveFlavors,
 	"images":           (*compute).serveImages,
+	"os-migrations":    (*compute).serveMigrations,
 	"os-server-groups": (*compute).serveServerGroups,
 	"servers":          (*compute).serveServers,
 }

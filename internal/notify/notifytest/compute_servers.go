@@ -32,11 +32,22 @@ func (n *compute) serveServers(c computeCall) (int, any) {
 	return notFound("Instance", strings.Join(c.parts[1:], "/"))
 }
 
+// deleteServer deletes a server. As in Nova, this confirms an unconfirmed resize of the server.
 func (n *compute) deleteServer(i int) {
-	n.servers[i].Deleted = true
-	if n.servers[i].PollsUntilGone == 0 {
+	s := n.servers[i]
+	s.Deleted = true
+	if s.PollsUntilGone == 0 {
 		n.servers = slices.Delete(n.servers, i, i+1)
+		n.release(s)
 	}
+}
+
+// release deletes the allocations of a server that is gone.
+func (n *compute) release(s *Server) {
+	if m := n.unconfirmed(s.ID); m != nil {
+		n.confirm(m)
+	}
+	n.move(s.ID, "")
 }
 
 // serveServerAction performs an action of a server. As in Nova, only forceDelete deletes a server that is
@@ -46,7 +57,11 @@ func (n *compute) serveServerAction(i int, c computeCall) (int, any) {
 	made := image{ID: uuid.NewString(), Metadata: map[string]string{}}
 	_, forceDelete := c.body["forceDelete"]
 	_, restore := c.body["restore"]
+	_, confirm := c.body["confirmResize"]
+	_, revert := c.body["revertResize"]
 	switch {
+	case confirm || revert || c.body["resize"] != nil:
+		return n.serveResize(s, c)
 	case forceDelete:
 		n.deleteServer(i)
 	case restore && (!s.SoftDeleted || s.Deleted):
@@ -90,15 +105,15 @@ func (n *compute) serveImages(c computeCall) (int, any) {
 }
 
 // listServers lists the servers that match the query. As in Nova, a list contains servers that are
-// soft-deleted only with the parameter soft_deleted. Each call to listServers decreases PollsUntilGone of
-// each deleted server by one.
+// soft-deleted only with the parameter soft_deleted, and no server by a flavor that does not exist. Each call
+// to listServers decreases PollsUntilGone of each deleted server by one.
 func (n *compute) listServers(c computeCall) []any {
 	query, all := c.URL.Query(), []any{}
 	n.servers = slices.DeleteFunc(n.servers, func(s *Server) bool {
 		if host := query.Get("host"); host != "" && host != s.Host {
 			return false
 		}
-		if flavor := query.Get("flavor"); flavor != "" && flavor != s.Flavor {
+		if flavor := query.Get("flavor"); flavor != "" && (flavor != s.Flavor || !n.hasFlavor(flavor)) {
 			return false
 		}
 		if s.SoftDeleted && query.Get("soft_deleted") == "" {
@@ -108,11 +123,14 @@ func (n *compute) listServers(c computeCall) []any {
 			s.PollsUntilGone--
 		}
 		if s.Deleted && s.PollsUntilGone < 0 {
+			n.release(s)
 			return true
 		}
 		status := "ACTIVE"
 		if s.SoftDeleted {
 			status = "SOFT_DELETED"
+		} else if n.unconfirmed(s.ID) != nil {
+			status = "VERIFY_RESIZE"
 		}
 		all = append(all, map[string]any{
 			"id":                   s.ID,

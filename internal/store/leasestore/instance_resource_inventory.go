@@ -12,6 +12,7 @@ import (
 
 	"berth/internal/inventory"
 	"berth/internal/lease"
+	"berth/internal/store/db"
 	"berth/internal/store/inventorystore"
 )
 
@@ -103,6 +104,23 @@ func lockSlotProviders(ctx context.Context, tx *transaction, all []leaseReservat
 		return fmt.Errorf("lock providers of slots: %w", err)
 	}
 	return nil
+}
+
+// ReservationConsumers returns the UUIDs of the consumers in Placement that have slots of a reservation of
+// instances, sorted: servers, or migrations from a host of the reservation.
+func (s *Store) ReservationConsumers(ctx context.Context, reservation uuid.UUID) ([]string, error) {
+	all, err := db.QueryAll(ctx, s.db, pgx.RowTo[string], `
+		select distinct n.uuid
+		from resource_class c
+		join inventory i on i.class_id = c.id
+		join allocation a on a.provider_id = i.provider_id and a.class_id = i.class_id
+		join consumer n on n.id = a.consumer_id
+		where c.name = $1
+		order by n.uuid`, lease.ReservationResourceClass(reservation))
+	if err != nil {
+		return nil, fmt.Errorf("read the consumers of reservation %s: %w", reservation, err)
+	}
+	return all, nil
 }
 
 // slotCounts maps the UUIDs of nested providers to numbers of slots.
