@@ -3,6 +3,7 @@ package leases
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,10 @@ func TestLease_WithNovaAndNeutron(t *testing.T) {
 		"instance reservation has flavor, inventory and server group while the lease is active": {
 			2,
 			instanceLeaseLifecycle,
+		},
+		"server with an unconfirmed resize is deleted at the end": {
+			1,
+			resizedServerIsDeleted,
 		},
 		"floating IPs are created at the start and deleted at the end": {
 			0,
@@ -221,6 +226,51 @@ func instanceLeaseLifecycle(g *hostGroup) {
 		)
 	}
 	l.awaitAggregates("freepool:1,2")
+}
+
+// resizedServerIsDeleted ends a lease of instances whose server was resized to a flavor outside the lease. The
+// resize is not confirmed, so that Nova has given the slot of the lease to the migration.
+func resizedServerIsDeleted(g *hostGroup) {
+	l := g.createLease(time.Hour, 2*time.Hour, g.instanceReservation(1, nil))
+	id := l.reservations[0]
+	class := "CUSTOM_RESERVATION_" + strings.ToUpper(strings.ReplaceAll(id, "-", "_"))
+	l.startNow()
+	l.awaitStatus("ACTIVE")
+	nested := g.deployment().Rows(`select uuid from provider where name = $1`, "blazar_"+g.hosts[0])[0]
+	allocate := func(consumer string) {
+		g.api.Must("PUT", "/placement/allocations/"+consumer, servertest.Object{
+			"allocations": servertest.Object{
+				nested: servertest.Object{"resources": servertest.Object{class: 1}},
+			},
+			"project_id":          "p",
+			"user_id":             "u",
+			"consumer_generation": nil,
+		})
+	}
+	consumer := g.Nova.AddServer(notifytest.Server{Host: g.hosts[0], Flavor: id}).ID
+	path := "/servers/" + consumer + "/action"
+	allocate(consumer)
+	g.Nova.MoveAllocations(func(from, to string) {
+		if from != consumer {
+			return
+		}
+		g.api.Must("DELETE", "/placement/allocations/"+from, nil)
+		if consumer = to; to != "" {
+			allocate(to)
+		}
+	})
+	g.Nova.AddFlavor(notifytest.Flavor{ID: g.name, VCPUs: 1, RAM: 64})
+	answer := httptest.NewRecorder()
+	g.Nova.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, path, strings.NewReader(`{"resize":{"flavorRef":"`+g.name+`"}}`)))
+	if answer.Code != http.StatusAccepted {
+		g.Fatalf("resize the server: got %d %s, want 202", answer.Code, answer.Body)
+	}
+	l.endNow()
+	l.awaitStatus("TERMINATED")
+	if left := g.deployment().Rows(`select name from resource_class where name = $1`, class); g.serverCount() != 0 || len(left) != 0 {
+		g.Errorf("end a lease with a resized server: got %d servers and the resource classes %v, want none",
+			g.serverCount(), left)
+	}
 }
 
 // floatingIPLeaseLifecycle starts and ends a lease of two floating IPs. When the lease ends, a port uses one
