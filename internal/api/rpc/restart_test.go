@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 	"time"
 
@@ -94,7 +95,7 @@ func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
 	}
 	st.reportAgents(t)
 	st.createNetwork(t, network.VXLAN)
-	ports := st.createPorts(t, calls)
+	ports := slices.Concat(st.createPorts(t, calls/2), st.createPorts(t, calls/2))
 	client := newRawClient(t, url)
 
 	for i, p := range ports {
