@@ -130,7 +130,8 @@ func NewSubnet(id uuid.UUID, c SubnetChange) (Subnet, error) {
 	return s.With(c)
 }
 
-// With returns the subnet after the change, or a fault.
+// With returns the subnet after the change, or a fault. A subnet that an earlier version of berth has
+// accepted can keep what a DHCP agent cannot serve.
 func (s Subnet) With(c SubnetChange) (Subnet, error) {
 	set(&s.Network, c.Network)
 	set(&s.Project, c.Project)
@@ -143,6 +144,11 @@ func (s Subnet) With(c SubnetChange) (Subnet, error) {
 	set(&s.Routes, c.Routes)
 	set(&s.Tags, c.Tags)
 	set(&s.ServiceTypes, c.ServiceTypes)
+	if c.CIDR != nil || c.Gateway != nil || c.DHCP != nil {
+		if err := s.checkDHCP(); err != nil {
+			return s, err
+		}
+	}
 	return s, s.check()
 }
 
@@ -160,9 +166,6 @@ func (s Subnet) check() error {
 	if s.Gateway.Is4() && s.CIDR.Contains(s.Gateway) && !s.isUsable(s.Gateway) {
 		return invalidInput("Gateway is not valid on subnet: %s is not a host address of %s.",
 			s.Gateway, s.CIDR)
-	}
-	if err := s.checkDHCP(); err != nil {
-		return err
 	}
 	if len(s.DNS) > maxDNS {
 		return Faultf(TooManyDNS,

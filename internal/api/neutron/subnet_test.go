@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/store/networkstore"
+	"berth/internal/store/storetest"
 )
 
 func TestSubnet_IPv6ModesMustAgree(t *testing.T) {
@@ -365,6 +368,23 @@ func TestSubnet_WithDHCPHasAddressesThatAHostAccepts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Earlier versions of berth accepted subnets with DHCP that a DHCP agent cannot serve.
+func TestSubnet_ThatNoAgentServesCanStillBeRenamed(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	c := openOn(t, url, networkstore.Config{})
+	net := c.must(201, "POST", "/v2.0/networks", `{"network":{}}`)["network"].(object)["id"].(string)
+	path := "/v2.0/subnets/" + c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(
+		`{"subnet":{"network_id":%q,"ip_version":6,"cidr":"fe80::/64","enable_dhcp":false}}`, net))["subnet"].(object)["id"].(string)
+	storetest.Exec(t, url, `update subnet set dhcp = true`)
+
+	c.must(200, "PUT", path, `{"subnet":{"name":"old"}}`)
+	if got := c.fault("PUT", path, `{"subnet":{"enable_dhcp":true}}`); got != "400 InvalidInput" {
+		t.Errorf("enable DHCP of a link-local subnet: got %s, want 400 InvalidInput", got)
+	}
+	c.must(200, "PUT", path, `{"subnet":{"enable_dhcp":false}}`)
 }
 
 // The kernel of a host refuses a route whose destination has host bits, and no route leads to a loopback

@@ -9,7 +9,7 @@ import (
 )
 
 // noGateways are addresses that the kernel of a DHCP agent's host refuses as a gateway, because they are
-// those of the agent's port or the broadcast address of a subnet in which the port has an address. The
+// those of the agent's port or a broadcast address of a subnet in which the port has an address. The
 // owner of a network can choose such a gateway. The agent would then synchronize all its networks again and
 // again.
 type noGateways map[onNetwork]bool
@@ -32,7 +32,8 @@ func (refused noGateways) addPort(p network.Port) {
 // removeFrom adds the broadcast addresses of the subnets, and removes the gateways that the kernel refuses.
 func (refused noGateways) removeFrom(subnets []network.Subnet) {
 	for _, s := range subnets {
-		if s.DHCP && s.Version() == 4 {
+		if s.DHCP && s.Version() == 4 { // old kernels broadcast to the lowest address, too
+			refused[onNetwork{s.Network, s.CIDR.Addr()}] = true
 			refused[onNetwork{s.Network, s.LastAddress()}] = true
 		}
 	}

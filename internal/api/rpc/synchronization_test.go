@@ -52,6 +52,7 @@ func TestSender_GetsNoGatewayThatItsKernelRefuses(t *testing.T) {
 	}
 	own := create(6, "fd00:1::/64", "fd00:2::5")
 	broadcast := create(4, "10.7.0.0/24", "10.8.0.255")
+	lowest := create(4, "10.6.0.0/24", "10.8.0.0")
 	fine := []network.Subnet{create(4, "10.8.0.0/24", "10.8.0.1"), create(6, "fd00:2::/64", "fe80::1")}
 
 	created := fmt.Sprintf(
@@ -76,7 +77,7 @@ func TestSender_GetsNoGatewayThatItsKernelRefuses(t *testing.T) {
 			got[s.ID] = *s.Gateway
 		}
 	}
-	for _, s := range []network.Subnet{own, broadcast} {
+	for _, s := range []network.Subnet{own, broadcast, lowest} {
 		if got[s.ID] != "" {
 			t.Errorf("gateway of the subnet %s: got %s, want none", s.CIDR, got[s.ID])
 		}

@@ -228,8 +228,8 @@ func instanceLeaseLifecycle(g *hostGroup) {
 	l.awaitAggregates("freepool:1,2")
 }
 
-// resizedServerIsDeleted ends a lease of instances whose server was resized to a flavor outside the lease. The
-// resize is not confirmed, so that Nova has given the slot of the lease to the migration.
+// resizedServerIsDeleted ends a lease of instances whose server was resized to a flavor outside the lease.
+// The resize is not confirmed, so that Nova has given the slot of the lease to the migration.
 func resizedServerIsDeleted(g *hostGroup) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.instanceReservation(1, nil))
 	id := l.reservations[0]
