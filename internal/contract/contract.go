@@ -322,10 +322,11 @@ func HasOneExecution(workflow string) bool { return workflow == JournalEntry }
 type Note struct {
 	Nudge
 	// increases when another nudge is merged into the note; only the delivered version is deleted
-	Version  int64
-	Attempts int // number of claims, including this one
-	Refusals int // how many times Temporal has refused the note for a reason that concerns only this note
-	Origin   Origin
+	Version   int64
+	CreatedAt time.Time // tells the note from a later one of the same workflow, whose version begins anew
+	Attempts  int       // number of claims, including this one
+	Refusals  int       // how many times Temporal has refused the note for a reason that concerns only this note
+	Origin    Origin
 }
 
 // Origin is the last request that enqueued a note. It is empty if berth itself has enqueued the note.

@@ -145,7 +145,7 @@ func selectDue(priority int, limit string) string {
 }
 
 // noteColumns lists the columns that ScanNote reads.
-const noteColumns = `workflow_id, workflow, fresh, restart, summary, attributes, case when version = 1 then seen end, version, attempts, refusals,
+const noteColumns = `workflow_id, workflow, fresh, restart, summary, attributes, case when version = 1 then seen end, version, created_at, attempts, refusals,
 	coalesce(traceparent, ''), coalesce(request_id, ''), coalesce(global_request_id, '')`
 
 // ScanNote reads a claimed note.
@@ -160,6 +160,7 @@ func ScanNote(row pgx.CollectableRow) (contract.Note, error) {
 		&n.Attributes,
 		&n.PortStatus,
 		&n.Version,
+		&n.CreatedAt,
 		&n.Attempts,
 		&n.Refusals,
 		&n.Origin.Traceparent,
@@ -170,18 +171,21 @@ func ScanNote(row pgx.CollectableRow) (contract.Note, error) {
 }
 
 // Settle deletes notes that were delivered to the given namespace. If a newer nudge was merged into a note
-// during the delivery, Settle does not delete this note, but makes it due now. Settle deletes no notes if the
-// database was bound to another namespace during the delivery.
+// during the delivery, Settle does not delete this note, but makes it due now; so it does with a newer note
+// of the same workflow, if another relay has delivered the note meanwhile because the claim had expired.
+// Settle deletes no notes if the database was bound to another namespace during the delivery.
 func (s *Store) Settle(ctx context.Context, namespace string, delivered []contract.Note) error {
 	ids, versions := make([]string, len(delivered)), make([]int64, len(delivered))
+	created := make([]time.Time, len(delivered))
 	for i, n := range delivered {
-		ids[i], versions[i] = n.ID, n.Version
+		ids[i], versions[i], created[i] = n.ID, n.Version, n.CreatedAt
 	}
 	err := s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		batch.Queue(`
 			delete from note
-			using unnest($1::text[], $2::bigint[]) as d (workflow_id, version)
-			where note.workflow_id = d.workflow_id and note.version = d.version and `+unlessBoundElsewhere, ids, versions, namespace)
+			using unnest($1::text[], $2::bigint[], $4::timestamptz[]) as d (workflow_id, version, created_at)
+			where note.workflow_id = d.workflow_id and note.version = d.version and note.created_at = d.created_at
+				and `+unlessBoundElsewhere, ids, versions, namespace, created)
 		batch.Queue(`
 			update note
 			set due_at = now(), first_due_at = null, refusals = 0, set_aside_at = null

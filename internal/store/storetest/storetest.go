@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -91,6 +92,9 @@ func Open(t testing.TB, url string) *store.Store {
 	t.Cleanup(s.Close)
 	return s
 }
+
+// IgnoreCreation makes cmp.Diff ignore when notes were created.
+var IgnoreCreation = cmpopts.IgnoreFields(contract.Note{}, "CreatedAt")
 
 // ClaimNotes claims up to ten due notes of a database that is bound to no Temporal namespace.
 func ClaimNotes(t testing.TB, s *store.Store) []contract.Note {
