@@ -2,11 +2,13 @@ package cloud
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/aggregates"
@@ -106,10 +108,15 @@ func (n nova) aggregate(
 	if len(missing) == 0 {
 		return a, nil
 	}
-	if _, err := aggregates.SetMetadata(ctx, n.client, a.ID, aggregates.SetMetadataOpts{Metadata: missing}).Extract(); err != nil {
-		return a, fmt.Errorf("set the metadata of aggregate %s: %w", name, err)
+	return a, n.setMetadata(ctx, a, missing)
+}
+
+func (n nova) setMetadata(ctx context.Context, a aggregates.Aggregate, metadata map[string]any) error {
+	change := aggregates.SetMetadataOpts{Metadata: metadata}
+	if _, err := aggregates.SetMetadata(ctx, n.client, a.ID, change).Extract(); err != nil {
+		return fmt.Errorf("set the metadata of aggregate %s: %w", a.Name, err)
 	}
-	return a, nil
+	return nil
 }
 
 func (n nova) addHost(ctx context.Context, a aggregates.Aggregate, host string) error {
@@ -202,6 +209,11 @@ func (h hosts) moveFromPool(
 	return h.addHost(ctx, own, host)
 }
 
+// endedOwner is the owner of the aggregate of a reservation that ends. No project has this ID, so that
+// blazar-nova's BlazarFilter starts no more servers on the hosts of the aggregate. An aggregate without an
+// owner would not keep other reservations off its hosts.
+const endedOwner = "berth:ended"
+
 // remove deletes the objects of the reservation. It also deletes the servers on the hosts of the
 // reservation's aggregate, because another reservation can get these hosts next. remove deletes no servers on
 // hosts outside the reservation's aggregate.
@@ -210,14 +222,13 @@ func (h hosts) remove(ctx context.Context, c lease.CloudReservation) error {
 	if err != nil {
 		return err
 	}
-	own, is := all[c.ID.String()]
-	if is {
-		for _, host := range own.Hosts {
-			if err := h.deleteServers(ctx, serverFilter{Host: host}, "host "+host); err != nil {
+	if own, is := all[c.ID.String()]; is {
+		if own.Metadata[owner] != endedOwner {
+			if err := h.setMetadata(ctx, own, map[string]any{owner: endedOwner}); err != nil {
 				return err
 			}
 		}
-		if err := h.returnToPool(ctx, all, own, own.Hosts); err != nil {
+		if err := h.releaseHosts(ctx, all, own); err != nil {
 			return err
 		}
 		if err := h.deleteAggregate(ctx, own); err != nil {
@@ -225,6 +236,37 @@ func (h hosts) remove(ctx context.Context, c lease.CloudReservation) error {
 		}
 	}
 	return h.poolStrayHosts(ctx, all, c)
+}
+
+// releaseHosts deletes the servers on the hosts of a reservation's aggregate, and moves each host without
+// servers into the freepool. A host that Nova does not empty keeps no other host: releaseHosts continues, and
+// returns the first of such errors in the end. If Nova does not answer, releaseHosts stops.
+func (h hosts) releaseHosts(
+	ctx context.Context,
+	all map[string]aggregates.Aggregate,
+	own aggregates.Aggregate,
+) error {
+	findPool := sync.OnceValues(func() (aggregates.Aggregate, error) { return h.ensureFreepool(ctx, all) })
+	var first error
+	for _, host := range own.Hosts {
+		err := h.deleteServers(ctx, serverFilter{Host: host}, "host "+host)
+		var refused gophercloud.ErrUnexpectedResponseCode
+		switch {
+		case err == nil:
+			pool, err := findPool()
+			if err != nil {
+				return err
+			}
+			if err := h.moveToPool(ctx, pool, own, host); err != nil {
+				return err
+			}
+		case !errors.Is(err, ErrServersRemain) && !errors.As(err, &refused):
+			return err
+		case first == nil:
+			first = err
+		}
+	}
+	return first
 }
 
 // poolStrayHosts adds a host of a reservation to the freepool if the host is neither in the freepool nor in

@@ -30,11 +30,13 @@ type cloudTest struct {
 	killer  *killer
 }
 
-// killer cancels the context of the function under test after a number of answers of Nova and Neutron.
+// killer cancels the context of the function under test after a number of answers of Nova and Neutron. Before
+// each answer is sent, killer also calls the function `each`, if a test has set it.
 type killer struct {
 	mu   sync.Mutex
 	left int
 	kill context.CancelFunc
+	each func(*http.Request)
 }
 
 func (k *killer) behind(h http.Handler) http.Handler {
@@ -45,7 +47,17 @@ func (k *killer) behind(h http.Handler) http.Handler {
 		if k.left--; k.left == 0 {
 			k.kill()
 		}
+		if k.each != nil {
+			k.each(r)
+		}
 	})
+}
+
+// atEach calls f at each answer of Nova and Neutron from now on. The calls of f do not overlap.
+func (s cloudTest) atEach(f func(*http.Request)) {
+	s.killer.mu.Lock()
+	defer s.killer.mu.Unlock()
+	s.killer.each = f
 }
 
 // killed runs f, and cancels the context of f when Nova and Neutron have answered `after` requests. The

@@ -90,10 +90,19 @@ func (h hosts) removeFromPool(
 	return nil
 }
 
-// returnToPool moves hosts from a reservation's aggregate into the freepool. returnToPool adds a host to the
-// freepool before it removes the host from the reservation's aggregate, so that a crash leaves every host in
-// an aggregate. If the freepool has an availability zone, returnToPool removes the host from the
-// reservation's aggregate first, because Nova refuses a host in two availability zones.
+// ensureFreepool returns the freepool aggregate, and creates it if it does not exist.
+func (h hosts) ensureFreepool(
+	ctx context.Context,
+	all map[string]aggregates.Aggregate,
+) (aggregates.Aggregate, error) {
+	pool, is, err := h.freepoolAggregate(ctx, all)
+	if err == nil && !is {
+		pool, err = h.aggregate(ctx, nil, freepool, "", nil)
+	}
+	return pool, err
+}
+
+// returnToPool moves hosts from a reservation's aggregate into the freepool.
 func (h hosts) returnToPool(
 	ctx context.Context,
 	all map[string]aggregates.Aggregate,
@@ -103,29 +112,30 @@ func (h hosts) returnToPool(
 	if len(hosts) == 0 {
 		return nil
 	}
-	pool, is, err := h.freepoolAggregate(ctx, all)
-	if err == nil && !is {
-		pool, err = h.aggregate(ctx, nil, freepool, "", nil)
-	}
+	pool, err := h.ensureFreepool(ctx, all)
 	if err != nil {
 		return err
 	}
 	for _, host := range hosts {
-		joined := h.addHost(ctx, pool, host)
-		if ignoreConflict(joined) != nil {
-			return joined
-		}
-		if err := h.removeHost(ctx, own, host); err != nil {
-			return err
-		}
-		if joined == nil {
-			continue
-		}
-		if err := ignoreConflict(h.addHost(ctx, pool, host)); err != nil {
+		if err := h.moveToPool(ctx, pool, own, host); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// moveToPool adds a host to the freepool before it removes the host from the reservation's aggregate, so that
+// a crash leaves every host in an aggregate. If the freepool has an availability zone, moveToPool removes the
+// host from the reservation's aggregate first, because Nova refuses a host in two availability zones.
+func (h hosts) moveToPool(ctx context.Context, pool, own aggregates.Aggregate, host string) error {
+	joined := h.addHost(ctx, pool, host)
+	if ignoreConflict(joined) != nil {
+		return joined
+	}
+	if err := h.removeHost(ctx, own, host); err != nil || joined == nil {
+		return err
+	}
+	return ignoreConflict(h.addHost(ctx, pool, host))
 }
 
 // exclusiveOwner returns the ID of the reservation of whole hosts whose aggregate contains the host, or "" if
