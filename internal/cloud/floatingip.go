@@ -3,6 +3,7 @@ package cloud
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"github.com/google/uuid"
@@ -128,11 +129,24 @@ func (a addresses) deleteAllBut(
 				return fmt.Errorf("detach floating IP %s: %w", f.FloatingIP, err)
 			}
 		}
-		if err := ignoreNotFound(floatingips.Delete(ctx, a.client, safeurl.Segment(f.ID)).ExtractErr()); err != nil {
+		if err := ignoreNotFound(a.deleteFloatingIP(ctx, f.ID)); err != nil {
 			return fmt.Errorf("delete floating IP %s: %w", f.FloatingIP, err)
 		}
 	}
 	return nil
+}
+
+// deleteFloatingIP deletes a floating IP with its port forwardings. Neutron refuses to delete a floating IP
+// that has some.
+func (a addresses) deleteFloatingIP(ctx context.Context, id string) error {
+	err := floatingips.Delete(ctx, a.client, safeurl.Segment(id)).ExtractErr()
+	if !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
+		return err
+	}
+	if err := deletePortForwardings(ctx, a.client, id, func(string) bool { return true }); err != nil {
+		return err
+	}
+	return floatingips.Delete(ctx, a.client, safeurl.Segment(id)).ExtractErr()
 }
 
 // floatingIPsOf lists the floating IPs of a reservation. While the lease ends, they include those with an

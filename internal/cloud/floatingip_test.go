@@ -94,3 +94,23 @@ func TestProvision_ReturnsTheFloatingIPsThatItCreatedBeforeAnError(t *testing.T)
 			created, err)
 	}
 }
+
+// Neutron does not delete a floating IP that has port forwardings.
+func TestDeprovision_PortForwardingsKeepNoFloatingIP(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	c := addressesClaim("172.24.4.10", "172.24.4.11")
+	c.FloatingIPIDs = s.apply(c).FloatingIPIDs
+	foreign := notifytest.FloatingIP{Network: net.String(), IP: "172.24.4.12", Project: "red"}
+	for _, f := range append(s.neutron.FloatingIPs(), foreign) {
+		s.neutron.AddPortForwardings(f, uuid.NewString(), uuid.NewString())
+	}
+	c.Ending = true
+	s.remove(c)
+	if all := s.neutron.FloatingIPs(); len(all) != 1 || all[0].IP != foreign.IP {
+		t.Errorf("floating IPs after the removal: got %+v, want only the one that is not reserved", all)
+	}
+	if all := s.neutron.PortForwardings(); len(all) != 2 {
+		t.Errorf("port forwardings after the removal: got %+v, want the two of the other floating IP", all)
+	}
+}

@@ -71,8 +71,9 @@ var collectionAnswers = map[string]string{
 	"os-migrations":        `"migrations":[{"uuid":"resize","instance_uuid":VALUE,"status":"finished"}]`,
 	"os-hypervisors":       `"hypervisors":[]`,
 	"os-availability-zone": `"availabilityZoneInfo":[]`,
-	"floatingips": `"floatingips":[{"id":VALUE,"port_id":VALUE,"floating_ip_address":"172.24.4.10","project_id":"red","description":"reservation:RESERVATION"}]
-		"floatingip":{"id":VALUE},"tags":[]`,
+	"floatingips": `"floatingips":[{"id":VALUE,"port_id":VALUE,"floating_ip_address":"172.24.4.10","project_id":"red","description":"reservation:RESERVATION"},` +
+		`{"id":VALUE,"router_id":"RESERVATION"}]
+		"floatingip":{"id":VALUE},"tags":[],"port_forwardings":[{"id":VALUE,"internal_port_id":VALUE}]`,
 	"networks": `"networks":[{"id":VALUE,"project_id":"red","name":"reservation:RESERVATION"}]
 		"network":{"id":VALUE},"tags":[]`,
 	"ports": `"ports":[{"id":VALUE,"network_id":VALUE,"device_id":VALUE,"device_owner":"network:router_interface"},` +
@@ -127,7 +128,7 @@ const echoReservation = "0d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e2222"
 var outgoingPaths = regexp.MustCompile(
 	`^/(compute/v2\.1/(servers/detail\?[a-z_]+=[^?#/]*|servers/SEGMENT/action|images/detail\?property-berth_reservation=[0-9a-f-]+|flavors|flavors/SEGMENT(/os-extra_specs|/os-flavor-access|/action)?|` +
 		`os-aggregates(/\d+(/action)?)?|os-migrations\?migration_type=resize&status=[a-z-]+|os-server-groups|os-server-groups/SEGMENT|os-hypervisors/detail|os-availability-zone/detail)` +
-		`|network/v2\.0/((networks|ports|subnets|floatingips)(\?[^/?#]*)?|(networks|floatingips)/SEGMENT/tags|` +
+		`|network/v2\.0/((networks|ports|subnets|floatingips)(\?[^/?#]*)?|(networks|floatingips)/SEGMENT/tags|floatingips/SEGMENT/port_forwardings(/SEGMENT)?|` +
 		`(networks|ports|subnets|floatingips)/SEGMENT|routers/SEGMENT(/remove_router_interface)?|trunks|trunks/SEGMENT(/remove_subports)?))$`,
 )
 
@@ -211,7 +212,7 @@ func TestRequests_HostileIDsStayBelowTheirCollection(t *testing.T) {
 			}
 			for _, end := range []string{"servers/SEGMENT/action", "flavors/SEGMENT", "flavors/SEGMENT/os-extra_specs", "flavors/SEGMENT/os-flavor-access",
 				"flavors/SEGMENT/action", "os-server-groups/SEGMENT", "networks/SEGMENT", "networks/SEGMENT/tags", "ports/SEGMENT",
-				"subnets/SEGMENT", "routers/SEGMENT/remove_router_interface", "routers/SEGMENT", "trunks/SEGMENT", "trunks/SEGMENT/remove_subports", "floatingips/SEGMENT", "floatingips/SEGMENT/tags"} {
+				"subnets/SEGMENT", "routers/SEGMENT/remove_router_interface", "routers/SEGMENT", "trunks/SEGMENT", "trunks/SEGMENT/remove_subports", "floatingips/SEGMENT", "floatingips/SEGMENT/tags", "floatingips/SEGMENT/port_forwardings/SEGMENT"} {
 				ofEnd := func(form string) bool { return strings.HasSuffix(form, "/"+end) }
 				if !slices.ContainsFunc(slices.Collect(maps.Keys(forms)), ofEnd) {
 					t.Errorf(

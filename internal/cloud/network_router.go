@@ -55,19 +55,27 @@ func (s networkSegments) removeInterface(ctx context.Context, p ports.Port) erro
 	return ignoreNotFound(routers.RemoveInterface(ctx, s.client, router, port).Err)
 }
 
-// detachFloatingIPs detaches the floating IPs of a router from the ports of a network.
+// detachFloatingIPs detaches the floating IPs of a router from the ports of a network, and deletes their port
+// forwardings to these ports. A floating IP with port forwardings has a router, but no port.
 func (s networkSegments) detachFloatingIPs(ctx context.Context, router string, all []ports.Port) error {
+	contains := func(port string) bool {
+		return slices.ContainsFunc(all, func(p ports.Port) bool { return p.ID == port })
+	}
 	list := floatingips.List(s.client, floatingips.ListOpts{RouterID: router})
 	found, err := listMatching(ctx, s.client, list, floatingips.ExtractFloatingIPs,
 		func(f floatingips.FloatingIP) bool {
-			return slices.ContainsFunc(all, func(p ports.Port) bool { return p.ID == f.PortID })
+			return contains(f.PortID) || f.PortID == "" && f.RouterID == router
 		})
 	if err != nil {
 		return fmt.Errorf("list the floating IPs: %w", err)
 	}
 	for _, f := range found {
-		detached := floatingips.UpdateOpts{PortID: new(string)}
-		err := floatingips.Update(ctx, s.client, safeurl.Segment(f.ID), detached).Err
+		if f.PortID == "" {
+			err = deletePortForwardings(ctx, s.client, f.ID, contains)
+		} else {
+			detached := floatingips.UpdateOpts{PortID: new(string)}
+			err = floatingips.Update(ctx, s.client, safeurl.Segment(f.ID), detached).Err
+		}
 		if err := ignoreNotFound(err); err != nil {
 			return fmt.Errorf("detach floating IP %s: %w", f.ID, err)
 		}

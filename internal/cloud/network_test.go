@@ -281,6 +281,12 @@ var obstacles = map[string]func(s cloudTest, network, address string){
 		port := s.neutron.AddPort(network, "network:foo", "")
 		s.neutron.PutFloatingIP(notifytest.FloatingIP{Network: uuid.NewString(), IP: "198.51.100.8", Port: &port})
 	},
+	"a port forwarding to a DHCP port": func(s cloudTest, network, _ string) {
+		s.neutron.AddPort(network, "network:router_interface", uuid.NewString())
+		port := s.neutron.AddPort(network, "network:dhcp", "")
+		s.neutron.AddPortForwardings(
+			notifytest.FloatingIP{Network: uuid.NewString(), IP: "198.51.100.9"}, port, port)
+	},
 	"an interface that its router does not have": func(s cloudTest, network, _ string) {
 		s.neutron.AddForgedPort(network, "network:router_interface", uuid.NewString())
 	},
@@ -378,6 +384,8 @@ func TestDeprovision_KeepsRoutesTrunksAndFloatingIPsOfOtherNetworks(t *testing.T
 	parent, sub := s.neutron.AddPort(other, "", ""), s.neutron.AddPort(other, "", "")
 	s.neutron.AddTrunk(true, parent, sub, s.neutron.AddPort(network, "", ""))
 	s.neutron.PutFloatingIP(notifytest.FloatingIP{Network: uuid.NewString(), IP: "198.51.100.7", Port: &parent})
+	dhcp := s.neutron.AddPort(network, "network:dhcp", "")
+	s.neutron.AddPortForwardings(notifytest.FloatingIP{Network: uuid.NewString(), IP: "198.51.100.8"}, dhcp, sub)
 
 	s.remove(c)
 	s.expectNetworks("after Deprovision", nil)
@@ -390,6 +398,9 @@ func TestDeprovision_KeepsRoutesTrunksAndFloatingIPsOfOtherNetworks(t *testing.T
 	}
 	if f := s.neutron.FloatingIPs()[0]; f.Port == nil || *f.Port != parent {
 		t.Errorf("floating IP on another network: got %+v, want still one of port %s", f, parent)
+	}
+	if left := s.neutron.PortForwardings(); len(left) != 1 || left[0].Port != sub {
+		t.Errorf("port forwardings: got %+v, want only the one to port %s on another network", left, sub)
 	}
 }
 

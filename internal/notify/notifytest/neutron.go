@@ -19,15 +19,17 @@ type FloatingIP struct {
 	IP          string   `json:"floating_ip_address"`
 	Project     string   `json:"project_id"`
 	Port        *string  `json:"port_id"`
+	Router      string   `json:"router_id"` // the stub sets it in its answers
 	Description string   `json:"description"`
 	Tags        []string `json:"tags"`
 }
 
-// Neutron is a stub of Neutron with floating IPs, with networks, their subnets and their ports, and with
+// Neutron is a stub of Neutron with floating IPs and their port forwardings, with networks, their subnets and their ports, and with
 // routers and trunks. The zero value of Neutron is ready to use.
 type Neutron struct {
 	mu          sync.Mutex
 	floatingIPs []*FloatingIP
+	forwardings []*PortForwarding
 	networks    []*Network
 	subnets     []*Subnet
 	ports       []*Port
@@ -53,14 +55,19 @@ func (n *Neutron) FloatingIPs() []FloatingIP {
 func (n *Neutron) PutFloatingIP(f FloatingIP) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.putFloatingIP(f)
+}
+
+func (n *Neutron) putFloatingIP(f FloatingIP) (id string) {
 	for _, other := range n.floatingIPs {
 		if other.IP == f.IP && other.Network == f.Network {
 			other.Port = f.Port
-			return
+			return other.ID
 		}
 	}
 	f.ID = uuid.NewString()
 	n.floatingIPs = append(n.floatingIPs, &f)
+	return f.ID
 }
 
 // RenameFloatingIPs sets the description of all floating IPs, and removes their tags, as their projects can.
@@ -132,6 +139,10 @@ func (n *Neutron) reply(r *http.Request, parts []string, raw []byte) (int, any) 
 				"detail":  "",
 			},
 		}
+	case len(parts) > 1 && parts[1] == "port_forwardings":
+		return n.replyForwardings(r, parts)
+	case r.Method == http.MethodDelete && n.hasForwardings(parts[0]):
+		return neutronError(http.StatusConflict, "FipInUseByPortForwarding")
 	case r.Method == http.MethodDelete:
 		n.floatingIPs = slices.Delete(n.floatingIPs, i, i+1)
 		return http.StatusNoContent, nil
@@ -147,8 +158,9 @@ func (n *Neutron) reply(r *http.Request, parts []string, raw []byte) (int, any) 
 func (n *Neutron) list(r *http.Request) []*FloatingIP {
 	query, all := r.URL.Query(), []*FloatingIP{}
 	for _, f := range n.floatingIPs {
+		f.Router = n.routerOf(f)
 		fits := true
-		for key, has := range map[string]string{"floating_network_id": f.Network, "floating_ip_address": f.IP, "description": f.Description} {
+		for key, has := range map[string]string{"floating_network_id": f.Network, "floating_ip_address": f.IP, "description": f.Description, "router_id": f.Router} {
 			fits = fits && (query.Get(key) == "" || query.Get(key) == has)
 		}
 		if tag := query.Get("tags"); fits && (tag == "" || slices.Contains(f.Tags, tag)) {

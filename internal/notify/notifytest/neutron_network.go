@@ -254,6 +254,8 @@ func (n *Neutron) deletePort(i int) (int, any) {
 			f.Port = nil
 		}
 	}
+	leadsHere := func(f *PortForwarding) bool { return f.Port == n.ports[i].ID }
+	n.forwardings = slices.DeleteFunc(n.forwardings, leadsHere)
 	n.ports = slices.Delete(n.ports, i, i+1)
 	return http.StatusNoContent, nil
 }

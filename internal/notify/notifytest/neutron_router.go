@@ -29,16 +29,20 @@ type Router struct {
 // external gateway.
 const snatOwner = "network:router_centralized_snat"
 
-// routerPorts are the owners of the ports that Neutron does not delete while their router exists.
-var routerPorts = []string{
+// interfaceOwners are the owners of the ports that connect a network to a router.
+var interfaceOwners = []string{
 	"network:router_interface",
 	"network:router_interface_distributed",
 	"network:ha_router_replicated_interface",
+}
+
+// routerPorts are the owners of the ports that Neutron does not delete while their router exists.
+var routerPorts = append([]string{
 	"network:router_gateway",
 	"network:floatingip",
 	"network:floatingip_agent_gateway",
 	snatOwner,
-}
+}, interfaceOwners...)
 
 // AddDistributedInterface connects a network to a distributed router with an external gateway: Neutron adds a
 // second port to the network. The results are the IDs of this port and of the interface.
@@ -108,17 +112,17 @@ func (n *Neutron) isNextHop(route Route, of func(*Port) bool) bool {
 	})
 }
 
-// hasFloatingIP reports whether a port of a network has a floating IP.
-func (n *Neutron) hasFloatingIP(network string) bool {
+// floatingIPNeeds reports whether a floating IP of a router leads to a port of a network.
+func (n *Neutron) floatingIPNeeds(router, network string) bool {
 	return slices.ContainsFunc(n.floatingIPs, func(f *FloatingIP) bool {
-		attached := func(p *Port) bool { return p.ID == *f.Port && p.Network == network }
-		return f.Port != nil && slices.ContainsFunc(n.ports, attached)
+		onNetwork := func(p *Port) bool { return p.Network == network }
+		return n.routerOf(f) == router && slices.ContainsFunc(n.internalPorts(f), onNetwork)
 	})
 }
 
 // removeInterface removes the port in the request's body from a router, and deletes the port and the port
-// that Neutron has created for it. removeInterface refuses the request while a port of the same network has a
-// floating IP, and while a route of the router has a next hop on this network.
+// that Neutron has created for it. removeInterface refuses the request while a floating IP of the router leads
+// to a port of the same network, and while a route of the router has a next hop on this network.
 func (n *Neutron) removeInterface(router string, raw []byte) (int, any) {
 	var in struct {
 		Port string `json:"port_id"`
@@ -130,7 +134,7 @@ func (n *Neutron) removeInterface(router string, raw []byte) (int, any) {
 		return neutronError(http.StatusNotFound, "RouterInterfaceNotFound")
 	}
 	network := n.ports[i].Network
-	if n.hasFloatingIP(network) {
+	if n.floatingIPNeeds(router, network) {
 		return neutronError(http.StatusConflict, "RouterInterfaceInUseByFloatingIP")
 	}
 	needsInterface := func(route Route) bool { return n.isNextHop(route, isInterface) }
