@@ -119,12 +119,14 @@ func New(c Config) (*Cloud, error) {
 	if cloud.neutron, err = client(provider, "Neutron", c.Neutron, "network", "v2.0/"); err != nil {
 		return nil, err
 	}
+	var servers *nova
 	if cloud.nova != nil {
 		n := nova{
 			cloud.nova,
 			coalesce.NewGroup[map[string]aggregates.Aggregate](shareDelay),
 			coalesce.NewGroup[aggregates.Aggregate](shareDelay),
 		}
+		servers = &n
 		cloud.hosts = hosts{n}
 		cloud.resources[lease.PhysicalHost] = cloud.hosts
 		cloud.resources[lease.VirtualInstance] = instances{n, cloud}
@@ -132,7 +134,7 @@ func New(c Config) (*Cloud, error) {
 	}
 	if cloud.neutron != nil {
 		cloud.resources[lease.FloatingIP] = addresses{cloud.neutron}
-		cloud.resources[lease.NetworkSegment] = networkSegments{cloud.neutron}
+		cloud.resources[lease.NetworkSegment] = networkSegments{cloud.neutron, servers}
 	}
 	return cloud, nil
 }
@@ -197,7 +199,8 @@ func (c *Cloud) BeforeEnd(ctx context.Context, claim lease.CloudReservation) err
 	return withClaim("prepare the end of", claim, c.resources[claim.Type].beforeEnd(ctx, claim))
 }
 
-// withClaim adds to an error the reservation that the call was for, and which party failed with which call.
+// withClaim adds to an error the reservation that the call was for, and which party failed with which call. An
+// error that names its party already keeps it.
 func withClaim(what string, claim lease.CloudReservation, err error) error {
 	if err == nil {
 		return nil
@@ -205,6 +208,10 @@ func withClaim(what string, claim lease.CloudReservation, err error) error {
 	party := lease.PartyNova
 	if claim.Type == lease.FloatingIP || claim.Type == lease.NetworkSegment {
 		party = lease.PartyNeutron
+	}
+	var named *lease.CallError
+	if errors.As(err, &named) {
+		party = named.Party
 	}
 	return callError(party, fmt.Errorf("%s reservation %s: %w", what, claim.ID, err))
 }

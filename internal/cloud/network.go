@@ -19,7 +19,10 @@ import (
 
 // networkSegments applies reservations of the type network. networkSegments creates one network on the
 // reserved segment for the reservation's project; a tag of the network names the reservation.
-type networkSegments struct{ client *gophercloud.ServiceClient }
+type networkSegments struct {
+	client *gophercloud.ServiceClient
+	nova   *nova // says which servers exist; nil: Nova is not used
+}
 
 // networkDraft is a network with the attributes of its segment, which the gophercloud type of a new network
 // does not have.

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 
+	"berth/internal/lease"
 	"berth/internal/safeurl"
 )
 
@@ -58,12 +60,35 @@ func (s networkSegments) portsWithoutServers(ctx context.Context, network string
 		return nil, fmt.Errorf("list the ports of network %s: %w", network, err)
 	}
 	for _, p := range all {
-		if strings.HasPrefix(p.DeviceOwner, "compute:") || strings.HasPrefix(p.DeviceOwner, "baremetal:") {
+		is, err := s.isOfServer(ctx, p)
+		if err != nil {
+			return nil, fmt.Errorf("look for server %s of port %s: %w", p.DeviceID, p.ID, err)
+		}
+		if is {
 			return nil, fmt.Errorf("%w: server %s has port %s on network %s",
 				ErrServersRemain, p.DeviceID, p.ID, network)
 		}
 	}
 	return all, nil
+}
+
+// isOfServer reports whether a port belongs to a server. A user can give a port the owner of a server's port,
+// so Nova must have the server that the port names. Without Nova, isOfServer believes the port.
+func (s networkSegments) isOfServer(ctx context.Context, p ports.Port) (bool, error) {
+	if !strings.HasPrefix(p.DeviceOwner, "compute:") && !strings.HasPrefix(p.DeviceOwner, "baremetal:") {
+		return false, nil
+	}
+	if s.nova == nil {
+		return true, nil
+	}
+	if uuid.Validate(p.DeviceID) != nil {
+		return false, nil
+	}
+	is, err := s.nova.hasServer(ctx, p.DeviceID)
+	if err != nil {
+		err = callError(lease.PartyNova, err)
+	}
+	return is, err
 }
 
 func (s networkSegments) deleteAll(ctx context.Context, all []ports.Port) error {

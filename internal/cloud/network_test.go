@@ -131,7 +131,7 @@ func TestDeprovision_WaitsForServersOnTheNetwork(t *testing.T) {
 			network := s.apply(c).NetworkID
 			// Deprovision must not delete this port either while the server's port exists
 			s.neutron.AddPort(network, "", "")
-			port := s.neutron.AddPort(network, owner, "server")
+			port := s.neutron.AddPort(network, owner, s.nova.AddServer(notifytest.Server{Host: "z"}).ID)
 			err := s.Deprovision(t.Context(), c)
 			var call *lease.CallError
 			if !errors.Is(err, cloud.ErrServersRemain) || !errors.As(err, &call) ||
@@ -162,7 +162,9 @@ func TestDeprovision_DeletesNoPortOfAServerThatComesMeanwhile(t *testing.T) {
 		s.neutron.AddDistributedInterface(network)
 		server := ""
 		s.killer.mu.Lock()
-		s.killer.left, s.killer.kill = after, func() { server = s.neutron.AddPort(network, "compute:nova", "server") }
+		s.killer.left, s.killer.kill = after, func() {
+			server = s.neutron.AddPort(network, "compute:nova", s.nova.AddServer(notifytest.Server{}).ID)
+		}
 		s.killer.mu.Unlock()
 		err := s.Deprovision(t.Context(), c)
 		s.killer.mu.Lock()
@@ -280,6 +282,9 @@ var obstacles = map[string]func(s cloudTest, network, address string){
 		s.neutron.AddPort(network, "network:router_interface", uuid.NewString())
 		port := s.neutron.AddPort(network, "network:foo", "")
 		s.neutron.PutFloatingIP(notifytest.FloatingIP{Network: uuid.NewString(), IP: "198.51.100.8", Port: &port})
+	},
+	"a port with the owner of a server that does not exist": func(s cloudTest, network, _ string) {
+		s.neutron.AddPort(network, "compute:nova", uuid.NewString())
 	},
 	"a port forwarding to a DHCP port": func(s cloudTest, network, _ string) {
 		s.neutron.AddPort(network, "network:router_interface", uuid.NewString())

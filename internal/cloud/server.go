@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -15,10 +16,11 @@ import (
 // errIgnoredFilter means that Nova has listed servers that do not match the filter.
 var errIgnoredFilter = errors.New("the filter of the list is ignored, as Nova does for users without the role admin")
 
-// serverFilter selects servers of all projects: those on a host or those with a flavor.
+// serverFilter selects servers of all projects: those on a host, those with a flavor, or the one with an ID.
 type serverFilter struct {
 	Host   string `q:"host"`
 	Flavor string `q:"flavor"`
+	ID     string `q:"uuid"`
 	// AllTenants is set by the method servers.
 	AllTenants bool `q:"all_tenants"`
 	// SoftDeleted adds the servers that Nova has only marked as deleted, because of its option
@@ -34,7 +36,7 @@ func (f serverFilter) ToServerListQuery() (string, error) {
 
 // servers lists the servers that match the filter. Nova ignores a filter that the policy of the caller does
 // not allow, and berth deletes the servers of the list. So servers returns an error if one server does not
-// name the host or the flavor.
+// name the host, the flavor or the ID.
 func (n nova) servers(ctx context.Context, filter serverFilter) ([]servers.Server, error) {
 	filter.AllTenants = true
 	all, err := listAll(ctx, n.client, servers.List(n.client, filter), servers.ExtractServers)
@@ -43,12 +45,25 @@ func (n nova) servers(ctx context.Context, filter serverFilter) ([]servers.Serve
 	}
 	for _, s := range all {
 		if filter.Host != "" && !strings.EqualFold(s.Host, filter.Host) ||
-			filter.Flavor != "" && s.Flavor["id"] != filter.Flavor {
+			filter.Flavor != "" && s.Flavor["id"] != filter.Flavor ||
+			filter.ID != "" && !strings.EqualFold(s.ID, filter.ID) {
 			return nil, fmt.Errorf("list servers: %w: server %s has the host %q and the flavor %v",
 				errIgnoredFilter, s.ID, s.Host, s.Flavor["id"])
 		}
 	}
 	return all, nil
+}
+
+// hasServer reports whether Nova has the server with an ID, of whatever project. Nova also answers 404 for a
+// server that berth's user may not see, but refuses to list the servers of all projects for such a user. A
+// list without the server is not enough, because it lacks the servers of cells that do not answer.
+func (n nova) hasServer(ctx context.Context, id string) (bool, error) {
+	err := servers.Get(ctx, n.client, safeurl.Segment(id)).Err
+	if !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return err == nil, err
+	}
+	found, err := n.servers(ctx, serverFilter{ID: id, SoftDeleted: true})
+	return len(found) > 0, err
 }
 
 // requestServerDeletion deletes the servers that match the filter and returns their number. Nova may delete

@@ -10,7 +10,7 @@ import (
 )
 
 func (n *compute) serveServers(c computeCall) (int, any) {
-	if c.matches(http.MethodGet, 1) {
+	if c.matches(http.MethodGet, 1) && c.parts[1] == "detail" {
 		return http.StatusOK, map[string]any{"servers": n.listServers(c)}
 	}
 	i := -1
@@ -20,6 +20,8 @@ func (n *compute) serveServers(c computeCall) (int, any) {
 	switch {
 	case i < 0:
 		return notFound("Instance", strings.Join(c.parts[1:], "/"))
+	case c.matches(http.MethodGet, 1):
+		return http.StatusOK, map[string]any{"server": map[string]any{"id": n.servers[i].ID}}
 	case c.matches(http.MethodDelete, 1) && n.softDelete:
 		n.servers[i].SoftDeleted = true
 		return http.StatusNoContent, nil
@@ -111,6 +113,9 @@ func (n *compute) listServers(c computeCall) []any {
 	query, all := c.URL.Query(), []any{}
 	n.servers = slices.DeleteFunc(n.servers, func(s *Server) bool {
 		if host := query.Get("host"); host != "" && host != s.Host {
+			return false
+		}
+		if id := query.Get("uuid"); id != "" && id != s.ID {
 			return false
 		}
 		if flavor := query.Get("flavor"); flavor != "" && (flavor != s.Flavor || !n.hasFlavor(flavor)) {

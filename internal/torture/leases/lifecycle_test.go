@@ -341,13 +341,14 @@ func segmentLeaseLifecycle(g *hostGroup) {
 			made, got)
 	}
 
-	port := g.neutron.AddPort(made.ID, "compute:nova", "server")
+	server := g.Nova.AddServer(notifytest.Server{Name: g.name}).ID
+	port := g.neutron.AddPort(made.ID, "compute:nova", server)
 	hits, repair = g.injectFault("DELETE", made.ID, http.StatusInternalServerError)
 	l.endNow()
 	g.await("the lease waits for the server on its network", func() string {
 		why, _ := l.get()["berth:why"].(servertest.Object)
 		return harness.WaitingFor(fmt.Sprint(why["sentence"]),
-			strings.Contains(fmt.Sprint(why["sentence"]), "server server has port"))
+			strings.Contains(fmt.Sprint(why["sentence"]), "server "+server+" has port"))
 	})
 	g.neutron.DeletePort(port)
 	g.awaitHits(hits, 1)
