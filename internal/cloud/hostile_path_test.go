@@ -48,16 +48,20 @@ type echoServices struct {
 	answers  map[string]string
 	mu       sync.Mutex
 	requests []string
-	refused  bool // the removal of a router interface has been refused once
+	refusals int // of requests to remove a router interface or to delete a port
 }
 
-// refuses reports whether Neutron refuses to remove a router interface, which it does only the first time.
+// refuses reports whether Neutron refuses to remove a router interface or to delete a port. It refuses the
+// first request for a port, which is then repeated, and two requests for the interface.
 func (e *echoServices) refuses(r *http.Request) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	first := !e.refused && strings.HasSuffix(r.URL.Path, "/remove_router_interface")
-	e.refused = e.refused || first
-	return first
+	if !strings.HasSuffix(r.URL.Path, "/remove_router_interface") &&
+		(r.Method != http.MethodDelete || !strings.Contains(r.URL.Path, "/ports/")) {
+		return false
+	}
+	e.refusals++
+	return e.refusals == 1 || e.refusals == 3 || e.refusals == 4
 }
 
 // collectionAnswers contains the JSON members of the answer for each collection: first of the list, then of
@@ -129,7 +133,7 @@ var outgoingPaths = regexp.MustCompile(
 	`^/(compute/v2\.1/(servers/detail\?[a-z_]+=[^?#/]*|servers/SEGMENT/action|images/detail\?property-berth_reservation=[0-9a-f-]+|flavors|flavors/SEGMENT(/os-extra_specs|/os-flavor-access|/action)?|` +
 		`os-aggregates(/\d+(/action)?)?|os-migrations\?migration_type=resize&status=[a-z-]+|os-server-groups|os-server-groups/SEGMENT|os-hypervisors/detail|os-availability-zone/detail)` +
 		`|network/v2\.0/((networks|ports|subnets|floatingips)(\?[^/?#]*)?|(networks|floatingips)/SEGMENT/tags|floatingips/SEGMENT/port_forwardings(/SEGMENT)?|` +
-		`(networks|ports|subnets|floatingips)/SEGMENT|routers/SEGMENT(/remove_router_interface)?|trunks|trunks/SEGMENT(/remove_subports)?))$`,
+		`(networks|ports|subnets|floatingips)/SEGMENT|routers/SEGMENT(/remove_router_interface)?|trunks(\?port_id=[^/?#]*)?|trunks/SEGMENT(/remove_subports)?))$`,
 )
 
 // withSegments replaces each escaped occurrence of the value in a request by the word SEGMENT.

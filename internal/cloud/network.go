@@ -3,12 +3,14 @@ package cloud
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/attributestags"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/provider"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/trunks"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
 	"github.com/gophercloud/gophercloud/v2/pagination"
@@ -157,12 +159,37 @@ func (s networkSegments) remove(ctx context.Context, c lease.CloudReservation) e
 		if err := s.deletePorts(ctx, n.ID); err != nil {
 			return err
 		}
-		if err := s.deleteSubnets(ctx, n.ID); err != nil {
+		if err := s.deleteWithAutoDeletedPorts(ctx, n.ID); err != nil {
 			return err
 		}
-		if err := ignoreNotFound(networks.Delete(ctx, s.client, safeurl.Segment(n.ID)).ExtractErr()); err != nil {
-			return fmt.Errorf("delete network %s: %w", n.ID, err)
-		}
+	}
+	return nil
+}
+
+// deleteWithAutoDeletedPorts deletes a network whose remaining ports Neutron deletes with it. Neutron refuses
+// to do so while such a port is one of a trunk.
+func (s networkSegments) deleteWithAutoDeletedPorts(ctx context.Context, network string) error {
+	err := s.deleteNetwork(ctx, network)
+	if !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
+		return err
+	}
+	left, err := s.portsWithoutServers(ctx, network)
+	if err != nil {
+		return err
+	}
+	if _, err := s.removeFromTrunks(ctx, trunks.ListOpts{}, left); err != nil {
+		return err
+	}
+	return s.deleteNetwork(ctx, network)
+}
+
+// deleteNetwork deletes a network and its subnets.
+func (s networkSegments) deleteNetwork(ctx context.Context, network string) error {
+	if err := s.deleteSubnets(ctx, network); err != nil {
+		return err
+	}
+	if err := ignoreNotFound(networks.Delete(ctx, s.client, safeurl.Segment(network)).ExtractErr()); err != nil {
+		return fmt.Errorf("delete network %s: %w", network, err)
 	}
 	return nil
 }

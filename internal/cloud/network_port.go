@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/trunks"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 
 	"berth/internal/lease"
@@ -24,11 +25,8 @@ func (s networkSegments) deletePorts(ctx context.Context, network string) error 
 	if err != nil {
 		return err
 	}
-	if err := s.removeFromTrunks(ctx, all); err != nil {
-		return fmt.Errorf("remove the ports of network %s from trunks: %w", network, err)
-	}
 	ofNeutron := func(p ports.Port) bool { return strings.HasPrefix(p.DeviceOwner, ownersOfNeutron) }
-	if err := s.deleteAll(ctx, slices.DeleteFunc(slices.Clone(all), ofNeutron)); err != nil {
+	if err := s.deleteAll(ctx, all, ofNeutron); err != nil {
 		return err
 	}
 	if err := s.removeInterfaces(ctx, network, all); err != nil {
@@ -39,7 +37,7 @@ func (s networkSegments) deletePorts(ctx context.Context, network string) error 
 		return err
 	}
 	deletedLater := func(p ports.Port) bool { return slices.Contains(autoDeletedPorts, p.DeviceOwner) }
-	return s.deleteAll(ctx, slices.DeleteFunc(left, deletedLater))
+	return s.deleteAll(ctx, left, deletedLater)
 }
 
 // ownersOfNeutron is the prefix of the owners of Neutron's own ports. Users can give their ports such an
@@ -91,26 +89,41 @@ func (s networkSegments) isOfServer(ctx context.Context, p ports.Port) (bool, er
 	return is, err
 }
 
-func (s networkSegments) deleteAll(ctx context.Context, all []ports.Port) error {
+// deleteAll deletes the ports of a network, except those for which the function `kept` returns true.
+func (s networkSegments) deleteAll(ctx context.Context, all []ports.Port, kept func(ports.Port) bool) error {
 	for _, p := range all {
-		if err := ignoreNotFound(s.deletePort(ctx, p)); err != nil {
+		if kept(p) {
+			continue
+		}
+		if err := ignoreNotFound(s.deletePort(ctx, p, all)); err != nil {
 			return fmt.Errorf("delete port %s of network %s: %w", p.ID, p.NetworkID, err)
 		}
 	}
 	return nil
 }
 
-// deletePort deletes a port. A user can create a port with the owner and the ID of a router that exists, but
-// does not have the port. Neutron refuses to delete such a port until it has another owner.
-func (s networkSegments) deletePort(ctx context.Context, p ports.Port) error {
+// deletePort deletes a port of a network that has the ports in `all`. Neutron refuses to delete a port of a
+// trunk. A user can also create a port with the owner and the ID of a router that exists, but does not have
+// the port; Neutron refuses to delete such a port until it has another owner.
+func (s networkSegments) deletePort(ctx context.Context, p ports.Port, all []ports.Port) error {
 	id := safeurl.Segment(p.ID)
 	err := ports.Delete(ctx, s.client, id).ExtractErr()
-	refused := gophercloud.ResponseCodeIs(err, http.StatusConflict)
-	if !refused || !strings.HasPrefix(p.DeviceOwner, ownersOfNeutron) {
+	refused := func() bool { return gophercloud.ResponseCodeIs(err, http.StatusConflict) }
+	if refused() && strings.HasPrefix(p.DeviceOwner, ownersOfNeutron) {
+		noOwner := ports.UpdateOpts{DeviceOwner: new(string), DeviceID: new(string)}
+		if err := ports.Update(ctx, s.client, id, noOwner).Err; err != nil {
+			return err
+		}
+		err = ports.Delete(ctx, s.client, id).ExtractErr()
+	}
+	if !refused() {
 		return err
 	}
-	noOwner := ports.UpdateOpts{DeviceOwner: new(string), DeviceID: new(string)}
-	if err := ports.Update(ctx, s.client, id, noOwner).Err; err != nil {
+	deleted, err := s.removeFromTrunks(ctx, trunks.ListOpts{PortID: p.ID}, all)
+	if err == nil && deleted == 0 {
+		_, err = s.removeFromTrunks(ctx, trunks.ListOpts{}, all)
+	}
+	if err != nil {
 		return err
 	}
 	return ports.Delete(ctx, s.client, id).ExtractErr()

@@ -11,6 +11,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/trunks"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
 
@@ -32,11 +33,15 @@ func (s networkSegments) removeInterfaces(ctx context.Context, network string, a
 			continue
 		}
 		err := s.removeInterface(ctx, p)
-		if gophercloud.ResponseCodeIs(err, http.StatusConflict) {
-			if err = s.detachFloatingIPs(ctx, p.DeviceID, all); err == nil {
-				err = s.removeRoutes(ctx, p.DeviceID, network)
+		for _, removeObstacle := range []func() error{
+			func() error { return s.detachFloatingIPs(ctx, p.DeviceID, all) },
+			func() error { return s.removeRoutes(ctx, p.DeviceID, network) },
+			func() error { _, err := s.removeFromTrunks(ctx, trunks.ListOpts{}, all); return err },
+		} {
+			if !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
+				break
 			}
-			if err == nil {
+			if err = removeObstacle(); err == nil {
 				err = s.removeInterface(ctx, p)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -258,6 +259,10 @@ var obstacles = map[string]func(s cloudTest, network, address string){
 		parent := s.neutron.AddPort(uuid.NewString(), "", "")
 		s.neutron.AddTrunk(false, parent, s.neutron.AddPort(network, "trunk:subport", ""))
 	},
+	"a router interface that is a subport": func(s cloudTest, network, _ string) {
+		parent := s.neutron.AddPort(uuid.NewString(), "", "")
+		s.neutron.AddTrunk(true, parent, s.neutron.AddPort(network, "network:router_interface", uuid.NewString()))
+	},
 	"a subport with the owner of a DHCP port": func(s cloudTest, network, _ string) {
 		parent := s.neutron.AddPort(uuid.NewString(), "", "")
 		s.neutron.AddTrunk(true, parent, s.neutron.AddPort(network, "network:dhcp", ""))
@@ -413,8 +418,50 @@ func TestDeprovision_NeutronWithoutTrunksHasNone(t *testing.T) {
 	t.Parallel()
 	s := newCloudTest(t)
 	c := networkClaim()
-	s.neutron.AddPort(s.apply(c).NetworkID, "", "")
-	s.neutron.InjectFaults(notifytest.Fault{Request: "GET /trunks", Status: http.StatusNotFound})
+	port := s.neutron.AddPort(s.apply(c).NetworkID, "", "")
+	s.neutron.InjectFaults(
+		notifytest.Fault{Request: "DELETE /ports/" + port, Status: http.StatusConflict},
+		notifytest.Fault{Request: "GET /trunks", Status: http.StatusNotFound, Times: 2},
+	)
 	s.remove(c)
 	s.expectNetworks("after Deprovision", nil)
+}
+
+// Neutron has the trunks of all projects. Only their parents are a filter of the list.
+func TestDeprovision_ListsAllTrunksOnlyForASubport(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		add  func(s cloudTest, network, address string)
+		want func(uri string) bool // whether the request for a list of trunks is necessary
+	}{
+		"no trunk": {
+			add:  func(cloudTest, string, string) {},
+			want: func(string) bool { return false },
+		},
+		"parent": {
+			add:  obstacles["the parent port of a trunk"],
+			want: func(uri string) bool { return strings.Contains(uri, "?port_id=") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newCloudTest(t)
+			c := networkClaim()
+			network := s.apply(c).NetworkID
+			s.neutron.AddTrunk(true, s.neutron.AddPort(uuid.NewString(), "", ""))
+			for _, harmless := range []string{"the interface of a distributed router with a gateway", "a route",
+				"a floating IP of a DHCP port", "a gateway that its router does not have"} {
+				obstacles[harmless](s, network, s.neutron.AddSubnet(network))
+			}
+			s.neutron.AddPort(network, "", "")
+			tt.add(s, network, "")
+			s.atEach(func(r *http.Request) {
+				if uri := r.URL.RequestURI(); strings.HasPrefix(uri, "/v2.0/trunks") && r.Method == http.MethodGet && !tt.want(uri) {
+					t.Errorf("the removal of a network reads %s", uri)
+				}
+			})
+			s.remove(c)
+			s.expectNetworks("after Deprovision", nil)
+		})
+	}
 }

@@ -13,15 +13,17 @@ import (
 	"berth/internal/safeurl"
 )
 
-// removeFromTrunks deletes the trunks whose parent is one of the ports, and removes the ports from other
-// trunks. Neutron does not delete a port of a trunk.
-func (s networkSegments) removeFromTrunks(ctx context.Context, all []ports.Port) error {
-	if len(all) == 0 {
-		return nil
-	}
-	found, err := s.trunks(ctx)
+// removeFromTrunks removes ports from those trunks that match the filter, and returns the number of trunks
+// that it has changed or deleted: it deletes the trunks whose parent is one of the ports. Neutron does not
+// delete a port of a trunk.
+func (s networkSegments) removeFromTrunks(
+	ctx context.Context,
+	filter trunks.ListOpts,
+	all []ports.Port,
+) (changed int, err error) {
+	found, err := s.trunks(ctx, filter)
 	if err != nil {
-		return err
+		return 0, fmt.Errorf("list trunks: %w", err)
 	}
 	contains := func(port string) bool {
 		return slices.ContainsFunc(all, func(p ports.Port) bool { return p.ID == port })
@@ -42,12 +44,15 @@ func (s networkSegments) removeFromTrunks(ctx context.Context, all []ports.Port)
 			err = s.changeTrunk(ctx, t, func(id string) error {
 				return trunks.RemoveSubports(ctx, s.client, id, trunks.RemoveSubportsOpts{Subports: subports}).Err
 			})
+		default:
+			continue
 		}
 		if err != nil {
-			return fmt.Errorf("trunk %s: %w", t.ID, err)
+			return 0, fmt.Errorf("remove ports from trunk %s: %w", t.ID, err)
 		}
+		changed++
 	}
-	return nil
+	return changed, nil
 }
 
 // changeTrunk changes or deletes a trunk. Neutron does so only while the trunk's administrative state is up.
@@ -62,9 +67,10 @@ func (s networkSegments) changeTrunk(ctx context.Context, t trunks.Trunk, change
 	return ignoreNotFound(change(id))
 }
 
-// trunks returns all trunks, or none if Neutron has no trunks. Neutron cannot filter them by subport.
-func (s networkSegments) trunks(ctx context.Context) ([]trunks.Trunk, error) {
-	list := trunks.List(s.client, nil).WithPageCreator(func(r pagination.PageResult) pagination.Page {
+// trunks returns the trunks that match the filter, or none if Neutron has no trunks. Neutron can filter them by
+// their parent, but not by a subport.
+func (s networkSegments) trunks(ctx context.Context, filter trunks.ListOpts) ([]trunks.Trunk, error) {
+	list := trunks.List(s.client, filter).WithPageCreator(func(r pagination.PageResult) pagination.Page {
 		return trunkPage{trunks.TrunkPage{LinkedPageBase: pagination.LinkedPageBase{PageResult: r}}}
 	})
 	all, err := listAll(ctx, s.client, list, func(page pagination.Page) ([]trunks.Trunk, error) {

@@ -61,14 +61,16 @@ func (n *Neutron) trunkUse(port string) string {
 // trunksPerPage is small, so that tests with few trunks read several pages.
 const trunksPerPage = 2
 
-// trunkPage returns a page of the list of trunks.
+// trunkPage returns a page of the list of trunks, which the parameter port_id restricts to those of a parent.
 func (n *Neutron) trunkPage(r *http.Request) map[string]any {
-	marker := r.URL.Query().Get("marker")
-	after := 1 + slices.IndexFunc(n.trunks, func(t *Trunk) bool { return t.ID == marker })
-	page := append([]*Trunk{}, n.trunks[after:min(after+trunksPerPage, len(n.trunks))]...)
+	query := r.URL.Query()
+	all := matching(n.trunks, func(t *Trunk) bool { return query.Get("port_id") == "" || query.Get("port_id") == t.Port })
+	after := 1 + slices.IndexFunc(all, func(t *Trunk) bool { return t.ID == query.Get("marker") })
+	page := append([]*Trunk{}, all[after:min(after+trunksPerPage, len(all))]...)
 	body := map[string]any{"trunks": page}
-	if after+len(page) < len(n.trunks) {
-		next := "http://" + r.Host + r.URL.Path + "?marker=" + page[len(page)-1].ID
+	if after+len(page) < len(all) {
+		query.Set("marker", page[len(page)-1].ID)
+		next := "http://" + r.Host + r.URL.Path + "?" + query.Encode()
 		body["trunks_links"] = []map[string]string{{"rel": "next", "href": next}}
 	}
 	return body
