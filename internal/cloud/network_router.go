@@ -88,15 +88,36 @@ func (s networkSegments) detachFloatingIPs(ctx context.Context, router string, a
 	return nil
 }
 
-// removeRoutes removes the extra routes of a router whose next hop is on a network. Neutron refuses a list of
-// routes if one of them has become invalid, which a user can cause, or if the list is longer than the quota.
-// In these cases removeRoutes removes all routes of the router.
+// routeAttempts is how often removeRoutes tries to change the routes of a router that others change meanwhile.
+const routeAttempts = 3
+
+// removeRoutes removes the extra routes of a router whose next hop is on a network. Its last attempt changes
+// the routes even if another request has changed the router meanwhile: otherwise a user who changes the
+// router again and again would keep the network.
 func (s networkSegments) removeRoutes(ctx context.Context, router, network string) error {
-	r, err := answered(routers.Get(ctx, s.client, safeurl.Segment(router)).Extract())
-	if err != nil {
-		return ignoreNotFound(err)
-	}
 	connected, err := s.subnetsOf(ctx, network)
+	if err != nil {
+		return err
+	}
+	for attempt := 1; attempt <= routeAttempts; attempt++ {
+		err = s.tryRemoveRoutes(ctx, router, connected, attempt == routeAttempts)
+		if !gophercloud.ResponseCodeIs(err, http.StatusPreconditionFailed) {
+			break
+		}
+	}
+	return ignoreNotFound(err)
+}
+
+// tryRemoveRoutes removes the extra routes of a router whose next hop is on a subnet. Neutron refuses a list
+// of routes if one of them has become invalid, which a user can cause, or if the list is longer than the
+// quota. In these cases tryRemoveRoutes removes all routes of the router.
+func (s networkSegments) tryRemoveRoutes(
+	ctx context.Context,
+	router string,
+	connected []subnets.Subnet,
+	anyRevision bool,
+) error {
+	r, err := answered(routers.Get(ctx, s.client, safeurl.Segment(router)).Extract())
 	if err != nil {
 		return err
 	}
@@ -110,15 +131,18 @@ func (s networkSegments) removeRoutes(ctx context.Context, router, network strin
 	if len(left) == len(r.Routes) {
 		return nil
 	}
+	if anyRevision {
+		r.RevisionNumber = 0
+	}
 	err = s.setRoutes(ctx, r, left)
 	if gophercloud.ResponseCodeIs(err, http.StatusBadRequest) || gophercloud.ResponseCodeIs(err, http.StatusConflict) {
 		err = s.setRoutes(ctx, r, []routers.Route{})
 	}
-	return ignoreNotFound(err)
+	return err
 }
 
-// setRoutes sets the extra routes of a router, unless another request has changed the router since r was
-// read.
+// setRoutes sets the extra routes of a router. If r has a revision, setRoutes fails if another request has
+// changed the router since r was read.
 func (s networkSegments) setRoutes(ctx context.Context, r *routers.Router, routes []routers.Route) error {
 	change := routers.UpdateOpts{Routes: &routes}
 	if r.RevisionNumber > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -358,6 +359,42 @@ func TestDeprovision_QuotaOfRoutesKeepsNoNetwork(t *testing.T) {
 	s.neutron.InjectFaults(refused)
 	s.remove(c)
 	s.expectNetworks("after Deprovision", nil)
+}
+
+// Neutron refuses a change of a router that another request has changed since berth has read it.
+func TestDeprovision_ChangesOfTheRouterKeepNoNetwork(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		changes int
+		kept    bool // whether the last of these routes is kept
+	}{
+		"one change":   {changes: 1, kept: true},
+		"each request": {changes: 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newCloudTest(t)
+			c := networkClaim()
+			network, other, router := s.apply(c).NetworkID, uuid.NewString(), uuid.NewString()
+			s.neutron.AddPort(network, "network:router_interface", router)
+			s.neutron.AddPort(other, "network:router_interface", router)
+			hop, otherHop := s.neutron.AddSubnet(network), s.neutron.AddSubnet(other)
+			reserved := notifytest.Route{Destination: "192.0.2.0/24", NextHop: hop}
+			s.neutron.SetRoutes(router, reserved)
+			added := notifytest.Route{Destination: "198.51.100.0/24", NextHop: otherHop}
+			s.atEach(func(r *http.Request) {
+				if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/routers/"+router) && tt.changes > 0 {
+					tt.changes--
+					s.neutron.SetRoutes(router, reserved, added)
+				}
+			})
+			s.remove(c)
+			s.expectNetworks("after Deprovision", nil)
+			if left := s.neutron.Routes(router); tt.kept && !slices.Equal(left, []notifytest.Route{added}) {
+				t.Errorf("routes of the router: got %+v, want the one that was added meanwhile", left)
+			}
+		})
+	}
 }
 
 // A process can die after any answer of Neutron; the next attempt must delete what is left.

@@ -2,6 +2,7 @@ package notifytest
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -87,6 +88,10 @@ func (n *Neutron) replyRouters(r *http.Request, parts []string, raw []byte) (int
 	}
 	router := n.router(parts[0])
 	if r.Method == http.MethodPut {
+		expected := r.Header.Get("If-Match")
+		if expected != "" && expected != fmt.Sprintf("revision_number=%d", router.Revision) {
+			return neutronError(http.StatusPreconditionFailed, "RevisionNumberConstraintFailed")
+		}
 		var in struct{ Router Router }
 		_ = json.Unmarshal(raw, &in) // a body without routes removes all routes
 		connected := func(route Route) bool {
