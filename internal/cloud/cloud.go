@@ -199,8 +199,8 @@ func (c *Cloud) BeforeEnd(ctx context.Context, claim lease.CloudReservation) err
 	return withClaim("prepare the end of", claim, c.resources[claim.Type].beforeEnd(ctx, claim))
 }
 
-// withClaim adds to an error the reservation that the call was for, and which party failed with which call. An
-// error that names its party already keeps it.
+// withClaim adds to an error the reservation that the call was for, and which party failed with which call.
+// An error that names its party already keeps it.
 func withClaim(what string, claim lease.CloudReservation, err error) error {
 	if err == nil {
 		return nil

@@ -88,7 +88,8 @@ func (s networkSegments) detachFloatingIPs(ctx context.Context, router string, a
 	return nil
 }
 
-// routeAttempts is how often removeRoutes tries to change the routes of a router that others change meanwhile.
+// routeAttempts is how often removeRoutes tries to change the routes of a router that others change
+// meanwhile.
 const routeAttempts = 3
 
 // removeRoutes removes the extra routes of a router whose next hop is on a network. Its last attempt changes

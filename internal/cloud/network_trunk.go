@@ -67,8 +67,8 @@ func (s networkSegments) changeTrunk(ctx context.Context, t trunks.Trunk, change
 	return ignoreNotFound(change(id))
 }
 
-// trunks returns the trunks that match the filter, or none if Neutron has no trunks. Neutron can filter them by
-// their parent, but not by a subport.
+// trunks returns the trunks that match the filter, or none if Neutron has no trunks. Neutron can filter
+// them by their parent, but not by a subport.
 func (s networkSegments) trunks(ctx context.Context, filter trunks.ListOpts) ([]trunks.Trunk, error) {
 	list := trunks.List(s.client, filter).WithPageCreator(func(r pagination.PageResult) pagination.Page {
 		return trunkPage{trunks.TrunkPage{LinkedPageBase: pagination.LinkedPageBase{PageResult: r}}}

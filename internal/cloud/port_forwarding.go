@@ -43,7 +43,8 @@ func deletePortForwardings(
 	return nil
 }
 
-// forwardingPage is a page of a list of port forwardings whose link to the next page is where Neutron puts it.
+// forwardingPage is a page of a list of port forwardings whose link to the next page is where Neutron puts
+// it.
 type forwardingPage struct {
 	portforwarding.PortForwardingPage
 }

@@ -24,8 +24,8 @@ type FloatingIP struct {
 	Tags        []string `json:"tags"`
 }
 
-// Neutron is a stub of Neutron with floating IPs and their port forwardings, with networks, their subnets and their ports, and with
-// routers and trunks. The zero value of Neutron is ready to use.
+// Neutron is a stub of Neutron with floating IPs and their port forwardings, with networks, their subnets
+// and their ports, and with routers and trunks. The zero value of Neutron is ready to use.
 type Neutron struct {
 	mu          sync.Mutex
 	floatingIPs []*FloatingIP

@@ -126,9 +126,9 @@ func (n *Neutron) floatingIPNeeds(router, network string) bool {
 }
 
 // removeInterface removes the port in the request's body from a router, and deletes the port and the port
-// that Neutron has created for it. removeInterface refuses the request while the port is one of a trunk, while
-// a floating IP of the router leads to a port of the same network, and while a route of the router has a next
-// hop on this network.
+// that Neutron has created for it. removeInterface refuses the request while the port is one of a trunk,
+// while a floating IP of the router leads to a port of the same network, and while a route of the router
+// has a next hop on this network.
 func (n *Neutron) removeInterface(router string, raw []byte) (int, any) {
 	var in struct {
 		Port string `json:"port_id"`
