@@ -123,7 +123,7 @@ func (a *Activities) releaseReservation(ctx context.Context, id uuid.UUID) error
 		return err
 	}
 	return inventoryError("remove the resources of the reservation",
-		a.Store.Lease.RemoveFromInventory(ctx, id))
+		a.Store.Lease.ReleaseReservation(ctx, id))
 }
 
 // RunBeforeEndAction runs a reservation's before_end action in Nova, for example a snapshot of the

@@ -177,9 +177,13 @@ func (l Lease) HoldsNothing() bool {
 	}
 	end := l.event(EndLease)
 	return end != nil && end.Status != EventUndone &&
-		!slices.ContainsFunc(l.Reservations, func(r Reservation) bool {
-			return len(r.Hosts)+len(r.Addresses)+len(r.ResourceIDs) > 0
-		})
+		!slices.ContainsFunc(l.Reservations, Reservation.HoldsResources)
+}
+
+// HoldsResources reports whether hosts, floating IPs, network segments or devices are allocated to the
+// reservation.
+func (r Reservation) HoldsResources() bool {
+	return len(r.Hosts)+len(r.Addresses)+len(r.ResourceIDs) > 0
 }
 
 // HasStarted reports whether the start of the lease has succeeded.

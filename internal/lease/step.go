@@ -289,10 +289,10 @@ func transitionError(l Lease, step Step) error {
 	return fmt.Errorf("%w: lease %s is %s, and the step %s is not due", ErrTransition, l.ID, l.Status, step)
 }
 
-// ReleasesHosts reports whether a step frees the hosts of a reservation. The steps end, clear and delete free
-// the hosts of a reservation unless the step failed for this reservation, because a host is not reused until
-// it is certain that the reservation has released the host.
+// ReleasesHosts reports whether the result of a step frees the hosts of a reservation. The steps end and
+// clear free the hosts of a reservation unless the step failed for this reservation, because a host is not
+// reused until it is certain that the reservation has released the host.
 func ReleasesHosts(step Step, r uuid.UUID, failed map[uuid.UUID]string) bool {
 	_, hasFailed := failed[r]
-	return slices.Contains([]Step{StepEnd, StepClear, StepDelete}, step) && !hasFailed
+	return slices.Contains([]Step{StepEnd, StepClear}, step) && !hasFailed
 }

@@ -246,7 +246,7 @@ func (s *service) worker(id uuid.UUID) error {
 		return err
 	}
 	for _, r := range l.Reservations {
-		if err := s.store.Lease.RemoveFromInventory(s.Context(), r.ID); err != nil {
+		if err := s.store.Lease.ReleaseReservation(s.Context(), r.ID); err != nil {
 			return err
 		}
 	}

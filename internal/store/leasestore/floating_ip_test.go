@@ -139,7 +139,7 @@ func TestFloatingIP_FreeAfterTheEnd(t *testing.T) {
 	net := e.registerAddresses(1)
 	l := e.createActive(addressesDraft(net, 1, 2, 1))
 	e.beginStep(l.ID, lease.StepEnd)
-	e.removeFromInventory(l)
+	e.release(l)
 	if l = e.finishStep(l.ID, lease.StepEnd, nil); len(l.Reservations[0].Addresses) != 0 {
 		t.Errorf("reservation after its end: got %+v, want no addresses", l.Reservations[0])
 	}
@@ -207,7 +207,7 @@ func TestFloatingIP_IDsOfADeletedReservationAreKeptForItsRemoval(t *testing.T) {
 	if err != nil || !slices.Equal(c.FloatingIPIDs, []string{"b", "c", "d"}) {
 		t.Errorf("reservation of a lease that is being deleted: got %+v, error %v; want the floating IPs b, c and d", c, err)
 	}
-	e.removeFromInventory(l)
+	e.release(l)
 	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); err != nil {
 		t.Fatal(err)
 	}

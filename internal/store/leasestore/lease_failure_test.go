@@ -2,6 +2,7 @@ package leasestore_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,8 +36,12 @@ func TestLease_FailedStartReleasesInventoryAndStillEnds(t *testing.T) {
 	if got := e.inventoryHosts(l.Reservations[0].ID); len(got) != 0 {
 		t.Errorf("hosts of a lease with a failed start in Placement: got %v, want none", got)
 	}
+	e.release(l) // as the workflow does at once
+	if l = e.readLease(l.ID); !l.Reservations[0].HoldsResources() {
+		t.Error("hosts of a lease with a failed start before its end: got none, want the reserved one")
+	}
 	e.beginStep(l.ID, lease.StepEnd)
-	e.removeFromInventory(l)
+	e.release(l)
 	l = e.finishStep(l.ID, lease.StepEnd, nil)
 	if l.Status != lease.Error || len(l.Reservations[0].Hosts)+len(l.Reservations[1].Hosts) != 0 {
 		t.Errorf("lease with a failed start after its end: got %+v, want ERROR without hosts", l)
@@ -70,7 +75,7 @@ func TestLease_HostIsNotFreeAfterAFailedEnd(t *testing.T) {
 			err,
 		)
 	}
-	e.removeFromInventory(l)
+	e.release(l)
 	if last, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); err != nil ||
 		last.Status != lease.Deleting {
 		t.Errorf("finish the deletion of a lease: got the last status %s, error %v; want DELETING",
@@ -81,6 +86,102 @@ func TestLease_HostIsNotFreeAfterAFailedEnd(t *testing.T) {
 		t.Errorf("finish the deletion of a lease twice: got error %v, want ErrNotFound", err)
 	}
 	e.createLease(hostsDraft(5, 6, 1, 1))
+}
+
+// beginRelease begins the end or the deletion of an active lease.
+func (t *fixture) beginRelease(l lease.Lease, step lease.Step) {
+	t.Helper()
+	if step == lease.StepDelete {
+		if gone, err := t.Lease.DeleteLease(t.Context(), l.ID); gone || err != nil {
+			t.Fatalf("delete an ACTIVE lease: got gone %t, error %v; want false", gone, err)
+		}
+	}
+	t.beginStep(l.ID, step)
+}
+
+// A member can make the release of one reservation fail for ever. The hosts, floating IPs, network segments
+// and devices of the other reservations of the lease must become free nevertheless.
+func TestReleaseReservation_FreesResourcesAlthoughAnotherReservationFails(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		step           lease.Step
+		status, result lease.Status
+	}{
+		"end":           {lease.StepEnd, lease.Terminating, lease.Error},
+		"deletion":      {lease.StepDelete, lease.Deleting, lease.Deleting},
+		"after the end": {lease.StepClear, lease.Error, lease.Error},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newFixture(t, 2)
+			vlan := e.registerSegment(100).ID
+			d := onHost(1, 2, "cmp-1")
+			d.Reservations = append(d.Reservations, segmentDraft(1, 2, "").Reservations...)
+			d.Reservations = append(d.Reservations, onHost(1, 2, "cmp-2").Reservations...)
+			l := e.createActive(d)
+			nextDraft := onHost(3, 4, "cmp-1")
+			nextDraft.Reservations = append(nextDraft.Reservations, segmentDraft(3, 4, "").Reservations...)
+			next, blocked := e.createLease(nextDraft), e.createLease(onHost(3, 4, "cmp-2"))
+			host, network, stays := l.Reservations[0].ID, l.Reservations[1].ID, l.Reservations[2].ID
+			e.setDates(l, -3*time.Hour, -2*time.Hour)
+			e.setDates(next, -time.Hour, time.Hour)
+			e.setDates(blocked, -time.Hour, time.Hour)
+			if c.step == lease.StepClear {
+				e.beginStep(l.ID, lease.StepEnd)
+				e.finishStep(l.ID, lease.StepEnd, map[uuid.UUID]string{host: "no", network: "no", stays: "no"})
+			} else {
+				e.beginRelease(l, c.step)
+			}
+			storetest.Exec(t, e.url, `delete from note`)
+
+			for _, r := range []uuid.UUID{host, network, host, network} { // Temporal may repeat an activity
+				if err := e.Lease.ReleaseReservation(t.Context(), r); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			l = e.readLease(l.ID)
+			r := l.Reservations
+			if l.Status != c.status || r[0].HoldsResources() || r[1].HoldsResources() || len(r[2].Hosts) != 1 {
+				t.Errorf("lease of which all but the last reservation are released: got %s with %+v; want %s, and cmp-2",
+					l.Status, r, c.status)
+			}
+			if hosts := e.inventoryHosts(host); len(hosts) > 0 {
+				t.Errorf("hosts of the released reservation in Placement: got %v, want none", hosts)
+			}
+			notes, err := e.Outbox.Claim(t.Context(), "", 10, time.Minute)
+			nudges := func(n contract.Note) bool { return n.ID == contract.LeaseID(next.ID.String()) }
+			if err != nil || !slices.ContainsFunc(notes, nudges) {
+				t.Errorf("notes after the release: got %+v, error %v; want one for the lease that waits", notes, err)
+			}
+			e.advance(1)
+			e.expectStatus(next, lease.Active)
+			e.expectStatus(blocked, lease.Pending)
+			if got := e.readLease(next.ID).Reservations[1].ResourceIDs; !slices.Equal(got, []uuid.UUID{vlan}) {
+				t.Errorf("segment of the next lease: got %v, want %s", got, vlan)
+			}
+
+			_, err = e.Lease.FinishLease(t.Context(), l.ID, c.step, map[uuid.UUID]string{stays: "Nova answered 500"})
+			if (c.step == lease.StepDelete) != errors.Is(err, db.ErrConflict) {
+				t.Errorf("finish the step with a failed reservation: got error %v; want ErrConflict of a deletion only", err)
+			}
+			if l = e.readLease(l.ID); l.Status != c.result || len(l.Reservations[2].Hosts) != 1 {
+				t.Errorf("lease of which a reservation is not released: got %s with %+v; want %s with cmp-2",
+					l.Status, l.Reservations, c.result)
+			}
+
+			e.release(l)
+			if l.Status == lease.Error {
+				c.step = lease.StepClear
+			}
+			if _, err := e.Lease.FinishLease(t.Context(), l.ID, c.step, nil); err != nil {
+				t.Errorf("finish the step after the release of all reservations: got error %v, want none", err)
+			}
+			e.advance(1)
+			e.expectStatus(blocked, lease.Active)
+			e.expectStatus(next, lease.Active)
+		})
+	}
 }
 
 func TestLease_WaitsForTheEarlierLeaseOfItsHost(t *testing.T) {
@@ -120,7 +221,7 @@ func TestLease_WaitsForTheEarlierLeaseOfItsHost(t *testing.T) {
 	storetest.Exec(t, e.url, `delete from note`)
 
 	e.beginStep(before.ID, lease.StepEnd)
-	e.removeFromInventory(before)
+	e.release(before)
 	e.finishStep(before.ID, lease.StepEnd, nil)
 
 	notes, err := e.Outbox.Claim(t.Context(), "", 10, time.Minute)

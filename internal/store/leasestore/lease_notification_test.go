@@ -51,7 +51,7 @@ func TestLeaseNotification_StoredAtEveryChange(t *testing.T) {
 	e.finishStep(l.ID, lease.StepBeforeEnd, nil)
 	e.finishStep(l.ID, lease.StepBeforeEnd, nil) // a repetition stores no notification
 	e.beginStep(l.ID, lease.StepEnd)
-	e.removeFromInventory(l)
+	e.release(l)
 	e.finishStep(l.ID, lease.StepEnd, nil)
 	if _, err := e.Lease.DeleteLease(t.Context(), l.ID); err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func TestLeaseQuota_CountsLeasesUntilTheyEnd(t *testing.T) {
 			if status != lease.Deleting {
 				e.deleteLease(l.ID)
 			} else {
-				e.removeFromInventory(l)
+				e.release(l)
 				if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); err != nil {
 					t.Fatal(err)
 				}
@@ -75,7 +75,7 @@ func TestLeaseQuota_CountsLeasesUntilTheyEnd(t *testing.T) {
 		e.finishStep(failed.ID, lease.StepEnd, nil)
 		held := e.failEnd(e.createInStatus(lease.Active))
 		e.expectCreateFault(hostsDraft(1, 2, 1, 1), lease.QuotaExceeded) // it still has its host
-		e.removeFromInventory(held)
+		e.release(held)
 		e.finishStep(held.ID, lease.StepClear, nil)
 		e.createLease(hostsDraft(1, 2, 1, 1))
 	})

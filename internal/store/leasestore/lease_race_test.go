@@ -203,7 +203,7 @@ func (t *fixture) executeStep(id uuid.UUID, step lease.Step) error {
 		case lease.StepStart:
 			err = t.Lease.AddToInventory(t.Context(), r.ID)
 		case lease.StepEnd, lease.StepDelete:
-			err = t.Lease.RemoveFromInventory(t.Context(), r.ID)
+			err = t.Lease.ReleaseReservation(t.Context(), r.ID)
 		}
 		if err != nil {
 			return err

@@ -208,7 +208,7 @@ func removeLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 		return err
 	}
 	if l.Status == lease.Deleting { // the lease has started, so it had objects in Nova or Neutron
-		if err := keepLeftovers(ctx, tx, l, leftoverDelay); err != nil {
+		if err := keepLeftovers(ctx, tx, l, leftoverDelay, l.Reservations...); err != nil {
 			return err
 		}
 	}
@@ -297,6 +297,17 @@ func releaseEnded(ctx context.Context, tx *transaction, ended []*transition) err
 			}
 		}
 	}
+	return freeResources(ctx, tx, leases, released)
+}
+
+// freeResources deletes the allocations of reservations of the given leases from Placement and from berth's
+// database, and nudges the workflows of the leases that wait for resources of these leases.
+func freeResources(
+	ctx context.Context,
+	tx *transaction,
+	leases []uuid.UUID,
+	released []leaseReservation,
+) error {
 	followers, err := followerNudges(ctx, tx, leases...)
 	if err != nil {
 		return err

@@ -97,7 +97,7 @@ func TestLeftovers_OfDeletedLeasesAreRemovedOnceMore(t *testing.T) {
 		t.Fatalf("delete an ACTIVE lease: got gone %t, error %v; want false", gone, err)
 	}
 	e.beginStep(l.ID, lease.StepDelete)
-	e.removeFromInventory(l)
+	e.release(l)
 	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); err != nil {
 		t.Fatal(err)
 	}

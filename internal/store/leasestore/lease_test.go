@@ -153,10 +153,10 @@ func (t *fixture) addToInventory(l lease.Lease) {
 	}
 }
 
-func (t *fixture) removeFromInventory(l lease.Lease) {
+func (t *fixture) release(l lease.Lease) {
 	t.Helper()
 	for _, r := range l.Reservations {
-		if err := t.Lease.RemoveFromInventory(t.Context(), r.ID); err != nil {
+		if err := t.Lease.ReleaseReservation(t.Context(), r.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -276,7 +276,7 @@ func TestLease_StepsRepeatWithoutEffect(t *testing.T) {
 		e.finishStep(id, lease.StepBeforeEnd, nil)
 	}
 
-	if err := e.Lease.RemoveFromInventory(t.Context(), r); !errors.Is(err, db.ErrConflict) {
+	if err := e.Lease.ReleaseReservation(t.Context(), r); !errors.Is(err, db.ErrConflict) {
 		t.Errorf("remove the hosts of an active lease from Placement: got error %v, want ErrConflict", err)
 	}
 	for range 2 {
@@ -291,15 +291,13 @@ func TestLease_StepsRepeatWithoutEffect(t *testing.T) {
 		t.Errorf("add the reservation of an ending lease to Placement: got error %v, want ErrConflict", err)
 	}
 	for range 2 {
-		e.removeFromInventory(l)
+		e.release(l)
 	}
 	if got := e.inventoryHosts(r); len(got) != 0 {
-		t.Errorf("hosts of the reservation in Placement after RemoveFromInventory: got %v, want none", got)
+		t.Errorf("hosts of the reservation in Placement after ReleaseReservation: got %v, want none", got)
 	}
-	if got := e.readLease(id); len(got.Reservations[0].Hosts) != 2 {
-		t.Errorf(
-			"hosts of the reservation before the end of the lease is finished: want 2 hosts, got another number",
-		)
+	if got := e.readLease(id); got.Status != lease.Terminating || len(got.Reservations[0].Hosts) != 0 {
+		t.Errorf("lease after the release of its reservation: got %+v, want TERMINATING without hosts", got)
 	}
 	for range 2 {
 		if got := e.finishStep(id, lease.StepEnd, nil); got.Status != lease.Terminated ||

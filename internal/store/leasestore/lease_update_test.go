@@ -111,7 +111,7 @@ func (t *fixture) createInStatus(status lease.Status) lease.Lease {
 		if status == lease.Terminating {
 			break
 		}
-		t.removeFromInventory(l)
+		t.release(l)
 		t.finishStep(l.ID, lease.StepEnd, nil)
 	}
 	l = t.readLease(l.ID)
@@ -133,7 +133,7 @@ func (t *fixture) deleteLease(id uuid.UUID) {
 		return
 	}
 	l := t.beginStep(id, lease.StepDelete)
-	t.removeFromInventory(l)
+	t.release(l)
 	if _, err := t.Lease.FinishLease(t.Context(), id, lease.StepDelete, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestLease_DeleteInEveryStatus(t *testing.T) {
 			if _, err := e.Lease.DeleteLease(t.Context(), l.ID); !errors.Is(err, db.ErrNotFound) {
 				t.Errorf("delete a lease twice: got error %v, want ErrNotFound", err)
 			}
-			if err := e.Lease.RemoveFromInventory(t.Context(), l.Reservations[0].ID); err != nil {
+			if err := e.Lease.ReleaseReservation(t.Context(), l.Reservations[0].ID); err != nil {
 				t.Errorf(
 					"remove the reservation of a deleted lease from Placement: got error %v, want none",
 					err,

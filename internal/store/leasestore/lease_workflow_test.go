@@ -23,7 +23,7 @@ func TestWorkflows_LeaseNeedsOneUntilNoStepIsLeft(t *testing.T) {
 	failedEnd := e.failEnd(e.createInStatus(lease.Active))
 	leases["failed end that keeps its host"] = failedEnd
 	cleared := e.failEnd(e.createInStatus(lease.Active))
-	e.removeFromInventory(cleared)
+	e.release(cleared)
 	leases["failed end that was cleared"] = e.finishStep(cleared.ID, lease.StepClear, nil)
 	addresses := e.createLease(addressesDraft(e.registerAddresses(1), 1, 2, 1))
 	e.makeDue(addresses)

@@ -33,25 +33,30 @@ func (s *Store) AddToInventory(ctx context.Context, id uuid.UUID) error {
 	})
 }
 
-// RemoveFromInventory removes the resources of a reservation from Placement. If RemoveFromInventory is called
-// again for the same reservation, it changes nothing. If the lease of the reservation is not ending, ended,
-// failed or being deleted, RemoveFromInventory returns db.ErrConflict.
-func (s *Store) RemoveFromInventory(ctx context.Context, id uuid.UUID) error {
+// ReleaseReservation removes the resources of a reservation from Placement. If its lease ends or is being
+// deleted, or if the end of its lease has failed, ReleaseReservation also frees the resources for other
+// leases, even if other reservations of the lease cannot be released. If ReleaseReservation is called again
+// for the same reservation, it changes nothing. If the lease of the reservation is not ending, ended, failed
+// or being deleted, ReleaseReservation returns db.ErrConflict.
+func (s *Store) ReleaseReservation(ctx context.Context, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		l, r, err := lockReservation(ctx, tx, id)
-		if errors.Is(err, db.ErrNotFound) {
+		switch {
+		case errors.Is(err, db.ErrNotFound):
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return err
-		}
-		switch l.Status {
-		case lease.Terminating, lease.Terminated, lease.Deleting, lease.Error:
-			return removeFromInventory(ctx, tx, leaseReservation{r, l})
-		default:
-			return fmt.Errorf("%w: lease %s is %s: reservation %s cannot be removed from Placement",
+		case !slices.Contains(endingStatuses, l.Status):
+			return fmt.Errorf("%w: lease %s is %s: reservation %s cannot be released",
 				db.ErrConflict, l.ID, l.Status, id)
+		case l.Status == lease.Error && !l.HasFailedToEnd() || !r.HoldsResources():
+			return removeFromInventory(ctx, tx, leaseReservation{r, l})
+		case l.Status == lease.Deleting:
+			if err := keepLeftovers(ctx, tx, l, leftoverDelay, r); err != nil {
+				return err
+			}
 		}
+		return freeResources(ctx, tx, []uuid.UUID{l.ID}, []leaseReservation{{r, l}})
 	})
 }
 

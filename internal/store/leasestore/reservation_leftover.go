@@ -27,11 +27,17 @@ const mergedFloatingIPIDs = `
 	floating_ip_ids = array(
 		select unnest(reservation_leftover.floating_ip_ids) union select unnest(excluded.floating_ip_ids))`
 
-// keepLeftovers stores the reservations of a lease that is being deleted, so that their objects in Nova and
+// keepLeftovers stores reservations of a lease that is being deleted, so that their objects in Nova and
 // Neutron are removed once more. This is necessary because another process can have created an object for the
 // lease after the lease's workflow removed all objects.
-func keepLeftovers(ctx context.Context, tx *transaction, l lease.Lease, due time.Duration) error {
-	for _, r := range l.Reservations {
+func keepLeftovers(
+	ctx context.Context,
+	tx *transaction,
+	l lease.Lease,
+	due time.Duration,
+	reservations ...lease.Reservation,
+) error {
+	for _, r := range reservations {
 		if _, err := tx.Exec(ctx, `
 			insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at, floating_ip_ids)
 			values ($1, $2, $3, array(select service_name from host where id = any($4)), clock_timestamp() + $5::interval,

@@ -169,14 +169,14 @@ func TestInstanceResource_InventoryExistsWhileTheLeaseIsActive(t *testing.T) {
 	})
 
 	e.beginStep(id, lease.StepEnd)
-	if err := e.Lease.RemoveFromInventory(t.Context(), r); faultKind(err) != lease.HostInUse {
+	if err := e.Lease.ReleaseReservation(t.Context(), r); faultKind(err) != lease.HostInUse {
 		t.Errorf(
 			"remove a reservation with a server from Placement: got error %v, want a fault of kind HostInUse",
 			err,
 		)
 	}
 	storetest.Allocate(t, e.Store, storetest.NoAllocations(user, inventory.ExpectGeneration(1)))
-	e.removeFromInventory(l)
+	e.release(l)
 	e.finishStep(id, lease.StepEnd, nil)
 	if d := cmp.Diff(map[string]int64{}, e.slotInventory(l)); d != "" {
 		t.Error(d)

@@ -78,3 +78,22 @@ func deletionRetriedUntilDone(g *hostGroup) {
 	l.awaitAggregates("freepool:1")
 	g.expectStatus(http.StatusNotFound, "DELETE", l.path, nil)
 }
+
+// hostFreedWhileDeletionIsRetried deletes a lease of two reservations while Nova fails for the host of the
+// second one. The host of the first one must be free for other leases at once.
+func hostFreedWhileDeletionIsRetried(g *hostGroup) {
+	l := g.createLease(time.Hour, 2*time.Hour, g.reservationOnHost(1), g.reservationOnHost(2))
+	l.startNow()
+	l.awaitStatus("ACTIVE")
+	hits, removeFault := g.injectFault("GET", "host="+g.hosts[1], http.StatusInternalServerError)
+	g.expectStatus(http.StatusAccepted, "DELETE", l.path, nil)
+	g.awaitHits(hits, 2)
+	next := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
+	next.startNow()
+	next.awaitStatus("ACTIVE")
+	if now := l.get(); now["status"] != "DELETING" {
+		g.Errorf("lease of a host that Nova does not release: got status %v, want DELETING", now["status"])
+	}
+	removeFault()
+	l.awaitDeleted()
+}

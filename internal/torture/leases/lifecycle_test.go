@@ -57,6 +57,10 @@ func TestLease_WithNovaAndNeutron(t *testing.T) {
 			1,
 			leaseDeletedDuringEnd,
 		},
+		"deletion frees a host while another host is not released": {
+			2,
+			hostFreedWhileDeletionIsRetried,
+		},
 		"active lease can grow and cannot shrink": {
 			3,
 			activeLeaseGrows,
