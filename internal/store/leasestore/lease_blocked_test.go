@@ -1,7 +1,9 @@
 package leasestore_test
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -280,5 +282,45 @@ func TestLease_OfASegmentOfAFailedEndExpires(t *testing.T) {
 	if r := got.Reservations[0]; got.Status != lease.Error || len(r.ResourceIDs) > 0 ||
 		!strings.HasSuffix(r.LastError, "held a network segment") {
 		t.Errorf("blocked lease after its end: got %s with %+v; want ERROR, no segment and the reason", got.Status, r)
+	}
+}
+
+// The slots of a reservation of instances belong to no other reservation, so a lease that cannot release them
+// must not keep the leases of other projects from their own slots on the same hosts.
+func TestLease_InstancesThatCannotBeReleasedBlockNoOtherInstances(t *testing.T) {
+	t.Parallel()
+	for name, step := range map[string]lease.Step{"end": lease.StepEnd, "deletion": lease.StepDelete} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newFixture(t, 1)
+			held, next := e.createActive(instancesDraft(1, 2, 1)), e.createLease(instancesDraft(3, 4, 1))
+			whole := e.createLease(hostsDraft(5, 6, 1, 1))
+			e.setDates(held, -time.Hour, -30*time.Second)
+			e.setDates(next, -20*time.Second, -10*time.Second)
+			e.setDates(whole, -5*time.Second, time.Hour)
+			e.beginRelease(held, step)
+			expect := func(when string, l lease.Lease, blocked bool) {
+				t.Helper()
+				blocks := func(b lease.Blocker) bool { return b.ID == held.ID }
+				if got := e.readLease(l.ID).Blockers; slices.ContainsFunc(got, blocks) != blocked {
+					t.Errorf("blockers %s of the first lease: got %+v; want the first lease: %t", when, got, blocked)
+				}
+			}
+			expect("soon after the end", next, true)
+
+			failure := lease.CallError{Party: lease.PartyNova, Call: "DELETE", Err: errors.New("Nova answered 500")}
+			if _, err := e.Lease.RecordCallFailure(t.Context(), held.Reservations[0].ID, failure, true); err != nil {
+				t.Fatal(err)
+			}
+			storetest.Exec(t, e.url, `update reservation_failure set since = now() - interval '2 minutes'`)
+			expect("after two minutes of failed calls for the end", next, false)
+			expect("after two minutes of failed calls for the end", whole, true)
+
+			storetest.Exec(t, e.url, `delete from reservation_failure`)
+			expect("soon after the end", next, true)
+			e.setDates(held, -time.Hour, -2*time.Minute)
+			expect("two minutes after the end", next, false)
+			expect("two minutes after the end", whole, true)
+		})
 	}
 }

@@ -18,13 +18,15 @@ import (
 // Nova, Neutron or Placement for one of its reservations have been failing for at least lease.StuckAfter. A
 // stuck lease can keep its resources for a long time.
 func stuckSQL(of string) string {
-	stuckAfter := strconv.Itoa(int(lease.StuckAfter.Seconds()))
 	return `(exists (select from event failed where failed.lease_id = ` + of + `.id and failed.event_type = 'end_lease' and failed.status = 'ERROR')
 		or exists (
 			select from reservation r
 			join reservation_failure f on f.reservation_id = r.id
-			where r.lease_id = ` + of + `.id and f.since <= clock_timestamp() - interval '` + stuckAfter + ` seconds'))`
+			where r.lease_id = ` + of + `.id and f.since <= clock_timestamp() - ` + stuckAfterSQL + `))`
 }
+
+// stuckAfterSQL is lease.StuckAfter as an SQL interval.
+var stuckAfterSQL = `interval '` + strconv.Itoa(int(lease.StuckAfter.Seconds())) + ` seconds'`
 
 // allocationTable is a table of allocations whose resources leases wait for.
 type allocationTable struct {
@@ -51,12 +53,12 @@ func anySQL(condition func(allocationTable) string) string {
 // blockersSQL is the from clause and the where clause of a query for the blockers of the lease l: the leases
 // (`before`) for which the start of l must wait. A blocker has an earlier allocation (`theirs`) of a resource
 // that is also allocated to l (`mine`), and has not released the resource. A lease with a later allocation of
-// the resource is a blocker if it has already started. If the end of a lease with an instance reservation has
-// failed, this reservation does not block other instance reservations, because its slots (each is the
-// capacity of a host for one instance) belong to no other reservation. A PENDING lease holds nothing in Nova
-// and Neutron, and is a blocker only because it must start earlier than l. If a PENDING lease itself waits
-// for a resource of a stuck lease, it is not a blocker, so that the stuck lease blocks only the leases that
-// need one of its resources.
+// the resource is a blocker if it has already started. An instance reservation does not block other instance
+// reservations if its release has failed or takes too long (see heldTooLongSQL), because its slots (each is
+// the capacity of a host for one instance) belong to no other reservation. A PENDING lease holds nothing in
+// Nova and Neutron, and is a blocker only because it must start earlier than l. If a PENDING lease itself
+// waits for a resource of a stuck lease, it is not a blocker, so that the stuck lease blocks only the leases
+// that need one of its resources.
 func (t allocationTable) blockersSQL() string {
 	return t.format(`
 	from reservation r
@@ -65,10 +67,16 @@ func (t allocationTable) blockersSQL() string {
 	join reservation b on b.id = theirs.reservation_id
 	join lease before on before.id = b.lease_id
 	where r.lease_id = l.id and before.id <> l.id
-		and (upper(theirs.during) <= lower(mine.during) and not (mine.%[3]s = theirs.%[3]s and before.status = 'ERROR')
+		and (upper(theirs.during) <= lower(mine.during) and not (mine.%[3]s = theirs.%[3]s and `) + heldTooLongSQL + t.format(`)
 			or lower(theirs.during) >= upper(mine.during) and before.status <> 'PENDING' and mine.%[3]s <> theirs.%[3]s)
 		and (before.status <> 'PENDING' or not `) + anySQL(allocationTable.waitsForStuckSQL) + `)`
 }
+
+// heldTooLongSQL is an SQL condition on a blocker (`before`) that is past its end: its start or end has
+// failed, it is stuck, or it has needed longer than lease.StuckAfter to end or to be deleted.
+var heldTooLongSQL = `(before.status = 'ERROR'
+			or before.status in ('TERMINATING', 'DELETING') and upper(theirs.during) <= now() - ` + stuckAfterSQL + `
+			or before.status <> 'PENDING' and ` + stuckSQL("before") + `)`
 
 // waitsForStuckSQL is an SQL condition that the lease `before` waits for a resource of a stuck lease.
 func (t allocationTable) waitsForStuckSQL() string {

@@ -58,9 +58,10 @@ func lateSQL(leases string) string {
 			join host h on h.id = mine.host_id
 			where l.id = waits.lease_id and l.status = 'PENDING'
 				and upper(theirs.during) < now() - interval '%d seconds' and holder.id <> l.id and holder.status <> 'PENDING'
-				and not (theirs.owner = mine.owner and holder.status = 'ERROR')
+				and not (theirs.owner = mine.owner and (holder.status = 'ERROR'
+					or holder.status in ('TERMINATING', 'DELETING') and upper(theirs.during) <= now() - interval '%d seconds'))
 			offset 0) late
-		order by holder_id, host_id, start_at, id`, leases, int(lease.OverdueAfter.Seconds()))
+		order by holder_id, host_id, start_at, id`, leases, int(lease.OverdueAfter.Seconds()), int(lease.StuckAfter.Seconds()))
 }
 
 // maxHeld is the maximum number of hosts that HeldHosts returns.

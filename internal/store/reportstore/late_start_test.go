@@ -18,13 +18,13 @@ import (
 const leaseRows = `
 	set local session_replication_role = replica;
 	insert into host (hostname, provider, nested, service_name, vcpus, memory_mb, local_gb)
-	select h, md5(h)::uuid, md5(h)::uuid, h, 1, 1, 1 from unnest(array['held', 'on-time', 'later', 'unstarted', 'failed', 'shared']) h;
+	select h, md5(h)::uuid, md5(h)::uuid, h, 1, 1, 1 from unnest(array['held', 'on-time', 'later', 'unstarted', 'failed', 'shared', 'unreleased']) h;
 	insert into lease (id, name, user_id, project_id, status, start_at, end_at)
 	select md5(l || h)::uuid, l || ' on ' || h, 'u', 'p',
 		case when l <> 'first' or h = 'unstarted' then 'PENDING' when h in ('failed', 'shared') then 'ERROR' else 'TERMINATING' end,
 		case when l = 'first' then now() - interval '1 day' else now() + "from" end,
 		case when l = 'first' and h = 'on-time' then now() + interval '1 minute' when l = 'first' then now() - interval '8 minutes' else now() + "from" + interval '1 hour' end
-	from unnest(array['held', 'on-time', 'later', 'unstarted', 'failed', 'shared']) h
+	from unnest(array['held', 'on-time', 'later', 'unstarted', 'failed', 'shared', 'unreleased']) h
 	join (values ('first', interval '0'), ('next', interval '40 minutes'), ('last', interval '3 hours')) as v (l, "from") on true;
 	update lease set start_at = start_at + interval '2 days', end_at = end_at + interval '2 days' where name in ('next on later', 'last on later');
 	insert into reservation (id, lease_id, position, resource_type, status, min_hosts, max_hosts, hypervisor_properties, resource_properties, before_end)
@@ -32,7 +32,7 @@ const leaseRows = `
 	insert into event (id, lease_id, event_type, at, status)
 	select gen_random_uuid(), id, 'start_lease', start_at, case when name like 'first%' then 'DONE' else 'UNDONE' end from lease;
 	insert into host_allocation (reservation_id, host_id, during, owner)
-	select l.id, h.id, tstzrange(l.start_at, l.end_at), case h.hostname when 'shared' then '00000000-0000-0000-0000-000000000000'::uuid else l.id end
+	select l.id, h.id, tstzrange(l.start_at, l.end_at), case when h.hostname in ('shared', 'unreleased') then '00000000-0000-0000-0000-000000000000'::uuid else l.id end
 	from lease l join host h on l.name like '% on ' || h.hostname;`
 
 func TestWaiting_NamesTheLeaseThatMakesTheNextOneLate(t *testing.T) {
