@@ -217,6 +217,7 @@ type ResourceCandidate struct {
 	ReservableResource
 	Booked bool // another reservation has it, in the window or at another time
 	Free   bool // not reserved in the window
+	Late   bool // a lease that is past its end has not released the resource yet
 }
 
 // ResourceRange returns how many network segments or devices a reservation needs: at least `least`, and at
@@ -229,10 +230,11 @@ func (d ReservationDraft) ResourceRange() (least, most int) {
 }
 
 // PickResources chooses the network segments or devices of a reservation. PickResources keeps the resources
-// in `held` that are free and meet the requirements, up to the maximum of the reservation. If more resources
-// are needed, PickResources chooses only resources that have no reservation at any time, if there are enough
-// of them. PickResources returns a fault if too few resources are free, or if a requirement names a property
-// that no resource has.
+// in `held` that are free and meet the requirements, up to the maximum of the reservation. If more
+// resources are needed, PickResources chooses only resources that have no reservation at any time, if there
+// are enough of them. PickResources chooses a resource that a lease has not released in time only if too
+// few others are free. PickResources returns a fault if too few resources are free, or if a requirement
+// names a property that no resource has.
 func PickResources(
 	d ReservationDraft,
 	candidates []ResourceCandidate,
@@ -243,12 +245,14 @@ func PickResources(
 		return nil, err
 	}
 	least, most := d.ResourceRange()
-	var kept, unreserved, free []uuid.UUID
+	var kept, unreserved, free, late []uuid.UUID
 	for _, c := range matching {
 		switch {
 		case !c.Free:
 		case slices.Contains(held, c.ID) && len(kept) < most:
 			kept = append(kept, c.ID)
+		case c.Late:
+			late = append(late, c.ID)
 		case c.Booked:
 			free = append(free, c.ID)
 		default:
@@ -259,6 +263,9 @@ func PickResources(
 		unreserved = append(free, unreserved...)
 	}
 	picked := append(kept, unreserved...)
+	if len(picked) < least {
+		picked = append(picked, late...)
+	}
 	if len(picked) < least {
 		return nil, Faultf(NotEnoughResources, "Not enough %s available", registeredTypes[d.Type].plural)
 	}

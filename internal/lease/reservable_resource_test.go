@@ -112,14 +112,16 @@ func TestPickResources_PrefersHeldThenNeverReserved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return ResourceCandidate{r, booked, free}
+		return ResourceCandidate{ReservableResource: r, Booked: booked, Free: free}
 	}
 	taken := candidate(false, true, "r1")
 	booked := candidate(true, true, "r1")
 	fresh := candidate(true, false, "r1")
 	held := candidate(true, true, "r1")
 	elsewhere := candidate(true, false, "r2")
-	all := []ResourceCandidate{taken, booked, fresh, held, elsewhere}
+	late := candidate(true, true, "r1")
+	late.Late = true
+	all := []ResourceCandidate{taken, late, booked, fresh, held, elsewhere}
 	for name, c := range map[string]struct {
 		least, most int
 		held        []uuid.UUID
@@ -131,7 +133,9 @@ func TestPickResources_PrefersHeldThenNeverReserved(t *testing.T) {
 		"reserved at another time":  {3, 3, nil, []uuid.UUID{booked.ID, held.ID, fresh.ID}, ""},
 		"held first":                {1, 2, []uuid.UUID{held.ID}, []uuid.UUID{held.ID, fresh.ID}, ""},
 		"a held one that is taken":  {1, 1, []uuid.UUID{taken.ID}, []uuid.UUID{fresh.ID}, ""},
-		"more than there are":       {4, 4, nil, nil, NotEnoughResources},
+		"not released in time last": {4, 4, nil, []uuid.UUID{booked.ID, held.ID, fresh.ID, late.ID}, ""},
+		"held and not released":     {1, 1, []uuid.UUID{late.ID}, []uuid.UUID{late.ID}, ""},
+		"more than there are":       {5, 5, nil, nil, NotEnoughResources},
 		"held beyond the new limit": {1, 1, []uuid.UUID{held.ID, booked.ID}, []uuid.UUID{booked.ID}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -174,7 +178,7 @@ func TestPickResources_SegmentByItsAttributes(t *testing.T) {
 		NetworkProperties:  `["==","$physical_network","physnet1"]`,
 		ResourceProperties: `["<","$segment_id","1000"]`,
 	}
-	got, err := PickResources(d, []ResourceCandidate{{one, false, true}, {other, false, true}}, nil)
+	got, err := PickResources(d, []ResourceCandidate{{one, false, true, false}, {other, false, true, false}}, nil)
 	if diff := cmp.Diff([]uuid.UUID{other.ID}, got); diff != "" || err != nil {
 		t.Errorf("pick a segment: error %v, (-want +got):\n%s", err, diff)
 	}

@@ -221,6 +221,24 @@ func TestCreateLease_PrefersHostsThatWereReleasedInTime(t *testing.T) {
 	}
 }
 
+// If possible, a new lease gets no network segment that a late lease, which is past its end, still holds.
+func TestCreateLease_PrefersSegmentsThatWereReleasedInTime(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 0)
+	held, free := e.registerSegment(100), e.registerSegment(101)
+	late := e.createActive(segmentDraft(1, 2, `["=","$segment_id","100"]`))
+	e.createLease(segmentDraft(20, 21, `["=","$segment_id","101"]`))
+	e.setDates(late, -2*time.Hour, -time.Hour)
+	e.beginStep(late.ID, lease.StepEnd)
+
+	if got := e.createLease(segmentDraft(5, 6, "")).Reservations[0].ResourceIDs; !slices.Equal(got, []uuid.UUID{free.ID}) {
+		t.Errorf("segment of a new lease while another lease holds %s past its end: got %v, want %s", held.ID, got, free.ID)
+	}
+	if got := e.createLease(segmentDraft(5, 6, "")).Reservations[0].ResourceIDs; !slices.Equal(got, []uuid.UUID{held.ID}) {
+		t.Errorf("segment of a lease if no other segment is free: got %v, want %s", got, held.ID)
+	}
+}
+
 // A network segment is not free for the next lease until Neutron has deleted the network of the former one.
 func TestLease_WaitsForASegmentThatAnotherLeaseStillHolds(t *testing.T) {
 	t.Parallel()

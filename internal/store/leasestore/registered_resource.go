@@ -90,15 +90,17 @@ func readResourceCandidates(
 	b allocationRequest,
 ) ([]lease.ResourceCandidate, error) {
 	all, err := db.QueryAll(ctx, tx, func(row pgx.CollectableRow) (c lease.ResourceCandidate, err error) {
-		c.ReservableResource, err = scanResource(row, &c.Booked, &c.Free)
+		c.ReservableResource, err = scanResource(row, &c.Booked, &c.Free, &c.Late)
 		return c, err
 	}, `
-		select `+resourceColumns+`, x.booked, not coalesce(x.taken, false)
+		select `+resourceColumns+`, x.booked, not coalesce(x.taken, false), coalesce(x.late, false)
 		from reservable_resource f
 		cross join lateral (
-			select count(*) > 0 as booked, bool_or(a.during && tstzrange($3, $4) or e.status = 'ERROR') as taken
+			select count(*) > 0 as booked, bool_or(a.during && tstzrange($3, $4) or e.status = 'ERROR') as taken,
+				bool_or(a.during << tstzrange(now(), null) and l.status <> 'PENDING') as late
 			from resource_allocation a
 			join reservation r on r.id = a.reservation_id
+			join lease l on l.id = r.lease_id
 			join event e on e.lease_id = r.lease_id and e.event_type = 'end_lease'
 			where a.resource_id = f.id and r.id <> $2) x
 		where f.resource_type = $1
