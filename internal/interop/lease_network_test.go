@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"berth/internal/notify/notifytest"
 	"berth/internal/server/servertest"
 )
 
@@ -91,10 +92,11 @@ func TestLease_NetworkAtBerthsOwnNetworkingAPI(t *testing.T) {
 	subnet := user.Create("subnet",
 		servertest.Object{"network_id": network["id"], "ip_version": 4, "cidr": "10.30.0.0/24"})
 	user.Create("port", servertest.Object{"network_id": network["id"]})
+	instance := s.Nova.AddServer(notifytest.Server{Name: "web"}).ID
 	server := api.Create("port", servertest.Object{
 		"network_id":   network["id"],
 		"device_owner": "compute:nova",
-		"device_id":    "server-1",
+		"device_id":    instance,
 	})
 	if code, _, _ := user.Do("DELETE", path, nil); code != http.StatusNoContent &&
 		code != http.StatusAccepted {
@@ -104,7 +106,7 @@ func TestLease_NetworkAtBerthsOwnNetworkingAPI(t *testing.T) {
 		// the server is of another project, so only an administrator sees it
 		why, _ := api.Must("GET", path, nil)["lease"].(servertest.Object)["berth:why"].(servertest.Object)
 		sentence := fmt.Sprint(why["sentence"])
-		if !strings.Contains(sentence, "server server-1 has port "+server) {
+		if !strings.Contains(sentence, "server "+instance+" has port "+server) {
 			return sentence
 		}
 		return ""

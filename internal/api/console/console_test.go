@@ -116,8 +116,8 @@ const lateRows = `
 	delete from host_allocation where host_id = (select id from host where hostname = 'node-1') or reservation_id in (select id from reservation where lease_id in ('%[1]s', '%[2]s'));
 	update lease set status = 'TERMINATING', start_at = now() - interval '6 hours', end_at = now() - interval '8 minutes' where id = '%[1]s';
 	update lease set start_at = now() + interval '40 minutes', end_at = now() + interval '9 hours' where id = '%[2]s';
-	insert into host_allocation (reservation_id, host_id, during)
-	select r.id, h.id, tstzrange(l.start_at, l.end_at) from reservation r join lease l on l.id = r.lease_id, host h where l.id in ('%[1]s', '%[2]s') and h.hostname = 'node-1';
+	insert into host_allocation (reservation_id, host_id, during, owner)
+	select r.id, h.id, tstzrange(l.start_at, l.end_at), r.id from reservation r join lease l on l.id = r.lease_id, host h where l.id in ('%[1]s', '%[2]s') and h.hostname = 'node-1';
 	update event v set at = case v.event_type when 'start_lease' then l.start_at else l.end_at end, status = case when l.status = 'PENDING' then 'UNDONE' when v.event_type = 'end_lease' then 'IN_PROGRESS' else 'DONE' end
 	from lease l where l.id = v.lease_id and l.id in ('%[1]s', '%[2]s');
 	update agent set heartbeat_at = now() - interval '9 minutes' where host = 'node-1';
