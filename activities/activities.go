@@ -97,11 +97,18 @@ type Activities struct {
 	leases      *leaseLoader
 	drainLock   sync.Mutex // held while an activity drains the journal backlog
 	accepted    acceptedWrite
+	healing     healingRound
+	// notifications that are sent to the two webhooks at the moment
+	leaseSends, provisioningSends sendSlots
 }
 
 // New returns the activities.
 func New(o Options) *Activities {
-	a := &Activities{Options: o}
+	a := &Activities{
+		Options:           o,
+		leaseSends:        make(sendSlots, MaxWebhookSends),
+		provisioningSends: make(sendSlots, MaxWebhookSends),
+	}
 	a.Timeouts = o.Timeouts.withDefaults()
 	a.MaxEntryFailures = cmp.Or(a.MaxEntryFailures, journal.DefaultMaxFailures)
 	a.leases = newLeaseLoader(a.readLeases, a.Timeouts.LoadLeases)

@@ -18,8 +18,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// floatingIPTest is a lease of a floating IP, with a stub of Neutron.
-type floatingIPTest struct {
+// neutronTest is a lease of a floating IP or a network segment, with a stub of Neutron.
+type neutronTest struct {
 	*testing.T
 	url     string
 	store   *store.Store
@@ -33,7 +33,7 @@ type floatingIPTest struct {
 // interruptedCloud calls a function after each call of Provision.
 type interruptedCloud struct {
 	activities.Cloud
-	test *floatingIPTest
+	test *neutronTest
 }
 
 func (c interruptedCloud) Provision(ctx context.Context, r lease.CloudReservation) (lease.CloudIDs, error) {
@@ -42,9 +42,17 @@ func (c interruptedCloud) Provision(ctx context.Context, r lease.CloudReservatio
 	return ids, err
 }
 
-func newFloatingIPTest(t *testing.T) *floatingIPTest {
+func newFloatingIPTest(t *testing.T) *neutronTest {
 	t.Helper()
-	e := &floatingIPTest{T: t, url: storetest.URL(t), neutron: &notifytest.Neutron{}, afterProvision: func() {}}
+	return newNeutronTest(t, func(e *neutronTest) lease.ReservationDraft {
+		return lease.ReservationDraft{Type: lease.FloatingIP, Network: e.registerFloatingIPs(), Amount: 1}
+	})
+}
+
+// newNeutronTest creates a lease with the reservation that the function `draft` returns.
+func newNeutronTest(t *testing.T, draft func(*neutronTest) lease.ReservationDraft) *neutronTest {
+	t.Helper()
+	e := &neutronTest{T: t, url: storetest.URL(t), neutron: &notifytest.Neutron{}, afterProvision: func() {}}
 	e.store = storetest.Open(t, e.url)
 	server := httptest.NewServer(e.neutron)
 	t.Cleanup(server.Close)
@@ -54,22 +62,12 @@ func newFloatingIPTest(t *testing.T) *floatingIPTest {
 	}
 	e.acts = newActivities(activities.Options{Store: e.store, Cloud: interruptedCloud{calls, e}})
 	start := time.Now().Add(time.Hour)
-	e.lease, err = e.store.Lease.CreateLease(t.Context(), lease.Draft{
-		Name:         "l",
-		User:         "u",
-		Project:      "p",
-		Start:        lease.RequestedDate{At: start},
-		End:          lease.RequestedDate{At: start.Add(time.Hour)},
-		Reservations: []lease.ReservationDraft{{Type: lease.FloatingIP, Network: e.registerFloatingIPs(), Amount: 1}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e.lease = createOneHourLease(t, e.store, "l", "p", start, draft(e))
 	return e
 }
 
 // registerFloatingIPs registers two floating IPs, and returns the ID of their network.
-func (e *floatingIPTest) registerFloatingIPs() uuid.UUID {
+func (e *neutronTest) registerFloatingIPs() uuid.UUID {
 	e.Helper()
 	nets, err := e.store.Network.CreateNetworks(e.Context(),
 		[]network.NetworkChange{{Project: new("p"), Name: new("out")}})
@@ -94,7 +92,7 @@ func (e *floatingIPTest) registerFloatingIPs() uuid.UUID {
 }
 
 // advance makes an event of the lease due, and runs a sweep of the due steps.
-func (e *floatingIPTest) advance(event lease.EventType) {
+func (e *neutronTest) advance(event lease.EventType) {
 	e.Helper()
 	storetest.Exec(e.T, e.url, `update event set at = now() where event_type = '`+string(event)+`'`)
 	if _, err := e.acts.AdvanceLeases(e.Context(), time.Now()); err != nil {
@@ -102,7 +100,7 @@ func (e *floatingIPTest) advance(event lease.EventType) {
 	}
 }
 
-func (e *floatingIPTest) extend() {
+func (e *neutronTest) extend() {
 	e.Helper()
 	end := lease.RequestedDate{At: e.lease.EndAt.Add(time.Hour)}
 	if _, err := e.store.Lease.UpdateLease(e.Context(), e.lease.ID, lease.Change{End: &end}); err != nil {
@@ -111,7 +109,7 @@ func (e *floatingIPTest) extend() {
 }
 
 // setAmount changes the number of the reservation's floating IPs.
-func (e *floatingIPTest) setAmount(n int) {
+func (e *neutronTest) setAmount(n int) {
 	e.Helper()
 	if _, err := e.store.Lease.UpdateLease(e.Context(), e.lease.ID, lease.Change{
 		Reservations: []lease.ReservationChange{{ID: e.lease.Reservations[0].ID.String(), Amount: &n}},
@@ -121,11 +119,11 @@ func (e *floatingIPTest) setAmount(n int) {
 }
 
 // resync runs the activity with which the workflow of an active lease updates Neutron.
-func (e *floatingIPTest) resync() error {
+func (e *neutronTest) resync() error {
 	return e.acts.ProvisionReservation(e.Context(), e.lease.Reservations[0].ID)
 }
 
-func (e *floatingIPTest) end() {
+func (e *neutronTest) end() {
 	e.Helper()
 	storetest.Exec(e.T, e.url, `update event set status = 'DONE' where event_type = 'before_end_lease'`)
 	e.advance(lease.EndLease)
@@ -135,7 +133,7 @@ func (e *floatingIPTest) end() {
 }
 
 // delete deletes the lease, as its workflow does.
-func (e *floatingIPTest) delete() {
+func (e *neutronTest) delete() {
 	e.Helper()
 	_, err := e.store.Lease.DeleteLease(e.Context(), e.lease.ID)
 	if err == nil {
@@ -152,7 +150,7 @@ func (e *floatingIPTest) delete() {
 	}
 }
 
-func (e *floatingIPTest) want(when string, n int) {
+func (e *neutronTest) want(when string, n int) {
 	e.Helper()
 	if all := e.neutron.FloatingIPs(); len(all) != n {
 		e.Errorf("floating IPs %s: got %+v, want %d", when, all, n)
@@ -163,34 +161,34 @@ func (e *floatingIPTest) want(when string, n int) {
 // The project must not keep the floating IPs after the end of the lease.
 func TestReservedFloatingIP_OfAChangedLeaseIsDeletedWithAnyName(t *testing.T) {
 	t.Parallel()
-	mustResync := func(e *floatingIPTest) {
+	mustResync := func(e *neutronTest) {
 		e.Helper()
 		if err := e.resync(); err != nil {
 			e.Error(err)
 		}
 	}
-	for name, story := range map[string]func(e *floatingIPTest){
-		"renamed, then extended, then ended": func(e *floatingIPTest) {
+	for name, story := range map[string]func(e *neutronTest){
+		"renamed, then extended, then ended": func(e *neutronTest) {
 			e.extend()
 			mustResync(e)
 			e.end()
 		},
-		"renamed, extended and deleted before the resync": func(e *floatingIPTest) {
+		"renamed, extended and deleted before the resync": func(e *neutronTest) {
 			e.extend()
 			e.delete()
 		},
-		"renamed, extended and ended before the resync": func(e *floatingIPTest) {
+		"renamed, extended and ended before the resync": func(e *neutronTest) {
 			e.extend()
 			e.end()
 		},
-		"amount raised": func(e *floatingIPTest) {
+		"amount raised": func(e *neutronTest) {
 			e.setAmount(2)
 			mustResync(e)
 			e.want("after the amount was raised", 2)
 			e.neutron.RenameFloatingIPs("mine again")
 			e.end()
 		},
-		"amount raised, but not all created": func(e *floatingIPTest) {
+		"amount raised, but not all created": func(e *neutronTest) {
 			e.extend()
 			mustResync(e) // sets the tags of the first floating IP again
 			e.setAmount(2)
@@ -219,12 +217,12 @@ func TestReservedFloatingIP_OfAChangedLeaseIsDeletedWithAnyName(t *testing.T) {
 // deletes them.
 func TestReservedFloatingIP_OfALeaseDeletedMeanwhileIsDeletedWithAnyName(t *testing.T) {
 	t.Parallel()
-	for name, run := range map[string]func(e *floatingIPTest, renameAndDelete func()){
-		"while it started": func(e *floatingIPTest, renameAndDelete func()) {
+	for name, run := range map[string]func(e *neutronTest, renameAndDelete func()){
+		"while it started": func(e *neutronTest, renameAndDelete func()) {
 			e.afterProvision = renameAndDelete
 			e.advance(lease.StartLease)
 		},
-		"while a further one was created": func(e *floatingIPTest, renameAndDelete func()) {
+		"while a further one was created": func(e *neutronTest, renameAndDelete func()) {
 			e.advance(lease.StartLease)
 			e.setAmount(2)
 			e.afterProvision = renameAndDelete

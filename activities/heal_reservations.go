@@ -2,6 +2,8 @@ package activities
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -16,10 +18,10 @@ type HypervisorLister interface {
 
 const (
 	// healBatch is the maximum number of reservations that one call to HealReservations heals.
-	healBatch = 10_000
+	healBatch = 100_000
 	// healTime is the maximum duration of one call to HealReservations. healTime must be shorter than
-	// workflows.LongRunningTimeout. The next call to HealReservations heals the reservations for which the
-	// time was not sufficient.
+	// workflows.LongRunningTimeout. The next call to HealReservations begins with the reservations for which
+	// the time was not sufficient.
 	healTime = 5 * time.Minute
 )
 
@@ -40,13 +42,43 @@ func (a *Activities) HealReservations(ctx context.Context) error {
 	if err != nil {
 		return classify(err)
 	}
-	for begin := time.Now(); len(unhealthy) > 0 && time.Since(begin) < healTime && ctx.Err() == nil; unhealthy = unhealthy[1:] {
-		if err := a.Store.Lease.HealReservation(ctx, unhealthy[0]); err != nil {
+	begin := time.Now()
+	hasTime := func() bool { return time.Since(begin) < healTime && ctx.Err() == nil }
+	a.healing.each(unhealthy, hasTime, func(r lease.UnhealthyReservation) {
+		if err := a.Store.Lease.HealReservation(ctx, r); err != nil {
 			log.Warn("healing of a reservation failed",
-				"reservation", unhealthy[0].Reservation, "host", unhealthy[0].Host, "error", err)
+				"reservation", r.Reservation, "host", r.Host, "error", err)
 		}
-	}
+	})
 	return ctx.Err()
+}
+
+// healingRound remembers the first reservation for which the last round of a process had no time. Without it,
+// reservations that cannot be healed would be tried first in each round, so that a project with many of them
+// could keep the reservations of others from being healed.
+type healingRound struct {
+	mu   sync.Mutex
+	next lease.UnhealthyReservation
+}
+
+// each calls heal for the reservations while hasTime returns true. It begins where the last round had no time
+// left; then it continues with the first reservations.
+func (h *healingRound) each(
+	all []lease.UnhealthyReservation,
+	hasTime func() bool,
+	heal func(lease.UnhealthyReservation),
+) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	first := max(slices.Index(all, h.next), 0)
+	h.next = lease.UnhealthyReservation{}
+	for _, r := range slices.Concat(all[first:], all[:first]) {
+		if !hasTime() {
+			h.next = r
+			return
+		}
+		heal(r)
+	}
 }
 
 // updateHosts stores in the rows of the hosts what Nova reports about the hypervisors of
@@ -61,11 +93,16 @@ func (a *Activities) updateHosts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, others := lease.TrustedHypervisors(all)
+	all, others, unclear := lease.TrustedHypervisors(all)
 	if others > 0 {
 		activity.GetLogger(ctx).Warn(
 			"Nova describes hypervisors with invalid values or with the same hostname; they are ignored",
 			"hypervisors", others)
+	}
+	if unclear > 0 {
+		activity.GetLogger(ctx).Warn(
+			"Nova describes hypervisors with the compute service of another one; hosts keep their services",
+			"hypervisors", unclear)
 	}
 	if err := a.Store.Lease.RefreshHosts(ctx, all); err != nil || !a.MonitorHosts {
 		return err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"go.temporal.io/sdk/testsuite"
 
 	"berth/activities"
@@ -43,17 +44,7 @@ func TestHealReservations_ReplacesHostThatNovaReportsDown(t *testing.T) {
 		stub.SetHypervisor(name, "up")
 	}
 	start := time.Now().Add(time.Minute)
-	l, err := s.Lease.CreateLease(t.Context(), lease.Draft{
-		Name:         "l",
-		User:         "u",
-		Project:      "p",
-		Start:        lease.RequestedDate{At: start},
-		End:          lease.RequestedDate{At: start.Add(time.Hour)},
-		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := createOneHourLease(t, s, "l", "p", start, lease.ReservationDraft{Type: lease.PhysicalHost, Min: 1, Max: 1})
 	healedHosts := func() []int64 {
 		t.Helper()
 		if _, err := env.ExecuteActivity(acts.HealReservations); err != nil {
@@ -172,6 +163,58 @@ func TestHealReservations_OneHostileHypervisorAffectsNoOtherHost(t *testing.T) {
 			if h, err = s.Lease.Host(t.Context(), h.ID); err != nil || h.ServiceName != "cmp-1" ||
 				!h.Reservable || h.HypervisorType != want {
 				t.Errorf("the other host: got %+v, %v; want reservable, the service cmp-1 and the type %s", h, err, want)
+			}
+		})
+	}
+}
+
+// A reservation of a host deletes all servers of the host's compute service, which the service itself names
+// to Nova. Nova ignores the case of the name.
+func TestHealReservations_NoHostTakesTheComputeServiceOfAnotherHypervisor(t *testing.T) {
+	t.Parallel()
+	node, other := uuid.NewString(), uuid.NewString()
+	victim := lease.Hypervisor{Hostname: "victim.example.org", Service: "victim"}
+	onNode := func(service string) lease.Hypervisor {
+		return lease.Hypervisor{Hostname: other, Service: service}
+	}
+	for name, c := range map[string]struct {
+		host, registered string // the hostname, and the compute service at the registration
+		named            string // the compute service that Nova names now
+		other            lease.Hypervisor
+		want             string
+	}{
+		"of another hypervisor":      {"cmp-9", "cmp-9", "victim", victim, "cmp-9"},
+		"of another one, FQDN":       {"cmp-9.example.org", "cmp-9", "victim", victim, "cmp-9"},
+		"in other letters":           {"cmp-9", "cmp-9", "VICTIM", victim, "cmp-9"},
+		"hostname of another one":    {"cmp-9", "cmp-9", victim.Hostname, victim, "cmp-9"},
+		"of a node":                  {"cmp-9", "cmp-9", "ironic-1", onNode("ironic-1"), "cmp-9"},
+		"of a compute host":          {node, "ironic-1", "victim", victim, "ironic-1"},
+		"first learning":             {"cmp-9.example.org", "", "cmp-9", victim, "cmp-9"},
+		"new":                        {"cmp-9.example.org", "cmp-9", "cmp-9b", victim, "cmp-9b"},
+		"first learning of a node":   {node, "", "ironic-1", onNode("ironic-1"), "ironic-1"},
+		"node that Ironic has moved": {node, "ironic-1", "ironic-2", onNode("ironic-2"), "ironic-2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := storetest.New(t)
+			list := hypervisorList{{Hostname: c.host, Service: c.named}, c.other}
+			acts := newActivities(activities.Options{Store: s, Hypervisors: list, HealingWindow: time.Hour})
+			env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+			activities.Register(env, acts.Functions())
+			provider := inventory.ProviderDraft{UUID: uuid.NewString(), Name: c.host}
+			if _, err := s.Inventory.CreateProvider(t.Context(), provider); err != nil {
+				t.Fatal(err)
+			}
+			registered := lease.Hypervisor{Hostname: c.host, Service: c.registered}
+			h, err := s.Lease.RegisterHost(t.Context(), registered, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := env.ExecuteActivity(acts.HealReservations); err != nil {
+				t.Fatal(err)
+			}
+			if h, err = s.Lease.Host(t.Context(), h.ID); err != nil || h.ServiceName != c.want {
+				t.Errorf("compute service of the host: got %q, %v; want %q", h.ServiceName, err, c.want)
 			}
 		})
 	}

@@ -61,17 +61,7 @@ func createLeases(t *testing.T, s *store.Store, url string, projects ...string) 
 			t.Fatal(err)
 		}
 		start := time.Now().Add(time.Hour)
-		l, err := s.Lease.CreateLease(t.Context(), lease.Draft{
-			Name:         project,
-			User:         "u",
-			Project:      project,
-			Start:        lease.RequestedDate{At: start},
-			End:          lease.RequestedDate{At: start.Add(time.Hour)},
-			Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := createOneHourLease(t, s, project, project, start, lease.ReservationDraft{Type: lease.PhysicalHost, Min: 1, Max: 1})
 		all[project] = l
 	}
 	storetest.Exec(t, url, `update event set at = now() where event_type = 'start_lease'`)

@@ -69,17 +69,7 @@ func createLease(t *testing.T, s *store.Store) lease.Lease {
 		t.Fatal(err)
 	}
 	at := time.Now().Add(time.Hour)
-	l, err := s.Lease.CreateLease(t.Context(), lease.Draft{
-		Name:         "l",
-		User:         "u",
-		Project:      "p",
-		Start:        lease.RequestedDate{At: at},
-		End:          lease.RequestedDate{At: at.Add(time.Hour)},
-		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := createOneHourLease(t, s, "l", "p", at, lease.ReservationDraft{Type: lease.PhysicalHost, Min: 1, Max: 1})
 	return l
 }
 

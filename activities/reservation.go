@@ -12,6 +12,7 @@ import (
 
 	"berth/internal/lease"
 	"berth/internal/store/db"
+	"berth/internal/store/leasestore"
 )
 
 // Cloud provisions reservations in Nova and Neutron. Every method of Cloud is idempotent, because Temporal
@@ -79,10 +80,10 @@ func (a *Activities) provisionInCloud(ctx context.Context, c lease.CloudReservat
 	return err
 }
 
-// provisionAndKeepIDs provisions a reservation in Nova or Neutron. It stores the IDs of the floating IPs that
-// now exist, also if a later call fails or ctx has ended, and whatever the status of the lease is now: the
-// project can change everything else by which berth would find them. The field FloatingIPIDs then contains
-// these IDs, too.
+// provisionAndKeepIDs provisions a reservation in Nova or Neutron. It stores the IDs of the network and the
+// floating IPs that now exist, also if a later call fails or ctx has ended, and whatever the status of the
+// lease is now: the project can change everything else by which berth would find them. The fields NetworkID
+// and FloatingIPIDs of c then contain these IDs, too.
 func (a *Activities) provisionAndKeepIDs(
 	ctx context.Context,
 	c *lease.CloudReservation,
@@ -92,13 +93,21 @@ func (a *Activities) provisionAndKeepIDs(
 	if err == nil {
 		deleted = without(c.FloatingIPIDs, mark.FloatingIPIDs)
 	}
-	if len(created)+len(deleted) == 0 {
+	newNetwork := mark.NetworkID != "" && mark.NetworkID != c.NetworkID
+	if len(created)+len(deleted) == 0 && !newNetwork {
 		return mark, err
+	}
+	if newNetwork {
+		c.NetworkID = mark.NetworkID
 	}
 	c.FloatingIPIDs = slices.Concat(c.FloatingIPIDs, created)
 	record, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.Timeouts.Record)
 	defer cancel()
-	return mark, errors.Join(err, a.Store.Lease.SaveFloatingIPIDs(record, c.ID, created, deleted))
+	return mark, errors.Join(err, a.Store.Lease.SaveNeutronIDs(record, c.ID, leasestore.NeutronIDs{
+		Network:            c.NetworkID,
+		CreatedFloatingIPs: created,
+		DeletedFloatingIPs: deleted,
+	}))
 }
 
 // without returns the elements of `all` that are not in `others`.

@@ -37,17 +37,7 @@ func TestProvisionReservation_WithoutCallsEndsTheUpdate(t *testing.T) {
 				t.Fatal(err)
 			}
 			start := time.Now().Add(time.Hour)
-			l, err := s.Lease.CreateLease(t.Context(), lease.Draft{
-				Name:         "l",
-				User:         "u",
-				Project:      "p",
-				Start:        lease.RequestedDate{At: start},
-				End:          lease.RequestedDate{At: start.Add(time.Hour)},
-				Reservations: []lease.ReservationDraft{{Type: lease.Device, Min: 1, Max: 1}},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := createOneHourLease(t, s, "l", "p", start, lease.ReservationDraft{Type: lease.Device, Min: 1, Max: 1})
 			storetest.Exec(t, url, `update event set at = now() where event_type = 'start_lease'`)
 			if _, err := acts.AdvanceLeases(t.Context(), time.Now()); err != nil {
 				t.Fatal(err)
@@ -58,13 +48,14 @@ func TestProvisionReservation_WithoutCallsEndsTheUpdate(t *testing.T) {
 			if err := acts.ProvisionReservation(t.Context(), l.Reservations[0].ID); err != nil {
 				t.Fatal(err)
 			}
-			if l, err = s.Lease.Lease(t.Context(), l.ID); err != nil {
+			changed, err := s.Lease.Lease(t.Context(), l.ID)
+			if err != nil {
 				t.Fatal(err)
 			}
-			if due := lease.Next(l, time.Now()); l.Status != lease.Active || due.Step != lease.StepWait {
+			if due := lease.Next(changed, time.Now()); changed.Status != lease.Active || due.Step != lease.StepWait {
 				t.Errorf(
 					"an %s lease after its change and ProvisionReservation: the next step is %s, want an ACTIVE lease that waits",
-					l.Status,
+					changed.Status,
 					due.Step,
 				)
 			}

@@ -32,23 +32,13 @@ func createInstanceLeases(t *testing.T, s *store.Store, projects ...string) (all
 	}
 	for i, project := range projects {
 		start := time.Now().UTC().Truncate(time.Hour).Add(time.Duration(i+1) * time.Hour)
-		l, err := s.Lease.CreateLease(t.Context(), lease.Draft{
-			Name:    project,
-			User:    "u",
-			Project: project,
-			Start:   lease.RequestedDate{At: start},
-			End:     lease.RequestedDate{At: start.Add(time.Hour)},
-			Reservations: []lease.ReservationDraft{{
-				Type:     lease.VirtualInstance,
-				Amount:   4,
-				VCPUs:    2,
-				MemoryMB: 256,
-				DiskGB:   1,
-			}},
+		l := createOneHourLease(t, s, project, project, start, lease.ReservationDraft{
+			Type:     lease.VirtualInstance,
+			Amount:   4,
+			VCPUs:    2,
+			MemoryMB: 256,
+			DiskGB:   1,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		all = append(all, l)
 	}
 	return all

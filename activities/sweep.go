@@ -18,7 +18,7 @@ const (
 	staleAfter = 10 * time.Minute
 	// sweepBatch is the maximum number of journal entries whose workflows one call to Sweep nudges.
 	sweepBatch = 500
-	// trimBatch is how many rows of the generation history one statement deletes.
+	// trimBatch is how many rows of the generation history or notifications one statement deletes.
 	trimBatch = 5000
 	// journalBatch is how many journal entries one SQL statement of trimJournal examines; the statement
 	// deletes at most that many entries.
@@ -52,7 +52,7 @@ func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.Sweep
 	if err := a.Store.Inventory.TrimConflicts(ctx, a.HistoryRetention); err != nil {
 		return result, err
 	}
-	if _, err := a.Store.Notifications.Trim(ctx, trimBatch); err != nil {
+	if err := a.trimNotifications(ctx); err != nil {
 		return result, err
 	}
 	result.TrimmedEntries, err = a.trimJournal(ctx)
@@ -84,9 +84,24 @@ func (a *Activities) trimJournal(ctx context.Context) (int64, error) {
 // trimHistory deletes old rows of the generation history. After Timeouts.Trim,
 // trimHistory leaves the remaining rows to the next call to Sweep.
 func (a *Activities) trimHistory(ctx context.Context) (int64, error) {
+	return a.trimBatches(func() (int64, error) {
+		return a.Store.Inventory.TrimHistory(ctx, a.HistoryRetention, trimBatch)
+	})
+}
+
+// trimNotifications deletes notifications to agents that were sent long ago. After Timeouts.Trim,
+// trimNotifications leaves the remaining notifications to the next call to Sweep.
+func (a *Activities) trimNotifications(ctx context.Context) error {
+	_, err := a.trimBatches(func() (int64, error) { return a.Store.Notifications.Trim(ctx, trimBatch) })
+	return err
+}
+
+// trimBatches calls the function `trim`, which deletes up to trimBatch rows, until it deletes fewer, but not
+// for longer than Timeouts.Trim.
+func (a *Activities) trimBatches(trim func() (int64, error)) (int64, error) {
 	deleted := int64(0)
 	for begin := time.Now(); time.Since(begin) < a.Timeouts.Trim; {
-		n, err := a.Store.Inventory.TrimHistory(ctx, a.HistoryRetention, trimBatch)
+		n, err := trim()
 		deleted += n
 		if err != nil || n < trimBatch {
 			return deleted, err

@@ -3,10 +3,12 @@ package activities
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
 
 	"berth/internal/delivery"
 	"berth/internal/lease"
@@ -38,13 +40,19 @@ func (a *Activities) NotifyWebhook(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	if err := sendRecorded(ctx, a.Webhook, func() ([]recordedNotification, error) { return a.leaseNotifications(ctx, id) },
-		a.Store.Lease.DeleteLeaseNotifications); err != nil {
+	if err := sendRecorded(
+		ctx,
+		a.Webhook,
+		a.leaseSends,
+		func() ([]recordedNotification, error) { return a.leaseNotifications(ctx, id) },
+		a.Store.Lease.DeleteLeaseNotifications,
+	); err != nil {
 		return classify(err)
 	}
 	return classify(sendRecorded(
 		ctx,
 		a.ProvisioningWebhook,
+		a.provisioningSends,
 		func() ([]recordedNotification, error) { return a.provisioningNotifications(ctx, id) },
 		a.Store.Notifications.DeleteProvisioningNotifications,
 	))
@@ -89,10 +97,44 @@ func (a *Activities) provisioningNotifications(
 	return all, err
 }
 
+// MaxWebhookSends is the maximum number of objects whose notifications a process sends to one webhook at the
+// same time. A send to a receiver that does not answer lasts until the timeout of the call, and a tenant can
+// have any number of leases with notifications. So the sends must keep only a small part of the slots of the
+// worker, which the steps of leases need too: of 1,000 with the default pool. A receiver that answers within
+// 20 ms gets up to 3,000 notifications per second.
+const MaxWebhookSends = 64
+
+// sendSlots contains one element for each object whose notifications are sent to a webhook.
+type sendSlots chan struct{}
+
+// use calls f in a slot. If no slot is free, use does not wait, because a waiting activity would keep a slot
+// of the worker; use then returns an error that makes Temporal retry the activity later.
+func (s sendSlots) use(ctx context.Context, f func() error) error {
+	select {
+	case s <- struct{}{}:
+		defer func() { <-s }()
+		return f()
+	default:
+		return temporal.NewApplicationErrorWithOptions(
+			fmt.Sprintf("%d other objects wait for the webhook receiver to answer", cap(s)),
+			retryRequested,
+			temporal.ApplicationErrorOptions{
+				NextRetryDelay: min(time.Duration(activity.GetInfo(ctx).Attempt)*time.Second, maxWebhookPause),
+				Category:       temporal.ApplicationErrorCategoryBenign,
+			},
+		)
+	}
+}
+
+// maxWebhookPause is the maximum time before the next attempt of an activity that has found no free slot. The
+// time grows by a second with each attempt.
+const maxWebhookPause = 30 * time.Second
+
 // sendRecorded sends the notifications that `read` returns, and deletes them, until `read` returns none.
 func sendRecorded(
 	ctx context.Context,
 	to NotificationSender,
+	slots sendSlots,
 	read func() ([]recordedNotification, error),
 	remove func(context.Context, []int64) error,
 ) error {
@@ -101,8 +143,11 @@ func sendRecorded(
 		if err != nil || len(all) == 0 {
 			return err
 		}
-		sent, err := sendInOrder(ctx, to, all)
-		if err := errors.Join(remove(context.WithoutCancel(ctx), sent), err); err != nil {
+		err = slots.use(ctx, func() error {
+			sent, err := sendInOrder(ctx, to, all)
+			return errors.Join(remove(context.WithoutCancel(ctx), sent), err)
+		})
+		if err != nil {
 			return err
 		}
 	}

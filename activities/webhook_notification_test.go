@@ -1,11 +1,15 @@
 package activities_test
 
 import (
+	"context"
+	"errors"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
 	"berth/activities"
@@ -32,16 +36,7 @@ func TestNotifyWebhook_DeliversInOrderAtLeastOnce(t *testing.T) {
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	activities.Register(env, acts.Functions())
 	start := time.Now().Add(time.Hour)
-	l, err := s.Lease.CreateLease(t.Context(), lease.Draft{
-		Name:    "l",
-		User:    "u",
-		Project: "p",
-		Start:   lease.RequestedDate{At: start},
-		End:     lease.RequestedDate{At: start.Add(time.Hour)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := createOneHourLease(t, s, "l", "p", start)
 	for _, name := range []string{"m", "n", "o"} {
 		if _, err := s.Lease.UpdateLease(t.Context(), l.ID, lease.Change{Name: &name}); err != nil {
 			t.Fatal(err)
@@ -96,5 +91,60 @@ func TestNotifyWebhook_DeliversInOrderAtLeastOnce(t *testing.T) {
 			left,
 			err,
 		)
+	}
+}
+
+// hangingSender blocks each notification until `answer` is closed.
+type hangingSender struct {
+	arrived chan struct{} // one element for each notification
+	answer  chan struct{}
+}
+
+func (s hangingSender) Send(context.Context, notify.Notification) error {
+	s.arrived <- struct{}{}
+	<-s.answer
+	return nil
+}
+
+func TestNotifyWebhook_ReceiverThatHangsKeepsFewSlots(t *testing.T) {
+	t.Parallel()
+	receiver := hangingSender{make(chan struct{}), make(chan struct{})}
+	s := storetest.New(t)
+	s.Lease = leasestore.New(s.DB, leasestore.Config{Notifications: true})
+	acts := newActivities(activities.Options{Store: s, Webhook: receiver})
+	notifyOfNewLease := func() (retry func() error) {
+		start := time.Now().Add(time.Hour)
+		l := createOneHourLease(t, s, "l", "p", start)
+		return func() error {
+			env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+			activities.Register(env, acts.Functions())
+			_, err := env.ExecuteActivity(acts.NotifyWebhook, l.ID.String())
+			return err
+		}
+	}
+	var waiting sync.WaitGroup
+	for range activities.MaxWebhookSends {
+		send := notifyOfNewLease()
+		waiting.Go(func() {
+			if err := send(); err != nil {
+				t.Errorf("send a notification to a receiver that answers late: got error %v, want none", err)
+			}
+		})
+		<-receiver.arrived
+	}
+	send := notifyOfNewLease()
+
+	err := send()
+
+	var failure *temporal.ApplicationError
+	if !errors.As(err, &failure) || failure.NonRetryable() || failure.NextRetryDelay() != time.Second {
+		t.Errorf("send a notification while %d others wait: got error %v, want one with a retry after a second",
+			activities.MaxWebhookSends, err)
+	}
+	close(receiver.answer)
+	waiting.Wait()
+	go func() { <-receiver.arrived }()
+	if err := send(); err != nil {
+		t.Errorf("send the notification after the others: got error %v, want none", err)
 	}
 }

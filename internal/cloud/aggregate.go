@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,13 +173,20 @@ func (h hosts) apply(ctx context.Context, c lease.CloudReservation) (lease.Cloud
 	var wanted, joined []string
 	for _, s := range c.ComputeHosts {
 		wanted = append(wanted, s.Service)
-		if slices.Contains(own.Hosts, s.Service) {
-			continue
+		if !slices.Contains(own.Hosts, s.Service) {
+			joined = append(joined, s.Service)
 		}
-		if err := h.moveFromPool(ctx, all, own, s.Service); err != nil {
+	}
+	if len(joined) > 0 {
+		// the start of a lease does not wait until Nova has emptied its hosts
+		if _, err := h.confirmResizes(ctx, joined); err != nil {
 			return mark, err
 		}
-		joined = append(joined, s.Service)
+	}
+	for _, host := range joined {
+		if err := h.moveFromPool(ctx, all, own, host); err != nil {
+			return mark, err
+		}
 	}
 	if err := h.removeFromPool(ctx, all, joined); err != nil {
 		return mark, err
@@ -238,9 +246,14 @@ func (h hosts) remove(ctx context.Context, c lease.CloudReservation) error {
 	return h.poolStrayHosts(ctx, all, c)
 }
 
+// hostsPerStep is the number of hosts that releaseHosts empties before it moves them into the freepool. The
+// hosts of a step share one list of Nova's migrations, which takes four requests. An attempt to end a lease
+// has 90 seconds: eight requests that all time out after ten seconds leave time for the next step.
+const hostsPerStep = 8
+
 // releaseHosts deletes the servers on the hosts of a reservation's aggregate, and moves each host without
-// servers into the freepool. A host that Nova does not empty keeps no other host: releaseHosts continues, and
-// returns the first of such errors in the end. If Nova does not answer, releaseHosts stops.
+// servers into the freepool, a few hosts at a time. A host that Nova does not empty or move keeps no other
+// host: releaseHosts continues, and returns the first of such errors in the end.
 func (h hosts) releaseHosts(
 	ctx context.Context,
 	all map[string]aggregates.Aggregate,
@@ -248,25 +261,48 @@ func (h hosts) releaseHosts(
 ) error {
 	findPool := sync.OnceValues(func() (aggregates.Aggregate, error) { return h.ensureFreepool(ctx, all) })
 	var first error
-	for _, host := range own.Hosts {
-		err := h.deleteServers(ctx, serverFilter{Host: host}, "host "+host)
-		var refused gophercloud.ErrUnexpectedResponseCode
-		switch {
-		case err == nil:
+	for step := range slices.Chunk(own.Hosts, hostsPerStep) {
+		left, err := h.emptyHosts(ctx, step)
+		if err != nil {
+			return err
+		}
+		for _, host := range step {
+			if err := left[host]; err != nil {
+				first = cmp.Or(first, err)
+				continue
+			}
 			pool, err := findPool()
 			if err != nil {
 				return err
 			}
-			if err := h.moveToPool(ctx, pool, own, host); err != nil {
-				return err
-			}
-		case !errors.Is(err, ErrServersRemain) && !errors.As(err, &refused):
-			return err
-		case first == nil:
-			first = err
+			first = cmp.Or(first, h.moveToPool(ctx, pool, own, host))
 		}
 	}
 	return first
+}
+
+// emptyHosts deletes the servers on hosts, and confirms the resizes of servers from these hosts. emptyHosts
+// returns the hosts that Nova does not empty, each with an error. An error of one host, also a missing
+// answer, may have its cause in this host alone, such as a very long list of servers. If Nova ignores the
+// filter by host, or does not list migrations, emptyHosts can empty no host, and stops.
+func (h hosts) emptyHosts(ctx context.Context, hosts []string) (map[string]error, error) {
+	failed := map[string]error{}
+	for _, host := range hosts {
+		err := h.deleteServers(ctx, serverFilter{Host: host}, "host "+host)
+		if errors.Is(err, errIgnoredFilter) {
+			return nil, err
+		}
+		failed[host] = err
+	}
+	// after the servers, so that a server that leaves its host meanwhile is on one of the lists
+	left, err := h.finishResizes(ctx, hosts)
+	if err != nil {
+		return nil, err
+	}
+	for host, err := range left {
+		failed[host] = cmp.Or(failed[host], err)
+	}
+	return failed, nil
 }
 
 // poolStrayHosts adds a host of a reservation to the freepool if the host is neither in the freepool nor in

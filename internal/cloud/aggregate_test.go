@@ -3,9 +3,15 @@ package cloud_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -124,4 +130,104 @@ func TestDeprovision_KilledAfterAnyRequestReleasesTheHosts(t *testing.T) {
 			return
 		}
 	}
+}
+
+// manyHosts returns a running reservation of many hosts, each with a server.
+func manyHosts(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) (cloudTest, lease.CloudReservation) {
+	t.Helper()
+	s, c := newCloudTest(t), hostsClaim()
+	server := httptest.NewServer(s.killer.behind(s.nova))
+	t.Cleanup(server.Close)
+	var err error
+	if s.Cloud, err = cloud.New(cloud.Config{
+		Nova:    server.URL + "/v2.1",
+		Timeout: time.Hour,
+		Wrap:    wrap,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 40 {
+		host := fmt.Sprintf("cmp-%02d", i)
+		s.nova.SetHypervisor(host, "up")
+		c.ComputeHosts = append(c.ComputeHosts, lease.ReservedHost{Service: host, Slots: 1})
+	}
+	s.apply(c)
+	s.startServers(c)
+	return s, c
+}
+
+// An attempt to end a lease has a limited time, which is too short to delete the servers on thousands of
+// hosts.
+func TestDeprovision_EachAttemptReleasesSomeHosts(t *testing.T) {
+	t.Parallel()
+	s, c := manyHosts(t, nil)
+	attempts, hosts := 0, len(c.ComputeHosts)
+	for lived := false; !lived; attempts++ {
+		// fewer requests than hosts, apart from those that delete the servers
+		servers := len(s.nova.ComputeState().Servers)
+		lived = s.killed(36+2*servers, func(ctx context.Context) error { return s.Deprovision(ctx, c) })
+		_, left := s.ownerOf(c)
+		if len(left) >= hosts && !lived {
+			t.Fatalf("hosts of the reservation after attempt %d: got %d as before, want fewer", attempts, len(left))
+		}
+		hosts = len(left)
+	}
+	if attempts == 1 {
+		t.Error("attempts: got 1, want several")
+	}
+	if pool := s.pools(c)["freepool"]; len(pool) != len(c.ComputeHosts) {
+		t.Errorf("freepool after the removal: got %d hosts, want %d", len(pool), len(c.ComputeHosts))
+	}
+}
+
+// roundTripper is a transport that consists of one function.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestDeprovision_HostOfWhichNovaListsNoServersKeepsNoOtherHost(t *testing.T) {
+	t.Parallel()
+	const hanging = "cmp-03"
+	isHanging := atomic.Bool{}
+	s, c := manyHosts(t, func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if isHanging.Load() && r.URL.Query().Get("host") == hanging {
+				return nil, os.ErrDeadlineExceeded
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	isHanging.Store(true)
+	if err := s.Deprovision(t.Context(), c); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("Deprovision while the list of a host times out: got %v, want the time-out", err)
+	}
+	if _, hosts := s.ownerOf(c); !slices.Equal(hosts, []string{hanging}) {
+		t.Errorf("hosts of the reservation: got %v, want only %s", hosts, hanging)
+	}
+	isHanging.Store(false)
+	s.remove(c)
+}
+
+func TestDeprovision_LaterErrorKeepsReleasedHostsReleased(t *testing.T) {
+	t.Parallel()
+	lists := atomic.Int32{}
+	isRefused := atomic.Bool{}
+	s, c := manyHosts(t, func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if isRefused.Load() && strings.HasSuffix(r.URL.Path, "/os-migrations") && lists.Add(1) > 4 {
+				return nil, os.ErrDeadlineExceeded
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	isRefused.Store(true)
+	if err := s.Deprovision(t.Context(), c); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("Deprovision while the second list of migrations times out: got %v, want the time-out", err)
+	}
+	if pool := s.pools(c)["freepool"]; len(pool) == 0 || len(pool) == len(c.ComputeHosts) {
+		t.Errorf("freepool after the time-out: got %v, want the first hosts", pool)
+	}
+	isRefused.Store(false)
+	s.remove(c)
 }

@@ -94,6 +94,9 @@ func TestList_HostileLinksEndWithAnError(t *testing.T) {
 		"no address":    {next: func(int) string { return "evil" }, requests: 1},
 	} {
 		for list, claim := range listCalls {
+			if name == "large" && list == "servers" {
+				continue // each page has a limit of its own
+			}
 			t.Run(name+" of "+list, func(t *testing.T) {
 				t.Parallel()
 				pages := &linkedPages{list: list, next: tt.next, padding: tt.padding, limit: tt.requests + 10}

@@ -69,10 +69,10 @@ func (e *echoServices) refuses(r *http.Request) bool {
 var collectionAnswers = map[string]string{
 	"os-aggregates": `"aggregates":[{"id":7,"name":"RESERVATION","hosts":["cmp"],"metadata":{"blazar:owner":"red"}},{"id":8,"name":"freepool","hosts":[]}]
 		"aggregate":{"id":7,"name":"freepool","hosts":[],"metadata":{}}`,
-	"servers":              `"servers":[{"id":VALUE,"name":"s","OS-EXT-SRV-ATTR:host":HOST}]`,
+	"servers":              `"servers":[{"id":VALUE,"name":"s","OS-EXT-SRV-ATTR:host":HOST}],"server":{"id":VALUE,"status":"ACTIVE"}`,
 	"flavors":              `"flavor":{"id":VALUE,"name":"f","vcpus":1,"ram":1,"disk":1},"extra_specs":{},"flavor_access":[]`,
 	"os-server-groups":     `"server_groups":[{"id":VALUE,"name":"reservation:RESERVATION"}]`,
-	"os-migrations":        `"migrations":[{"uuid":"resize","instance_uuid":VALUE,"status":"finished"}]`,
+	"os-migrations":        `"migrations":[{"uuid":"resize","instance_uuid":VALUE,"source_compute":"cmp","migration_type":"resize","status":"finished"}]`,
 	"os-hypervisors":       `"hypervisors":[]`,
 	"os-availability-zone": `"availabilityZoneInfo":[]`,
 	"floatingips": `"floatingips":[{"id":VALUE,"port_id":VALUE,"floating_ip_address":"172.24.4.10","project_id":"red","description":"reservation:RESERVATION"},` +
@@ -130,8 +130,9 @@ const echoReservation = "0d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e2222"
 
 // outgoingPaths are all forms of paths and queries that package cloud sends.
 var outgoingPaths = regexp.MustCompile(
-	`^/(compute/v2\.1/(servers/detail\?[a-z_]+=[^?#/]*|servers/SEGMENT/action|images/detail\?property-berth_reservation=[0-9a-f-]+|flavors|flavors/SEGMENT(/os-extra_specs|/os-flavor-access|/action)?|` +
-		`os-aggregates(/\d+(/action)?)?|os-migrations\?migration_type=resize&status=[a-z-]+|os-server-groups|os-server-groups/SEGMENT|os-hypervisors/detail|os-availability-zone/detail)` +
+	`^/(compute/v2\.1/(servers/detail\?[a-z_]+=[^?#/]*|servers/SEGMENT(/action)?|flavors|flavors/SEGMENT(/os-extra_specs|/os-flavor-access|/action)?|` +
+		`images/detail\?property-berth_lease=[0-9a-f-]+&property-berth_reservation=[0-9a-f-]+&property-berth_server=[^?#/&]*|` +
+		`os-aggregates(/\d+(/action)?)?|os-migrations\?status=[a-z-]+|os-server-groups|os-server-groups/SEGMENT|os-hypervisors/detail|os-availability-zone/detail)` +
 		`|network/v2\.0/((networks|ports|subnets|floatingips)(\?[^/?#]*)?|(networks|floatingips)/SEGMENT/tags|floatingips/SEGMENT/port_forwardings(/SEGMENT)?|` +
 		`(networks|ports|subnets|floatingips)/SEGMENT|routers/SEGMENT(/remove_router_interface)?|trunks(\?port_id=[^/?#]*)?|trunks/SEGMENT(/remove_subports)?))$`,
 )
@@ -214,7 +215,7 @@ func TestRequests_HostileIDsStayBelowTheirCollection(t *testing.T) {
 			if value != "harmless" {
 				return
 			}
-			for _, end := range []string{"servers/SEGMENT/action", "flavors/SEGMENT", "flavors/SEGMENT/os-extra_specs", "flavors/SEGMENT/os-flavor-access",
+			for _, end := range []string{"servers/SEGMENT", "servers/SEGMENT/action", "flavors/SEGMENT", "flavors/SEGMENT/os-extra_specs", "flavors/SEGMENT/os-flavor-access",
 				"flavors/SEGMENT/action", "os-server-groups/SEGMENT", "networks/SEGMENT", "networks/SEGMENT/tags", "ports/SEGMENT",
 				"subnets/SEGMENT", "routers/SEGMENT/remove_router_interface", "routers/SEGMENT", "trunks/SEGMENT", "trunks/SEGMENT/remove_subports", "floatingips/SEGMENT", "floatingips/SEGMENT/tags", "floatingips/SEGMENT/port_forwardings/SEGMENT"} {
 				ofEnd := func(form string) bool { return strings.HasSuffix(form, "/"+end) }

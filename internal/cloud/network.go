@@ -46,25 +46,27 @@ func (d networkDraft) ToNetworkCreateMap() (map[string]any, error) {
 // the second sets the network's tags, and the third sets the name that the reservation requests. If a request
 // fails, the next attempt therefore finds the network by its first name or by its tag. The first request
 // already contains the description, because mechanism drivers of Neutron read the description when the
-// network is created.
+// network is created. apply returns the ID of the network also if a later request fails: the project can
+// change the name and the tags.
 func (s networkSegments) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
 	n, err := s.findOrCreate(ctx, c)
 	if err != nil {
 		return lease.CloudIDs{}, err
 	}
+	ids := lease.CloudIDs{NetworkID: n.ID}
 	tags := []string{"blazar", reservationName(c)}
 	if slices.ContainsFunc(tags, func(tag string) bool { return !slices.Contains(n.Tags, tag) }) {
 		if _, err := attributestags.ReplaceAll(ctx, s.client, "networks", safeurl.Segment(n.ID), attributestags.ReplaceAllOpts{Tags: tags}).Extract(); err != nil {
-			return lease.CloudIDs{}, fmt.Errorf("set the tags of network %s: %w", n.ID, err)
+			return ids, fmt.Errorf("set the tags of network %s: %w", n.ID, err)
 		}
 	}
 	if n.Name == reservationName(c) {
 		change := networks.UpdateOpts{Name: &c.NetworkName}
 		if _, err := networks.Update(ctx, s.client, safeurl.Segment(n.ID), change).Extract(); err != nil {
-			return lease.CloudIDs{}, fmt.Errorf("rename network %s: %w", n.ID, err)
+			return ids, fmt.Errorf("rename network %s: %w", n.ID, err)
 		}
 	}
-	return lease.CloudIDs{NetworkID: n.ID}, nil
+	return ids, nil
 }
 
 func (s networkSegments) findOrCreate(

@@ -49,9 +49,22 @@ const ownersOfNeutron = "network:"
 // router.
 var autoDeletedPorts = []string{"network:dhcp", "network:distributed"}
 
+// portFilter selects the ports of a network, and the attributes that Neutron returns. A user can give a port
+// so many DHCP options that a list with all attributes of the network's ports is larger than maxAnswer.
+type portFilter struct {
+	Network string   `q:"network_id"`
+	Fields  []string `q:"fields"`
+}
+
+// ToPortListQuery returns the query of the request that lists the ports.
+func (f portFilter) ToPortListQuery() (string, error) {
+	q, err := gophercloud.BuildQueryString(f)
+	return q.String(), err
+}
+
 // portsWithoutServers returns the ports of a network, or ErrServersRemain if a server has one of them.
 func (s networkSegments) portsWithoutServers(ctx context.Context, network string) ([]ports.Port, error) {
-	list := ports.List(s.client, ports.ListOpts{NetworkID: network})
+	list := ports.List(s.client, portFilter{network, []string{"id", "network_id", "device_owner", "device_id"}})
 	all, err := listMatching(ctx, s.client, list, ports.ExtractPorts,
 		func(p ports.Port) bool { return p.NetworkID == network })
 	if err != nil {
@@ -119,8 +132,8 @@ func (s networkSegments) deletePort(ctx context.Context, p ports.Port, all []por
 	if !refused() {
 		return err
 	}
-	deleted, err := s.removeFromTrunks(ctx, trunks.ListOpts{PortID: p.ID}, all)
-	if err == nil && deleted == 0 {
+	changed, err := s.removeFromTrunks(ctx, trunks.ListOpts{PortID: p.ID}, all)
+	if err == nil && changed == 0 {
 		_, err = s.removeFromTrunks(ctx, trunks.ListOpts{}, all)
 	}
 	if err != nil {

@@ -101,3 +101,17 @@ func TestDeprovision_WithoutNovaEachPortOfAServerKeepsTheNetwork(t *testing.T) {
 	}
 	s.expectNetworks("after Deprovision", networksFor(claim))
 }
+
+// A user can give the ports of a network so many DHCP options that a list with all attributes of the ports is
+// larger than the limit of an answer.
+func TestDeprovision_DeletesANetworkWithPortsOfAnySize(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	c := networkClaim()
+	network := s.apply(c).NetworkID
+	for range 2 {
+		s.neutron.AddLargePort(network, 17<<20)
+	}
+	s.remove(c)
+	s.expectNetworks("after Deprovision", nil)
+}

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/trunks"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
-	"github.com/gophercloud/gophercloud/v2/pagination"
 
 	"berth/internal/safeurl"
 )
@@ -70,28 +68,14 @@ func (s networkSegments) changeTrunk(ctx context.Context, t trunks.Trunk, change
 // trunks returns the trunks that match the filter, or none if Neutron has no trunks. Neutron can filter
 // them by their parent, but not by a subport.
 func (s networkSegments) trunks(ctx context.Context, filter trunks.ListOpts) ([]trunks.Trunk, error) {
-	list := trunks.List(s.client, filter).WithPageCreator(func(r pagination.PageResult) pagination.Page {
-		return trunkPage{trunks.TrunkPage{LinkedPageBase: pagination.LinkedPageBase{PageResult: r}}}
-	})
-	all, err := listAll(ctx, s.client, list, func(page pagination.Page) ([]trunks.Trunk, error) {
-		return trunks.ExtractTrunks(page.(trunkPage).TrunkPage)
-	})
+	query, err := filter.ToTrunkListQuery()
+	if err != nil {
+		return nil, err
+	}
+	list := linkedList(s.client, s.client.ServiceURL("trunks")+query, "trunks")
+	all, err := listAll(ctx, s.client, list, extractLinked[trunks.Trunk])
 	if err != nil {
 		return nil, ignoreNotFound(err)
 	}
 	return all, nil
-}
-
-// trunkPage is a page of a list of trunks whose link to the next page is where Neutron puts it.
-type trunkPage struct{ trunks.TrunkPage }
-
-// NextPageURL returns the address of the next page, or "".
-func (p trunkPage) NextPageURL() (string, error) {
-	var s struct {
-		Links []gophercloud.Link `json:"trunks_links"`
-	}
-	if err := p.ExtractInto(&s); err != nil {
-		return "", err
-	}
-	return gophercloud.ExtractNextURL(s.Links)
 }

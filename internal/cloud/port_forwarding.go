@@ -6,7 +6,6 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/portforwarding"
-	"github.com/gophercloud/gophercloud/v2/pagination"
 
 	"berth/internal/safeurl"
 )
@@ -20,16 +19,8 @@ func deletePortForwardings(
 	leadsTo func(port string) bool,
 ) error {
 	address := safeurl.Segment(floatingIP)
-	newPage := func(r pagination.PageResult) pagination.Page {
-		return forwardingPage{portforwarding.PortForwardingPage{
-			LinkedPageBase: pagination.LinkedPageBase{PageResult: r},
-		}}
-	}
-	list := portforwarding.List(neutron, nil, address).WithPageCreator(newPage)
-	all, err := listMatching(ctx, neutron, list,
-		func(page pagination.Page) ([]portforwarding.PortForwarding, error) {
-			return portforwarding.ExtractPortForwardings(page.(forwardingPage).PortForwardingPage)
-		},
+	list := linkedList(neutron, neutron.ServiceURL("floatingips", address, "port_forwardings"), "port_forwardings")
+	all, err := listMatching(ctx, neutron, list, extractLinked[portforwarding.PortForwarding],
 		func(f portforwarding.PortForwarding) bool { return leadsTo(f.InternalPortID) })
 	if err != nil {
 		return ignoreNotFound(err)
@@ -41,21 +32,4 @@ func deletePortForwardings(
 		}
 	}
 	return nil
-}
-
-// forwardingPage is a page of a list of port forwardings whose link to the next page is where Neutron puts
-// it.
-type forwardingPage struct {
-	portforwarding.PortForwardingPage
-}
-
-// NextPageURL returns the address of the next page, or "".
-func (p forwardingPage) NextPageURL() (string, error) {
-	var s struct {
-		Links []gophercloud.Link `json:"port_forwardings_links"`
-	}
-	if err := p.ExtractInto(&s); err != nil {
-		return "", err
-	}
-	return gophercloud.ExtractNextURL(s.Links)
 }

@@ -2,33 +2,42 @@ package cloud
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
-	"github.com/gophercloud/gophercloud/v2/pagination"
 
 	"berth/internal/safeurl"
 )
 
-// migration is the resize of a server. Until the resize is confirmed or reverted, the server has its new
-// flavor, and the migration is the consumer of its allocations from the old host.
+// migration is the resize or the cold migration of a server. Until the migration is confirmed or reverted,
+// the server has its new flavor and its new host, and the migration is the consumer of its allocations from
+// the old host.
 type migration struct {
 	UUID   string `json:"uuid"`
 	Server string `json:"instance_uuid"`
+	Source string `json:"source_compute"`
+	Type   string `json:"migration_type"`
 	Status string `json:"status"`
 }
 
-// confirming is the status of a migration whose allocations Nova is about to delete.
-const confirming = "confirming"
+// Statuses of a migration.
+const (
+	finished   = "finished"   // waits until it is confirmed or reverted
+	confirming = "confirming" // Nova is about to delete its allocations
+)
 
 // unfinished are the statuses in which a server has its new flavor while the migration still has allocations,
 // in the order in which a migration gets them, so that a migration whose status changes meanwhile is on one
 // of the lists.
-var unfinished = []string{"post-migrating", "finished", "reverting", confirming}
+var unfinished = []string{"post-migrating", finished, "reverting", confirming}
 
 // microversionOfUUIDs is Nova's first microversion whose list of migrations contains their UUIDs.
 const microversionOfUUIDs = "2.59"
@@ -95,23 +104,21 @@ func (i instances) deleteConsumer(ctx context.Context, consumer string, resizes 
 	return err == nil, nil
 }
 
-// unfinishedResizes returns the unfinished resizes of all servers by the UUID of the migration.
+// unfinishedResizes returns the unfinished resizes and cold migrations of all servers by the UUID of the
+// migration.
 func (n nova) unfinishedResizes(ctx context.Context) (map[string]migration, error) {
 	client := *n.client
 	client.Microversion = microversionOfUUIDs
 	resizes := map[string]migration{}
 	for _, status := range unfinished {
-		query := url.Values{"migration_type": {"resize"}, "status": {status}}
-		list := pagination.NewPager(&client, client.ServiceURL("os-migrations")+"?"+query.Encode(),
-			func(r pagination.PageResult) pagination.Page {
-				return migrationPage{pagination.LinkedPageBase{PageResult: r}}
-			})
-		all, err := listAll(ctx, &client, list, extractMigrations)
+		query := url.Values{"status": {status}}
+		list := linkedList(&client, client.ServiceURL("os-migrations")+"?"+query.Encode(), "migrations")
+		all, err := listAll(ctx, &client, list, extractLinked[migration])
 		if err != nil {
 			return nil, fmt.Errorf("list migrations: %w", err)
 		}
 		for _, m := range all {
-			if m.Status == status {
+			if m.Status == status && (m.Type == "resize" || m.Type == "migration") {
 				resizes[m.UUID] = m
 			}
 		}
@@ -119,28 +126,89 @@ func (n nova) unfinishedResizes(ctx context.Context) (map[string]migration, erro
 	return resizes, nil
 }
 
-// migrationPage is a page of Nova's list of migrations. It replaces gophercloud's own type, which does not
-// follow the links to further pages.
-type migrationPage struct{ pagination.LinkedPageBase }
-
-// NextPageURL returns the link to the next page, or "" on the last page.
-func (p migrationPage) NextPageURL() (string, error) {
-	var page struct {
-		Links []gophercloud.Link `json:"migrations_links"`
+// confirmResizes confirms the finished resizes and cold migrations of servers from the given hosts to other
+// hosts. Otherwise Nova would keep the memory and the disk of such a server on its old host for ever, and its
+// owner could revert the migration, which brings the server back to a host that is then reserved for another
+// project. The result `found` is true if Nova has unfinished migrations from the hosts. confirmResizes
+// ignores refusals, and returns the first error of a request without an answer after it has sent all
+// requests.
+func (h hosts) confirmResizes(ctx context.Context, from []string) (found bool, err error) {
+	all, err := h.resizesFrom(ctx, from)
+	if err != nil {
+		return false, err
 	}
-	if err := p.ExtractInto(&page); err != nil {
-		return "", err
+	for _, m := range slices.Concat(slices.Collect(maps.Values(all))...) {
+		if m.Status != finished {
+			continue
+		}
+		failed := servers.ConfirmResize(ctx, h.client, safeurl.Segment(m.Server)).ExtractErr()
+		var refused gophercloud.ErrUnexpectedResponseCode
+		if failed != nil && !errors.As(failed, &refused) && err == nil {
+			err = fmt.Errorf("confirm the resize of server %s: %w", m.Server, failed)
+		}
 	}
-	return gophercloud.ExtractNextURL(page.Links)
+	return len(all) > 0, err
 }
 
-// IsEmpty reports whether the page contains no migrations.
-func (p migrationPage) IsEmpty() (bool, error) {
-	all, err := extractMigrations(p)
-	return len(all) == 0, err
+// finishResizes confirms the resizes and cold migrations of servers from the given hosts to other hosts.
+// finishResizes returns the hosts to which such a server can still come back, each with an error.
+func (h hosts) finishResizes(ctx context.Context, from []string) (map[string]error, error) {
+	found, err := h.confirmResizes(ctx, from)
+	if !found {
+		return nil, err
+	}
+	// Nova has usually confirmed most resizes by now, and a request without an answer may have succeeded
+	all, err := h.resizesFrom(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	left := map[string]error{}
+	for host, resizes := range all {
+		for _, m := range resizes {
+			is, err := h.isResized(ctx, m.Server)
+			if err == nil && is {
+				err = fmt.Errorf("%w: server %s has a resize from host %s that is not finished",
+					ErrServersRemain, m.Server, host)
+			}
+			if err != nil {
+				left[host] = err
+				break
+			}
+		}
+	}
+	return left, nil
 }
 
-func extractMigrations(page pagination.Page) (all []migration, err error) {
-	err = page.(migrationPage).ExtractIntoSlicePtr(&all, "migrations")
-	return all, err
+// isResized reports whether a server that has an unfinished migration can come back to its old host. The
+// status of a migration does not say so: the migration stays unfinished for ever after an operator has reset
+// the state of its server, or after the server was deleted without it. Nova reverts a migration only of a
+// server that has the status VERIFY_RESIZE. While Nova works on a server, the server has another one of these
+// statuses or a state of a task.
+func (n nova) isResized(ctx context.Context, server string) (bool, error) {
+	s, err := servers.Get(ctx, n.client, safeurl.Segment(server)).Extract()
+	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return n.hasServer(ctx, server)
+	}
+	if s, err = answered(s, err); err == nil && s.Status == "" {
+		err = errNoObject
+	}
+	if err != nil {
+		return false, fmt.Errorf("read server %s: %w", server, err)
+	}
+	isResize := slices.Contains([]string{"VERIFY_RESIZE", "RESIZE", "REVERT_RESIZE"}, s.Status)
+	return isResize || s.TaskState != "", nil
+}
+
+// resizesFrom returns the unfinished resizes and cold migrations of servers from each of the hosts that has
+// some.
+func (n nova) resizesFrom(ctx context.Context, hosts []string) (map[string][]migration, error) {
+	all, err := n.unfinishedResizes(ctx)
+	from := map[string][]migration{}
+	for _, m := range all {
+		i := slices.IndexFunc(hosts, func(host string) bool { return strings.EqualFold(host, m.Source) })
+		if i >= 0 {
+			from[hosts[i]] = append(from[hosts[i]], m)
+		}
+	}
+	return from, err
 }

@@ -216,3 +216,140 @@ func TestDeprovision_NovaThatShowsNoMigrationsIsAnError(t *testing.T) {
 		t.Errorf("Deprovision without the right to list migrations: got %v, want an error that names the call", err)
 	}
 }
+
+// Nova keeps the memory and the disk of a resized server on its old host until the resize is confirmed, and
+// its owner can bring it back to the old host.
+func TestReservationOfHosts_ServersThatWereResizedAwayDoNotComeBack(t *testing.T) {
+	t.Parallel()
+	newTest := func(t *testing.T) (s cloudTest, left *consumers, resize func(host string) notifytest.Server) {
+		t.Helper()
+		s, left = newCloudTest(t), &consumers{all: map[string]bool{}}
+		s.nova.MoveAllocations(left.move)
+		s.nova.AddFlavor(notifytest.Flavor{ID: "small", Name: "m1.small", VCPUs: 1, RAM: 64})
+		return s, left, func(host string) notifytest.Server {
+			server := s.nova.AddServer(notifytest.Server{Host: host, Flavor: "large"})
+			left.add(server.ID)
+			s.act(server, resizeToSmall)
+			s.nova.MoveServer(server.ID, "c")
+			return server
+		}
+	}
+	expect := func(s cloudTest, left *consumers, server notifytest.Server) {
+		s.Helper()
+		if now, err := left.read(s.Context(), id); len(now) > 0 || err != nil {
+			s.Errorf("consumers of the old host: got %v, error %v; want none", now, err)
+		}
+		if s.act(server, `{"revertResize":null}`) == http.StatusAccepted {
+			s.Error("the owner reverts the resize: got 202, want a refusal")
+		}
+		if n := len(s.nova.ComputeState().Servers); n != 1 {
+			s.Errorf("servers, of which one is on another host: got %d, want 1", n)
+		}
+	}
+	t.Run("before the start", func(t *testing.T) {
+		t.Parallel()
+		s, left, resize := newTest(t)
+		server := resize("a")
+		s.apply(hostsClaim("a"))
+		expect(s, left, server)
+	})
+	t.Run("before the end", func(t *testing.T) {
+		t.Parallel()
+		s, left, resize := newTest(t)
+		c := hostsClaim("a", "b")
+		s.apply(c)
+		server := resize("a")
+		s.nova.SetMigrationStatus(server.ID, "post-migrating")
+		if err := s.Deprovision(t.Context(), c); !errors.Is(err, cloud.ErrServersRemain) {
+			t.Errorf("end while a server is moved away: got error %v, want ErrServersRemain", err)
+		}
+		if _, hosts := s.ownerOf(c); !slices.Equal(hosts, []string{"a"}) {
+			t.Errorf("hosts of the reservation while a server is moved away from host a: got %v, want only a", hosts)
+		}
+		s.nova.SetMigrationStatus(server.ID, "finished")
+		s.remove(c)
+		expect(s, left, server)
+	})
+}
+
+// newMigrationTest returns a running reservation of the hosts a and b, and a server that was resized away
+// from host a.
+func newMigrationTest(t *testing.T) (cloudTest, lease.CloudReservation, notifytest.Server) {
+	t.Helper()
+	s, c := newCloudTest(t), hostsClaim("a", "b")
+	s.apply(c)
+	s.nova.AddFlavor(notifytest.Flavor{
+		ID:    "small",
+		Name:  "m1.small",
+		VCPUs: 1,
+		RAM:   64,
+	})
+	server := s.nova.AddServer(notifytest.Server{Host: "a", Flavor: "large"})
+	s.act(server, resizeToSmall)
+	s.nova.MoveServer(server.ID, "c")
+	return s, c, server
+}
+
+// Nova never finishes a migration whose server was reset by an operator, or was deleted after that.
+func TestReservationOfHosts_StaleMigrationKeepsNoHost(t *testing.T) {
+	t.Parallel()
+	for _, status := range []string{"finished", "post-migrating", "reverting", "confirming"} {
+		for name, isDeleted := range map[string]bool{"server is active": false, "server is deleted": true} {
+			t.Run(status+", "+name, func(t *testing.T) {
+				t.Parallel()
+				s, c, server := newMigrationTest(t)
+				s.nova.SetMigrationStatus(server.ID, status)
+				if got := s.act(server, `{"os-resetState":{"state":"active"}}`); got != http.StatusAccepted {
+					t.Fatalf("an operator resets the state of the server: got %d, want 202", got)
+				}
+				if isDeleted {
+					s.requestNova("DELETE", "/servers/"+server.ID, "")
+				}
+				s.remove(c)
+				s.want(c, map[string][]string{"freepool": {"a", "b"}})
+				if got := s.act(server, `{"revertResize":null}`); got == http.StatusAccepted {
+					t.Error("the owner reverts the resize: got 202, want a refusal")
+				}
+			})
+		}
+	}
+}
+
+func TestReservationOfHosts_HostIsKeptWhileAServerCanComeBack(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(s cloudTest, server notifytest.Server){
+		"Nova refuses the confirmation": func(s cloudTest, server notifytest.Server) {
+			s.nova.InjectFaults(notifytest.Fault{Request: "POST /servers/" + server.ID, Status: http.StatusConflict})
+		},
+		"Nova does not answer the confirmation": func(s cloudTest, server notifytest.Server) {
+			s.nova.InjectFaults(notifytest.Fault{Request: "POST /servers/" + server.ID, DropConnection: true})
+		},
+		"Nova does not answer for the server": func(s cloudTest, server notifytest.Server) {
+			s.nova.SetMigrationStatus(server.ID, "reverting")
+			s.nova.InjectFaults(notifytest.Fault{Request: "GET /servers/" + server.ID, DropConnection: true})
+		},
+		"Nova does not know the server for a moment": func(s cloudTest, server notifytest.Server) {
+			s.nova.SetMigrationStatus(server.ID, "reverting")
+			s.nova.InjectFaults(notifytest.Fault{Request: "GET /servers/" + server.ID, Status: http.StatusNotFound})
+		},
+		"post-migrating": func(s cloudTest, server notifytest.Server) {
+			s.nova.SetMigrationStatus(server.ID, "post-migrating")
+		},
+		"reverting": func(s cloudTest, server notifytest.Server) {
+			s.nova.SetMigrationStatus(server.ID, "reverting")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, c, server := newMigrationTest(t)
+			prepare(s, server)
+			if err := s.Deprovision(t.Context(), c); err == nil {
+				t.Error("end while a server can come back to host a: got no error, want one")
+			}
+			s.want(c, map[string][]string{"own": {"a"}, "freepool": {"b"}})
+			s.nova.SetMigrationStatus(server.ID, "finished")
+			s.remove(c)
+			s.want(c, map[string][]string{"freepool": {"a", "b"}})
+		})
+	}
+}

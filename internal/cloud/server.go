@@ -9,6 +9,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/gophercloud/gophercloud/v2/pagination"
 
 	"berth/internal/safeurl"
 )
@@ -21,6 +22,8 @@ type serverFilter struct {
 	Host   string `q:"host"`
 	Flavor string `q:"flavor"`
 	ID     string `q:"uuid"`
+	// Limit is set by the method servers.
+	Limit int `q:"limit"`
 	// AllTenants is set by the method servers.
 	AllTenants bool `q:"all_tenants"`
 	// SoftDeleted adds the servers that Nova has only marked as deleted, because of its option
@@ -34,12 +37,17 @@ func (f serverFilter) ToServerListQuery() (string, error) {
 	return q.String(), err
 }
 
+// serversPerPage is the number of servers that berth asks for in one request. The metadata of a server can
+// have about 400 kB, so that 50 servers are below maxAnswer.
+const serversPerPage = 50
+
 // servers lists the servers that match the filter. Nova ignores a filter that the policy of the caller does
 // not allow, and berth deletes the servers of the list. So servers returns an error if one server does not
-// name the host, the flavor or the ID.
+// name the host, the flavor or the ID. The servers have only the ID, the name, the host and the flavor: with
+// large metadata, a user could make the list larger than any limit, and so keep all servers.
 func (n nova) servers(ctx context.Context, filter serverFilter) ([]servers.Server, error) {
-	filter.AllTenants = true
-	all, err := listAll(ctx, n.client, servers.List(n.client, filter), servers.ExtractServers)
+	filter.AllTenants, filter.Limit = true, serversPerPage
+	all, err := listLargePages(ctx, n.client, servers.List(n.client, filter), extractSmallServers)
 	if err != nil {
 		return nil, fmt.Errorf("list servers: %w", err)
 	}
@@ -52,6 +60,15 @@ func (n nova) servers(ctx context.Context, filter serverFilter) ([]servers.Serve
 		}
 	}
 	return all, nil
+}
+
+// extractSmallServers returns the servers of a page without their large attributes.
+func extractSmallServers(page pagination.Page) ([]servers.Server, error) {
+	all, err := servers.ExtractServers(page)
+	for i, s := range all {
+		all[i] = servers.Server{ID: s.ID, Name: s.Name, Host: s.Host, Flavor: s.Flavor}
+	}
+	return all, err
 }
 
 // hasServer reports whether Nova has the server with an ID, of whatever project. Nova also answers 404 for a

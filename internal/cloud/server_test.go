@@ -72,3 +72,19 @@ func TestDeprovision_WaitsUntilNovaHasDeletedASoftDeletedServer(t *testing.T) {
 	s.remove(c)
 	s.want(c, map[string][]string{"freepool": {"a"}})
 }
+
+// The owner of many servers can give them so much metadata that their list is larger than the limit of an
+// answer.
+func TestDeprovision_DeletesServersWithAnyMetadata(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	c := hostsClaim("a")
+	s.apply(c)
+	for range 120 {
+		s.nova.AddServer(notifytest.Server{Host: "a", MetadataSize: 400 << 10})
+	}
+	s.remove(c)
+	if left := len(s.nova.ComputeState().Servers); left > 0 {
+		t.Errorf("servers after Deprovision: got %d, want none", left)
+	}
+}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
-	"github.com/gophercloud/gophercloud/v2/pagination"
 
 	"berth/internal/lease"
 	"berth/internal/safeurl"
@@ -21,8 +20,10 @@ import (
 
 // The metadata of an image that berth creates before the end of a lease. Releases of Nova remove the
 // letters of "property-" from the beginning of a key in a filter, so the key of the filter begins with
-// another letter.
+// another letter. Every user can give an image any metadata, and berth's token lists the images of all
+// projects. So berth recognises its images by the ID of the lease, which other projects do not know.
 const (
+	imageLease       = "berth_lease"       // ID of the lease
 	imageReservation = "berth_reservation" // ID of the reservation
 	imageServer      = "berth_server"      // ID of the server; Nova itself stores it only for some servers
 	imageBeforeEnd   = "berth_before_end"  // due time of the before_end event
@@ -39,49 +40,28 @@ const maxImageName = 255
 // image is an image of a server.
 type image struct {
 	Metadata struct {
+		Lease       string `json:"berth_lease"`
 		Reservation string `json:"berth_reservation"`
 		Server      string `json:"berth_server"`
 		BeforeEnd   string `json:"berth_before_end"`
 	} `json:"metadata"`
 }
 
-// imagePage is a page of a list of images.
-type imagePage struct{ pagination.LinkedPageBase }
-
-// NextPageURL returns the link to the next page, or "".
-func (p imagePage) NextPageURL() (string, error) {
-	var page struct {
-		Links []gophercloud.Link `json:"images_links"`
+// images lists the images of a server that berth has created for a reservation.
+func (n nova) images(ctx context.Context, c lease.CloudReservation, server string) ([]image, error) {
+	query := url.Values{
+		"property-" + imageLease:       {c.Lease.String()},
+		"property-" + imageReservation: {c.ID.String()},
+		"property-" + imageServer:      {server},
 	}
-	if err := p.ExtractInto(&page); err != nil {
-		return "", err
+	list := linkedList(n.client, n.client.ServiceURL("images", "detail")+"?"+query.Encode(), "images")
+	matches := func(i image) bool {
+		m := i.Metadata
+		return m.Lease == c.Lease.String() && m.Reservation == c.ID.String() && m.Server == server
 	}
-	return gophercloud.ExtractNextURL(page.Links)
-}
-
-// IsEmpty reports whether the page has no image.
-func (p imagePage) IsEmpty() (bool, error) {
-	all, err := extractImages(p)
-	return len(all) == 0, err
-}
-
-func extractImages(p pagination.Page) ([]image, error) {
-	var page struct{ Images []image }
-	err := p.(imagePage).ExtractInto(&page)
-	return page.Images, err
-}
-
-// images lists the images that berth has created for a reservation.
-func (n nova) images(ctx context.Context, c lease.CloudReservation) ([]image, error) {
-	query := url.Values{"property-" + imageReservation: {c.ID.String()}}
-	list := pagination.NewPager(n.client, n.client.ServiceURL("images", "detail")+"?"+query.Encode(),
-		func(r pagination.PageResult) pagination.Page {
-			return imagePage{pagination.LinkedPageBase{PageResult: r}}
-		})
-	matches := func(i image) bool { return i.Metadata.Reservation == c.ID.String() }
-	all, err := listMatching(ctx, n.client, list, extractImages, matches)
+	all, err := listMatching(ctx, n.client, list, extractLinked[image], matches)
 	if err != nil {
-		return nil, fmt.Errorf("list images: %w", err)
+		return nil, fmt.Errorf("list images of server %s: %w", server, err)
 	}
 	return all, nil
 }
@@ -92,39 +72,26 @@ func (h hosts) beforeEnd(ctx context.Context, c lease.CloudReservation) error {
 	if c.BeforeEnd != "snapshot" {
 		return nil
 	}
-	var all []servers.Server
+	var first error
 	for _, at := range c.ComputeHosts {
 		onHost, err := h.servers(ctx, serverFilter{Host: at.Service})
-		if err != nil {
-			return err
+		first = cmp.Or(first, err)
+		for _, s := range onHost {
+			first = cmp.Or(first, h.createImage(ctx, c, s))
 		}
-		all = append(all, onHost...)
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	images, err := h.images(ctx, c)
-	if err != nil {
-		return err
-	}
-	var first error
-	for _, s := range all {
-		first = cmp.Or(first, h.createImage(ctx, c, s, images))
 	}
 	return first
 }
 
-// createImage creates an image of a server, unless one of the given images is of the server and the same
-// event, or maxImages of them are of the server. A server that does not exist, or of which Nova makes no
-// image in its present state, gets none.
-func (h hosts) createImage(
-	ctx context.Context,
-	c lease.CloudReservation,
-	s servers.Server,
-	images []image,
-) error {
+// createImage creates an image of a server, unless the server has an image of the same event, or maxImages
+// images of the reservation. A server that does not exist, or of which Nova makes no image in its present
+// state, gets none.
+func (h hosts) createImage(ctx context.Context, c lease.CloudReservation, s servers.Server) error {
+	images, err := h.images(ctx, c, s.ID)
+	if err != nil {
+		return err
+	}
 	event := c.BeforeEndAt.UTC().Format(time.RFC3339)
-	images = slices.DeleteFunc(slices.Clone(images), func(i image) bool { return i.Metadata.Server != s.ID })
 	if slices.ContainsFunc(images, func(i image) bool { return i.Metadata.BeforeEnd == event }) {
 		return nil
 	}
@@ -133,9 +100,10 @@ func (h hosts) createImage(
 			"reservation", c.ID, "server", s.ID, "images", len(images))
 		return nil
 	}
-	err := servers.CreateImage(ctx, h.client, safeurl.Segment(s.ID), servers.CreateImageOpts{
+	err = servers.CreateImage(ctx, h.client, safeurl.Segment(s.ID), servers.CreateImageOpts{
 		Name: text.Excerpt("reserved_"+s.Name, maxImageName),
 		Metadata: map[string]string{
+			imageLease:       c.Lease.String(),
 			imageReservation: c.ID.String(),
 			imageServer:      s.ID,
 			imageBeforeEnd:   event,

@@ -18,6 +18,7 @@ import (
 // snapshotClaim returns a reservation of the host a that asks for snapshots, with a due before_end event.
 func snapshotClaim() lease.CloudReservation {
 	c := hostsClaim("a")
+	c.Lease = uuid.MustParse("6c0c2d5c-4d0e-4b1c-8f55-1b0a8d5d7e01")
 	c.BeforeEnd, c.BeforeEndAt = "snapshot", time.Date(2040, 1, 1, 11, 0, 0, 0, time.UTC)
 	return c
 }
@@ -100,6 +101,59 @@ func TestBeforeEnd_ImagesOfOtherReservationsAreNotCounted(t *testing.T) {
 	}
 	if got := s.images(); len(got) != 2 {
 		t.Errorf("images: got %v, want one for each reservation", got)
+	}
+}
+
+// Every user can list the ID of a reservation of hosts, as the name of an availability zone, and can give an
+// image any metadata. berth's token lists the private images of all projects.
+func TestBeforeEnd_ImagesOfOtherProjectsPreventNoImage(t *testing.T) {
+	t.Parallel()
+	for name, padding := range map[string]int{"many": 0, "large": 7 << 20} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newCloudTest(t)
+			c := snapshotClaim()
+			for _, server := range []string{"first", "second"} {
+				s.nova.AddServer(notifytest.Server{Host: "a", Name: server, ID: server})
+				for range 5 {
+					s.nova.AddImage("foreign", map[string]string{
+						"berth_reservation": c.ID.String(),
+						"berth_server":      server,
+						"berth_before_end":  c.BeforeEndAt.Format(time.RFC3339),
+						"padding":           strings.Repeat("x", padding),
+					})
+				}
+			}
+			err := s.BeforeEnd(t.Context(), c)
+			got := slices.DeleteFunc(s.images(), func(name string) bool { return name == "foreign" })
+			if want := []string{"reserved_first", "reserved_second"}; err != nil || !slices.Equal(got, want) {
+				t.Errorf("images with foreign images of the reservation: got %v, error %v; want %v", got, err, want)
+			}
+		})
+	}
+}
+
+func TestBeforeEnd_UnreadableListDelaysNoOtherServer(t *testing.T) {
+	t.Parallel()
+	for request, want := range map[string][]string{
+		"GET /servers/detail": {"reserved_third"},
+		"GET /images/detail":  {"reserved_second", "reserved_third"},
+	} {
+		t.Run(request, func(t *testing.T) {
+			t.Parallel()
+			s := newCloudTest(t)
+			s.nova.AddServer(notifytest.Server{Host: "a", Name: "first"})
+			s.nova.AddServer(notifytest.Server{Host: "a", Name: "second"})
+			s.nova.AddServer(notifytest.Server{Host: "b", Name: "third"})
+			c := snapshotClaim()
+			c.ComputeHosts = append(c.ComputeHosts, lease.ReservedHost{Service: "b", Slots: 1})
+			s.nova.InjectFaults(notifytest.Fault{Request: request, Status: 400, Times: 1})
+			err := s.BeforeEnd(t.Context(), c)
+			if got := s.images(); err == nil || !slices.Equal(got, want) {
+				t.Errorf("images after the failure of the first %s: got %v, error %v; want %v and an error",
+					request, got, err, want)
+			}
+		})
 	}
 }
 

@@ -114,7 +114,7 @@ var processSettings = Section{"Processes, API and database", []Setting{
 		Name:        "BERTH_AGENT_RATE",
 		Default:     "50",
 		Unit:        "requests per second",
-		Description: "Maximum rate of the HTTP requests with the tokens of one agent host to one process; 0 means no limit. berth answers a request over the rate with the status 429 and Retry-After. The rate also limits the RabbitMQ messages that a process takes from the virtual host of one host; further messages wait in their queue.",
+		Description: "Maximum rate of the HTTP requests with the tokens of one agent host to one process; 0 means no limit. berth answers a request over the rate with the status 429 and Retry-After. The rate also limits the RabbitMQ messages that a process takes from the virtual host of one host; further messages wait in their queue. A request or message with reports about many ports counts once for each 10 ports, so that the next ones wait longer.",
 		set:         perSecond(func(c *Config) *float64 { return &c.AgentRate.PerSecond }),
 	},
 	{

@@ -87,7 +87,7 @@ func (s Sender) sendNovaEvents(ctx context.Context, port uuid.UUID, recorded []n
 	codes, err := s.Nova.Send(ctx, events)
 	if errors.Is(err, notify.ErrRejected) { // no retry can fix it, and the next events must not wait for it
 		slog.ErrorContext(ctx, "Nova rejected events permanently; they are dropped",
-			"port", port, "events", events, "error", err)
+			"port", port, "events", len(events), "first", events[0], "error", err) // a port may have many
 		err = nil
 	}
 	if err != nil {

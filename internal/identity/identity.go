@@ -63,8 +63,8 @@ func WithAddress(ctx context.Context, client netip.Addr) context.Context {
 	return context.WithValue(ctx, addressKey{}, client)
 }
 
-// addressOf returns the address in the context, or the zero address if the client is not known.
-func addressOf(ctx context.Context) netip.Addr {
+// AddressOf returns the address in the context, or the zero address if the client is not known.
+func AddressOf(ctx context.Context) netip.Addr {
 	client, _ := ctx.Value(addressKey{}).(netip.Addr)
 	return client
 }

@@ -165,7 +165,7 @@ func (k *Keystone) Authenticate(r *http.Request) (Caller, error) {
 	if c, known, err := k.cached(key); known {
 		return c, err
 	}
-	client := addressOf(r.Context())
+	client := AddressOf(r.Context())
 	return k.queue.await(r.Context(), key, validationTask{
 		admit:    func() error { return k.clients.begin(client, k.now()) },
 		validate: func(ctx context.Context) (Caller, error) { return k.validateAndCache(ctx, token, key) },

@@ -32,7 +32,7 @@ type Issuer interface {
 func (k *Keystone) IssueToken(ctx context.Context, l Login) (string, error) {
 	var turn [sha256.Size]byte // no other request shares the token
 	_, _ = rand.Read(turn[:])
-	client, issued := addressOf(ctx), make(chan string, 1)
+	client, issued := AddressOf(ctx), make(chan string, 1)
 	_, err := k.queue.await(ctx, turn, validationTask{
 		admit: func() error { return k.clients.begin(client, k.now()) },
 		validate: func(ctx context.Context) (Caller, error) {

@@ -35,7 +35,7 @@ func (l *TokenLimit) Check(
 ) (c Caller, err error) {
 	key := sha256.Sum256([]byte(token))
 	if _, known := l.valid.find(key, l.now()); !known {
-		client := addressOf(ctx)
+		client := AddressOf(ctx)
 		if err := l.clients.begin(client, l.now()); err != nil {
 			return Caller{}, err
 		}

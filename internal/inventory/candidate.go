@@ -77,19 +77,17 @@ type Tree struct {
 	choices    int      // number of choices of the current walk that use a node of the tree
 }
 
-// TraitNames are names of traits, joined with commas. A list of a thousand providers with forty traits each
-// is a thousand values that share their memory, and not forty thousand.
+// TraitNames are names of traits as the elements of a JSON list, because responses contain them like this. A
+// list of a thousand providers with forty traits each is a thousand values that share their memory, and not
+// forty thousand.
 type TraitNames string
 
-// JoinTraits returns the names as TraitNames.
-func JoinTraits(names []string) TraitNames { return TraitNames(strings.Join(names, ",")) }
-
-// All returns the names.
-func (t TraitNames) All() iter.Seq[string] {
-	if t == "" {
-		return func(func(string) bool) {}
+// JoinTraits returns the names as TraitNames. No name of a trait needs escaping.
+func JoinTraits(names []string) TraitNames {
+	if len(names) == 0 {
+		return ""
 	}
-	return strings.SplitSeq(string(t), ",")
+	return TraitNames(`"` + strings.Join(names, `","`) + `"`)
 }
 
 // Node is a resource provider in a candidate search.

@@ -10,6 +10,9 @@ import (
 // Neutron: the project, and the hosts, floating IPs or the network segment of the reservation.
 type CloudReservation struct {
 	Reservation
+	// Lease is the ID of the lease. Other projects do not know it, but the ID of the reservation is in the
+	// name of an availability zone, which every user can list.
+	Lease        uuid.UUID
 	Project      string
 	ComputeHosts []ReservedHost         // hosts of the reservation, or of its instances
 	FloatingIPs  []ReservableFloatingIP // floating IPs of the reservation
@@ -39,6 +42,6 @@ type CloudIDs struct {
 	Revision      int64 // revision of the reservation that Nova and Neutron have
 	AggregateID   *int64
 	ServerGroupID string
-	NetworkID     string
+	NetworkID     string   // set also if an error occurred after its creation
 	FloatingIPIDs []string // also those that were created before an error
 }

@@ -29,7 +29,8 @@ func (d Draft) StartingAt(s Schedule, start time.Time) Draft {
 // gets its hosts for the duration of the schedule. The time that EarliestStart returns is not before the
 // start of the schedule and not after `latest`. EarliestStart chooses hosts by the same rules as the creation
 // of a lease does. EarliestStart tries only the start of the schedule and each later time at which a host
-// becomes free. Before each start except the first, EarliestStart calls `proceed`, and returns its error.
+// becomes free. Before each start except the first, and before it matches the requirements of each
+// reservation except the first, EarliestStart calls `proceed`, and returns its error.
 func EarliestStart(
 	d Draft,
 	s Schedule,
@@ -54,7 +55,7 @@ func EarliestStart(
 			all[i].From = earlierOf(all[i].From, all[i+1].From)
 		}
 	}
-	matching, err := matchingHosts(d.Reservations, hosts, stuck)
+	matching, err := matchingHosts(d.Reservations, hosts, stuck, func() error { return proceed(s.Start) })
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -87,18 +88,29 @@ func earlierOf(a, b time.Time) time.Time {
 
 // matchingHosts returns, for each reservation, the hosts that meet the requirements of the reservation. If a
 // reservation has ended but failed to release its host, matchingHosts treats this host as not reservable.
+// Before matchingHosts matches the requirements of another reservation, it calls `proceed`.
 func matchingHosts(
 	reservations []ReservationDraft,
 	hosts []Host,
 	stuck map[int64]bool,
+	proceed func() error,
 ) ([][]HostCandidate, error) {
-	all := make([]HostCandidate, len(hosts))
-	for i, h := range hosts {
-		h.Reservable = h.Reservable && !stuck[h.ID]
-		all[i] = HostCandidate{Host: h}
+	all := HostCandidates(hosts)
+	for i := range all {
+		all[i].Reservable = all[i].Reservable && !stuck[all[i].ID]
 	}
+	known := map[[2]string][]HostCandidate{} // reservations often have the same requirements
 	each := make([][]HostCandidate, len(reservations))
 	for i, r := range reservations {
+		key, ok := [2]string{r.HypervisorProperties, r.ResourceProperties}, false
+		if each[i], ok = known[key]; ok {
+			continue
+		}
+		if i > 0 {
+			if err := proceed(); err != nil {
+				return nil, err
+			}
+		}
 		requirements, err := HostRequirements(r.HypervisorProperties, r.ResourceProperties)
 		if err != nil {
 			return nil, err
@@ -106,6 +118,7 @@ func matchingHosts(
 		if each[i], err = MatchCandidates(all, requirements); err != nil {
 			return nil, err
 		}
+		known[key] = each[i]
 	}
 	return each, nil
 }

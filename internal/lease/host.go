@@ -59,47 +59,52 @@ func (q Quarantine) Sentence(now time.Time) string {
 // NestedProviderName returns the name of the child provider that reservations of a hypervisor allocate from.
 func NestedProviderName(hostname string) string { return "blazar_" + hostname }
 
-// baseProperties are the properties that every host has; the value of a base property may be null.
-var baseProperties = []string{
-	"id",
-	"hypervisor_hostname",
-	"service_name",
-	"hypervisor_type",
-	"hypervisor_version",
-	"vcpus",
-	"memory_mb",
-	"local_gb",
-	"cpu_info",
-	"availability_zone",
-	"reservable",
-	"status",
-	"trust_id",
+// baseProperty returns the value of a property that every host has. The result `is` is false if `key` is not
+// such a property, and `has` is false if the value of the property is null.
+func (h *Host) baseProperty(key string) (value string, has, is bool) {
+	switch key {
+	case "id":
+		value = strconv.FormatInt(h.ID, 10)
+	case "hypervisor_hostname":
+		value = h.Hostname
+	case "service_name":
+		value = h.ServiceName
+	case "hypervisor_type":
+		value = h.HypervisorType
+	case "hypervisor_version":
+		value = strconv.Itoa(h.HypervisorVersion)
+	case "vcpus":
+		value = strconv.FormatInt(h.VCPUs, 10)
+	case "memory_mb":
+		value = strconv.FormatInt(h.MemoryMB, 10)
+	case "local_gb":
+		value = strconv.FormatInt(h.LocalGB, 10)
+	case "cpu_info":
+		value = h.CPUInfo
+	case "availability_zone":
+		value = h.AvailabilityZone
+	case "reservable":
+		value = strconv.FormatBool(h.Reservable)
+	case "status", "trust_id":
+		return "", false, true
+	default:
+		return "", false, false
+	}
+	return value, true, true
 }
 
-// Properties returns the host's properties, with which requirements are compared. If a capability of the host
-// has the name of a base property, the result contains the base property and not the capability.
-func (h Host) Properties() map[string]string {
-	all := maps.Clone(h.Capabilities)
-	if all == nil {
-		all = map[string]string{}
+// property returns the value of one of the host's properties, with which requirements are compared. If a
+// capability of the host has the name of a base property, `property` returns the base property.
+func (h *Host) property(key string) (value string, has bool) {
+	if value, has, is := h.baseProperty(key); is {
+		return value, has
 	}
-	maps.Copy(all, map[string]string{
-		"id":                  strconv.FormatInt(h.ID, 10),
-		"hypervisor_hostname": h.Hostname,
-		"service_name":        h.ServiceName,
-		"hypervisor_type":     h.HypervisorType,
-		"hypervisor_version":  strconv.Itoa(h.HypervisorVersion),
-		"vcpus":               strconv.FormatInt(h.VCPUs, 10),
-		"memory_mb":           strconv.FormatInt(h.MemoryMB, 10),
-		"local_gb":            strconv.FormatInt(h.LocalGB, 10),
-		"cpu_info":            h.CPUInfo,
-		"availability_zone":   h.AvailabilityZone,
-		"reservable":          strconv.FormatBool(h.Reservable),
-	})
-	delete(all, "status")
-	delete(all, "trust_id")
-	return all
+	value, has = h.Capabilities[key]
+	return value, has
 }
+
+// Meets reports whether the host meets all requirements.
+func (h *Host) Meets(requirements []Requirement) bool { return allMet(requirements, h.property) }
 
 // HostCandidate is a host, with the information whether the host is free in the time window of a reservation.
 type HostCandidate struct {
@@ -107,6 +112,15 @@ type HostCandidate struct {
 	Booked bool // another reservation has it, in the window or at another time
 	Free   bool // not reserved in the window
 	Late   bool // a lease that is past its end has not released the host yet
+}
+
+// HostCandidates returns candidates without information about reservations.
+func HostCandidates(hosts []Host) []HostCandidate {
+	all := make([]HostCandidate, len(hosts))
+	for i, h := range hosts {
+		all[i] = HostCandidate{Host: h}
+	}
+	return all
 }
 
 // HostRequirements parses hypervisor_properties and resource_properties of a reservation.
@@ -123,19 +137,30 @@ func HostRequirements(hypervisor, resource string) ([]Requirement, error) {
 // no host has, MatchCandidates returns a fault, because the name is probably misspelt.
 func MatchCandidates(candidates []HostCandidate, requirements []Requirement) ([]HostCandidate, error) {
 	for _, r := range requirements {
-		has := func(c HostCandidate) bool { _, ok := c.Capabilities[r.Key]; return ok }
-		if !slices.Contains(baseProperties, r.Key) && !slices.ContainsFunc(candidates, has) {
+		if !isHostProperty(candidates, r.Key) {
 			return nil, Faultf(MalformedRequirements, "No host has the property %q.", r.Key)
 		}
 	}
 	var matching []HostCandidate
-	for _, c := range candidates {
-		properties := c.Properties()
-		if !slices.ContainsFunc(requirements, func(r Requirement) bool { return !r.MetBy(properties) }) {
-			matching = append(matching, c)
+	for i := range candidates {
+		if candidates[i].Meets(requirements) {
+			matching = append(matching, candidates[i])
 		}
 	}
 	return matching, nil
+}
+
+// isHostProperty reports whether `key` is a base property or a capability of one of the hosts.
+func isHostProperty(hosts []HostCandidate, key string) bool {
+	if _, _, is := new(Host).baseProperty(key); is {
+		return true
+	}
+	for i := range hosts {
+		if _, has := hosts[i].Capabilities[key]; has {
+			return true
+		}
+	}
+	return false
 }
 
 // PickHosts chooses at least `least` and at most `most` hosts. If at least `least` hosts have no reservation

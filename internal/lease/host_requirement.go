@@ -2,8 +2,8 @@ package lease
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"math/big"
 	"slices"
 	"strings"
 
@@ -105,18 +105,17 @@ func NormalizeRequirements(text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// MetBy reports whether a host with the given properties meets the requirement. A host without the property
-// meets only the requirement that the property equals null. MetBy compares two numbers as numbers, and all
-// other values as strings.
-func (r Requirement) MetBy(properties map[string]string) bool {
-	have, ok := properties[r.Key]
+// MetBy reports whether a host meets the requirement if its property r.Key has the value `have`, or if it
+// does not have the property (`has` is false). A host without the property meets only the requirement that
+// the property equals null. MetBy compares two numbers as numbers, and all other values as strings.
+func (r Requirement) MetBy(have string, has bool) bool {
 	if r.Value == nullValue {
-		return r.Op == "==" && !ok || r.Op == "!=" && ok
+		return r.Op == "==" && !has || r.Op == "!=" && has
 	}
-	if !ok {
+	if !has {
 		return false
 	}
-	c := compare(have, r.Value)
+	c := compareValues(have, r.Value)
 	switch r.Op {
 	case "==":
 		return c == 0
@@ -133,14 +132,42 @@ func (r Requirement) MetBy(properties map[string]string) bool {
 	}
 }
 
-// isDecimal reports whether s is a decimal number. The number of digits is bounded, so that a comparison
-// cannot be made expensive.
-func isDecimal(s string) bool {
-	if s != "" && (s[0] == '+' || s[0] == '-') {
+// allMet reports whether all requirements are met. The function `property` returns the value of a property,
+// and whether the property exists.
+func allMet(requirements []Requirement, property func(key string) (string, bool)) bool {
+	return !slices.ContainsFunc(requirements, func(r Requirement) bool { return !r.MetBy(property(r.Key)) })
+}
+
+func compareValues(a, b string) int {
+	if x, ok := parseDecimal(a); ok {
+		if y, ok := parseDecimal(b); ok {
+			return x.compare(y)
+		}
+	}
+	return strings.Compare(a, b)
+}
+
+// decimal is a decimal number as text. Decimals are compared digit by digit and need no memory, because one
+// lease can compare hundreds of requirements with every host of a cloud.
+type decimal struct {
+	negative        bool
+	whole, fraction string // without leading or trailing zeros
+}
+
+// parseDecimal parses a decimal number. The result is false if s is not a decimal number, or if it has more
+// than 30 digits before or after the point.
+func parseDecimal(s string) (decimal, bool) {
+	negative := strings.HasPrefix(s, "-")
+	if negative || strings.HasPrefix(s, "+") {
 		s = s[1:]
 	}
 	whole, fraction, hasFraction := strings.Cut(s, ".")
-	return isDigits(whole) && (!hasFraction || isDigits(fraction))
+	if !isDigits(whole) || hasFraction && !isDigits(fraction) {
+		return decimal{}, false
+	}
+	d := decimal{negative, strings.TrimLeft(whole, "0"), strings.TrimRight(fraction, "0")}
+	d.negative = d.negative && d.whole+d.fraction != "" // zero has no sign
+	return d, true
 }
 
 func isDigits(s string) bool {
@@ -153,11 +180,22 @@ func isDigits(s string) bool {
 	return len(s) > 0 && len(s) <= longest
 }
 
-func compare(a, b string) int {
-	if isDecimal(a) && isDecimal(b) {
-		x, _ := new(big.Rat).SetString(a)
-		y, _ := new(big.Rat).SetString(b)
-		return x.Cmp(y)
+func (d decimal) compare(other decimal) int {
+	switch {
+	case d.negative && other.negative:
+		return other.compareDigits(d)
+	case d.negative:
+		return -1
+	case other.negative:
+		return 1
 	}
-	return strings.Compare(a, b)
+	return d.compareDigits(other)
+}
+
+func (d decimal) compareDigits(other decimal) int {
+	return cmp.Or(
+		cmp.Compare(len(d.whole), len(other.whole)),
+		strings.Compare(d.whole, other.whole),
+		strings.Compare(d.fraction, other.fraction),
+	)
 }

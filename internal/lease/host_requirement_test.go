@@ -2,6 +2,7 @@ package lease
 
 import (
 	"encoding/json"
+	"math/big"
 	"strings"
 	"testing"
 
@@ -101,12 +102,12 @@ func TestNormalizeRequirements_KeepsMeaningWithoutBlanks(t *testing.T) {
 
 func TestRequirement_ComparesNumbersAsNumbersAndTextAsText(t *testing.T) {
 	t.Parallel()
-	have := Host{
+	have := &Host{
 		VCPUs:        8,
 		Hostname:     "cmp-1",
 		Reservable:   true,
 		Capabilities: map[string]string{"n": "10", "gpu": "a100", "vcpus": "99"},
-	}.Properties()
+	}
 	for _, c := range []struct {
 		r    Requirement
 		want bool
@@ -126,11 +127,24 @@ func TestRequirement_ComparesNumbersAsNumbersAndTextAsText(t *testing.T) {
 	} {
 		t.Run(c.r.Key+c.r.Op+c.r.Value, func(t *testing.T) {
 			t.Parallel()
-			if got := c.r.MetBy(have); got != c.want {
-				t.Errorf("MetBy for the properties of a host: got %t, want %t", got, c.want)
+			if got := have.Meets([]Requirement{c.r}); got != c.want {
+				t.Errorf("compare the properties of a host: got %t, want %t", got, c.want)
 			}
 		})
 	}
+}
+
+func TestRequirement_ComparesDecimalsAsExactNumbers(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		texts := rapid.StringMatching(`[+-]?0{0,2}[0-9]{1,4}(\.[0-9]{1,3}0{0,2})?`)
+		have, want := texts.Draw(t, "have"), texts.Draw(t, "want")
+		x, _ := new(big.Rat).SetString(have)
+		y, _ := new(big.Rat).SetString(want)
+		if got := compareValues(have, want); got != x.Cmp(y) {
+			t.Fatalf("compare %s with %s: got %d, want %d", have, want, got, x.Cmp(y))
+		}
+	})
 }
 
 func TestParseRequirements_AcceptsOrRefusesEveryText(t *testing.T) {
@@ -146,7 +160,7 @@ func TestParseRequirements_AcceptsOrRefusesEveryText(t *testing.T) {
 			if r.Key == "" || r.Value == "" {
 				t.Fatalf("parse %q: got requirement %+v, want a requirement with a key and a value", text, r)
 			}
-			r.MetBy(map[string]string{r.Key: r.Value})
+			r.MetBy(r.Value, true)
 		}
 	})
 }
@@ -181,8 +195,8 @@ func FuzzParseRequirements(f *testing.F) {
 		list := []any{"and"}
 		for _, r := range requirements {
 			list = append(list, []string{r.Op, "$" + r.Key, r.Value})
-			if equal := (Requirement{"==", r.Key, r.Value}).MetBy(map[string]string{r.Key: value}); r.Value != nullValue &&
-				equal == (Requirement{"!=", r.Key, r.Value}).MetBy(map[string]string{r.Key: value}) {
+			if equal := (Requirement{"==", r.Key, r.Value}).MetBy(value, true); r.Value != nullValue &&
+				equal == (Requirement{"!=", r.Key, r.Value}).MetBy(value, true) {
 				t.Errorf(
 					"a host with the value %q: meets both or neither of == and != of %q; want exactly one",
 					value,

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,5 +59,24 @@ func TestPickHosts_PrefersHostsWithoutReservations(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkMatchCandidates measures how long a reservation with the maximum number of requirements needs in a
+// cloud with 500 hosts.
+func BenchmarkMatchCandidates(b *testing.B) {
+	hosts := make([]HostCandidate, 500)
+	for i := range hosts {
+		hosts[i].ID, hosts[i].Capabilities = int64(i+1), map[string]string{"rack": strconv.Itoa(i % 10)}
+	}
+	text := conditionsOf(MaxReservationRequirements)
+	for b.Loop() {
+		requirements, err := HostRequirements(text, "")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := MatchCandidates(hosts, requirements); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

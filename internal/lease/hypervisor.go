@@ -2,7 +2,10 @@ package lease
 
 import (
 	"math"
+	"slices"
 	"strings"
+
+	"github.com/google/uuid"
 )
 
 // Hypervisor is a hypervisor as Nova describes it.
@@ -37,22 +40,53 @@ func (h Hypervisor) isStorable() bool {
 	return h.Version >= math.MinInt32 && h.Version <= math.MaxInt32
 }
 
+// isBareMetalNode reports whether the hypervisor is a node of Ironic. Nova gives such a hypervisor the UUID
+// of the node as its hostname.
+func (h Hypervisor) isBareMetalNode() bool {
+	return len(h.Hostname) == len(uuid.UUID{}.String()) && uuid.Validate(h.Hostname) == nil
+}
+
 // TrustedHypervisors returns the hypervisors from which berth learns about hosts, and the number of the
 // others. The compute service of a hypervisor chooses the values and the hostname that Nova shows. So one
 // hypervisor must neither prevent that berth stores the values of the others, nor speak for the host of
 // another one: if several hypervisors have the same hostname, berth learns from none of them.
-func TrustedHypervisors(all []Hypervisor) (trusted []Hypervisor, others int) {
-	named := map[string]int{}
+//
+// A hypervisor whose compute service belongs to another one, too, is returned without its service, and
+// counted in `unclear`: otherwise one compute service could make berth delete the servers of another one.
+// Only the nodes of Ironic share a compute service, and Ironic moves them between its services.
+func TrustedHypervisors(all []Hypervisor) (trusted []Hypervisor, others, unclear int) {
+	named, users, computes := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, h := range all {
 		named[h.Hostname]++
-	}
-	for _, h := range all {
-		if named[h.Hostname] == 1 && h.isStorable() {
-			trusted = append(trusted, h)
+		for _, service := range h.services() {
+			users[service]++
+			if !h.isBareMetalNode() {
+				computes[service]++
+			}
 		}
 	}
-	return trusted, len(all) - len(trusted)
+	for _, h := range all {
+		if named[h.Hostname] != 1 || !h.isStorable() {
+			continue
+		}
+		if s := foldCase(h.Service); s != "" && users[s] > 1 && computes[s] > 0 {
+			h.Service = ""
+			unclear++
+		}
+		trusted = append(trusted, h)
+	}
+	return trusted, len(all) - len(trusted), unclear
 }
+
+// services returns the names of the compute services that may belong to the hypervisor: the one that the
+// hypervisor names, and the one with the name of the hypervisor.
+func (h Hypervisor) services() []string {
+	return slices.Compact([]string{foldCase(h.Service), foldCase(h.Hostname)})
+}
+
+// foldCase returns a text that is the same for names that differ only in the case of their letters: Nova's
+// database ignores the case of a compute service's name.
+func foldCase(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
 // FindHypervisor returns the hypervisor that a client calls `name`. The name is the hypervisor's hostname,
 // its ID, the host of its compute service, or a part of its hostname that no other hostname contains.

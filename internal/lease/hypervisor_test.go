@@ -42,3 +42,28 @@ func TestFindHypervisor_ByHostnameIDServiceAndPart(t *testing.T) {
 		}
 	}
 }
+
+func TestTrustedHypervisors_OnlyNodesShareAComputeService(t *testing.T) {
+	t.Parallel()
+	const node, other = "5f0c1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b01", "5f0c1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b02"
+	for name, c := range map[string]struct{ host, service, otherHost, otherService, want string }{
+		"own service":              {"a.org", "a", "b.org", "b", "a"},
+		"hostname as service":      {"a", "a", "b", "b", "a"},
+		"service of another one":   {"a", "b", "b.org", "b", ""},
+		"in other letters":         {"a", "B", "b.org", "b", ""},
+		"hostname of another one":  {"a", "b.org", "b.org", "b", ""},
+		"nodes of one service":     {node, "i", other, "i", "i"},
+		"compute host with a node": {"a", "i", node, "i", ""},
+		"node with a compute host": {node, "b", "b.org", "b", ""},
+		"services are not known":   {"a", "", "b", "", ""},
+	} {
+		all, others, _ := lease.TrustedHypervisors([]lease.Hypervisor{
+			{Hostname: c.host, Service: c.service},
+			{Hostname: c.otherHost, Service: c.otherService},
+		})
+		if len(all) != 2 || others != 0 || all[0].Service != c.want {
+			t.Errorf("%s: got %+v and %d others, want two and the service %q of the first one",
+				name, all, others, c.want)
+		}
+	}
+}

@@ -42,7 +42,7 @@ func CheckDraft(d Draft) error {
 			return err
 		}
 	}
-	return nil
+	return checkLeaseRequirements(d.Reservations, nil)
 }
 
 // NewLease returns a new pending lease with the content of the draft.
@@ -119,7 +119,19 @@ func ApplyChange(l Lease, c Change, now time.Time) (Lease, error) {
 			return l, err
 		}
 	}
+	if err := checkLeaseRequirements(l.drafts(), was.drafts()); err != nil {
+		return l, err
+	}
 	return ApplySchedule(l, s, now), nil
+}
+
+// drafts returns the attributes that the reservations of the lease request.
+func (l Lease) drafts() []ReservationDraft {
+	all := make([]ReservationDraft, len(l.Reservations))
+	for i, r := range l.Reservations {
+		all[i] = r.ReservationDraft
+	}
+	return all
 }
 
 // checkChange returns a fault if the reservation `was` must not be changed to the draft `is`.

@@ -160,19 +160,21 @@ func checkSegment(attributes map[string]string) error {
 	return nil
 }
 
-// Properties returns the resource's properties, with which requirements are compared. If a capability has the
-// name of an attribute, the result contains the attribute and not the capability.
-func (r ReservableResource) Properties() map[string]string {
-	all := copyOf(r.Capabilities)
-	maps.Copy(all, r.Attributes)
-	all["id"] = r.ID.String()
-	return all
+// property returns the value of one of the resource's properties, with which requirements are compared. If a
+// capability has the name of an attribute, `property` returns the attribute.
+func (r ReservableResource) property(key string) (value string, has bool) {
+	if key == "id" {
+		return r.ID.String(), true
+	}
+	if value, has = r.Attributes[key]; !has {
+		value, has = r.Capabilities[key]
+	}
+	return value, has
 }
 
 // Meets reports whether the resource meets all requirements.
 func (r ReservableResource) Meets(requirements []Requirement) bool {
-	properties := r.Properties()
-	return !slices.ContainsFunc(requirements, func(one Requirement) bool { return !one.MetBy(properties) })
+	return allMet(requirements, r.property)
 }
 
 // CheckChange returns a fault if the change of a reserved resource to `is` is not allowed: the attributes

@@ -111,6 +111,14 @@ func checkBeforeEnd(d ReservationDraft) error {
 // bytes.
 const MaxRequirementsSize = 4096
 
+// Maximum numbers of requirements (conditions on one property). Each requirement of a new or changed lease is
+// compared with every host while other requests wait for the same hosts. Requirements of users have few
+// conditions, such as the node type and the name of a host.
+const (
+	MaxReservationRequirements = 50
+	MaxLeaseRequirements       = 500
+)
+
 // checkRequirements returns a fault if the requirements of a reservation are not valid.
 func checkRequirements(d ReservationDraft) error {
 	d = d.normalized()
@@ -118,8 +126,14 @@ func checkRequirements(d ReservationDraft) error {
 	if strings.ContainsRune(all, 0) {
 		return Faultf(MalformedRequirements, "Malformed requirements: they contain a NUL character.")
 	}
-	if _, err := d.Requirements(); err != nil {
+	requirements, err := d.Requirements()
+	if err != nil {
 		return err
+	}
+	if len(requirements) > MaxReservationRequirements {
+		return Faultf(MalformedRequirements,
+			"Malformed requirements: a reservation must not have more than %d conditions.",
+			MaxReservationRequirements)
 	}
 	if len(all) > MaxRequirementsSize {
 		return Faultf(MalformedRequirements,
@@ -127,6 +141,27 @@ func checkRequirements(d ReservationDraft) error {
 			MaxRequirementsSize)
 	}
 	return nil
+}
+
+// checkLeaseRequirements returns a fault if the reservations of a lease have too many requirements together.
+// The parameter `before` contains the reservations before a change: a lease that older rules allowed can
+// change if it does not get more requirements.
+func checkLeaseRequirements(is, before []ReservationDraft) error {
+	if n := countRequirements(is); n > MaxLeaseRequirements && n > countRequirements(before) {
+		return Faultf(MalformedRequirements,
+			"Malformed requirements: the reservations of a lease must not have more than %d conditions together; these have %d.",
+			MaxLeaseRequirements, n)
+	}
+	return nil
+}
+
+func countRequirements(drafts []ReservationDraft) int {
+	n := 0
+	for _, d := range drafts {
+		all, _ := d.Requirements() // checkRequirements has refused malformed requirements
+		n += len(all)
+	}
+	return n
 }
 
 // normalized returns the draft with its requirements in their normal form.

@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
 )
 
 func TestCheckReservation_FaultKinds(t *testing.T) {
@@ -54,6 +57,17 @@ func TestCheckReservation_FaultKinds(t *testing.T) {
 			err,
 		)
 	}
+	conditions := good
+	conditions.ResourceProperties = conditionsOf(MaxReservationRequirements)
+	if err := CheckReservation(conditions); err != nil {
+		t.Errorf("check a reservation with %d requirements: got %v, want no fault",
+			MaxReservationRequirements, err)
+	}
+	conditions.HypervisorProperties = conditionsOf(1)
+	if err := CheckReservation(conditions); kindOf(err) != MalformedRequirements {
+		t.Errorf("check a reservation with %d requirements: got %v, want a fault of kind MalformedRequirements",
+			MaxReservationRequirements+1, err)
+	}
 	many := Draft{Name: "l", Reservations: slices.Repeat([]ReservationDraft{good}, maxReservations+1)}
 	if err := CheckDraft(many); kindOf(err) != InvalidInput {
 		t.Errorf(
@@ -69,5 +83,51 @@ func TestCheckReservation_FaultKinds(t *testing.T) {
 			"check a reservation with the unknown before_end action email: got %v, want a fault of kind MalformedParameter",
 			err,
 		)
+	}
+}
+
+// conditionsOf returns the text of n requirements.
+func conditionsOf(n int) string {
+	return `["and"` + strings.Repeat(`,[">","$id","0.1"]`, n) + `]`
+}
+
+func TestRequirements_LeaseHasAMaximumTogether(t *testing.T) {
+	t.Parallel()
+	reservation := ReservationDraft{
+		Type:                 PhysicalHost,
+		Min:                  1,
+		Max:                  1,
+		HypervisorProperties: conditionsOf(MaxReservationRequirements),
+	}
+	const full = MaxLeaseRequirements / MaxReservationRequirements
+	d := Draft{Name: "l", Reservations: slices.Repeat([]ReservationDraft{reservation}, full)}
+	if err := CheckDraft(d); err != nil {
+		t.Errorf("check a lease with %d requirements: got %v, want no fault", MaxLeaseRequirements, err)
+	}
+	small := reservation
+	small.HypervisorProperties = conditionsOf(1)
+	d.Reservations = append(d.Reservations, small)
+	if err := CheckDraft(d); kindOf(err) != MalformedRequirements {
+		t.Errorf("check a lease with %d requirements: got %v, want a fault of kind MalformedRequirements",
+			MaxLeaseRequirements+1, err)
+	}
+
+	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	l := NewLease(d, Schedule{Start: start, End: start.Add(time.Hour)}, uuid.New) // older rules allowed it
+	change := func(n int) error {
+		text := conditionsOf(n)
+		_, err := ApplyChange(l, Change{Reservations: []ReservationChange{{
+			ID:                   l.Reservations[full].ID.String(),
+			HypervisorProperties: &text,
+		}}}, start.Add(-time.Hour))
+		return err
+	}
+	if err := change(2); kindOf(err) != MalformedRequirements {
+		t.Errorf("add a requirement to a lease with too many: got %v, want a fault of kind MalformedRequirements",
+			err)
+	}
+	l.Reservations[full].HypervisorProperties = conditionsOf(3)
+	if err := change(2); err != nil {
+		t.Errorf("remove a requirement from a lease with too many: got %v, want no fault", err)
 	}
 }

@@ -72,7 +72,7 @@ func (p Port) addressRequest(subnets []Subnet, f FixedIP) (AddressRequest, error
 // (ROUTER_INTERFACE_OWNERS_SNAT), instead of deriving the address from the MAC.
 var routerInterfaceOwners = []string{
 	"network:router_interface",
-	deviceOwnerDistributed,
+	DeviceOwnerDistributed,
 	"network:ha_router_replicated_interface",
 	"network:router_centralized_snat",
 }

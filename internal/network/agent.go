@@ -66,15 +66,28 @@ type AgentState struct {
 const (
 	MaxAgentsOfHost   = 16       // agents of one host, each with its own type
 	MaxConfigurations = 64 << 10 // bytes of the configurations of one agent, as JSON
+	// bytes of the vif_details in the configurations of a pseudo agent, as JSON: each port on the host gets
+	// them, and networking-odl uses a few hundred bytes
+	maxVIFDetails = 4 << 10
 )
 
-// Check returns a fault if the configurations are too large.
+// Check returns a fault if the configurations are too large, or the vif_details in them.
 func (s AgentState) Check() error {
 	if len(s.Configurations) > MaxConfigurations {
 		return Faultf(
 			InvalidInput, "The 'configurations' of the agent are %d bytes long, more than %d.",
 			len(s.Configurations), MaxConfigurations,
 		)
+	}
+	if s.Type != ODLAgent {
+		return nil
+	}
+	c, _ := HostAgent{Configurations: s.Configurations}.parseHostConfiguration()
+	for _, v := range c.VNICs {
+		if details, err := json.Marshal(v.Details); err != nil || len(details) > maxVIFDetails {
+			return Faultf(InvalidInput, "The 'vif_details' for the VNIC type '%.50s' are longer than %d bytes.",
+				v.VNIC, maxVIFDetails)
+		}
 	}
 	return nil
 }

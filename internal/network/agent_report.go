@@ -5,6 +5,14 @@ import (
 	"time"
 )
 
+// ReportsPerRequest is how many reports of a host's agents count as one request or message for the limit of
+// the host. With the default limit, a host sends reports about 10,000 ports at once, and 500 per second after
+// that: a host that restarts with all its ports hardly waits.
+const ReportsPerRequest = 10
+
+// FurtherRequests returns how many requests a request with reports counts as, in addition to itself.
+func FurtherRequests(reports int) int { return max(0, reports-1) / ReportsPerRequest }
+
 // ApplyReports applies reports in order. The first result is the changed port. The second result says, for
 // each report, whether the report changed the port. ApplyReports ignores a report of an agent for which the
 // port does not wait. ApplyReports also ignores a report about an earlier binding or a future revision of the

@@ -27,9 +27,9 @@ func (n Network) ResolveMTU(physical int) (Network, error) {
 	return n, nil
 }
 
-// CheckOwnersMTU returns a fault if the owner of a network may not choose the MTU, which is 0 for the
-// largest.
-func CheckOwnersMTU(mtu int) error {
+// CheckMTUForMember returns a fault if only administrators and services may choose the MTU of a network; 0
+// means the largest.
+func CheckMTUForMember(mtu int) error {
 	if mtu != 0 && mtu < minMTU[6] {
 		return Faultf(InvalidInput,
 			"Invalid input for operation: Requested MTU is too small, minimum is %d.", minMTU[6])

@@ -237,9 +237,10 @@ func (p Port) migratingTo() string {
 
 // Distributed reports whether the port belongs to a distributed router; such a port is wired on each host
 // whose L2 agent reports it.
-func (p Port) Distributed() bool { return p.DeviceOwner == deviceOwnerDistributed }
+func (p Port) Distributed() bool { return p.DeviceOwner == DeviceOwnerDistributed }
 
-const deviceOwnerDistributed = "network:router_interface_distributed"
+// DeviceOwnerDistributed is the device owner of the ports of a distributed router, which each host wires.
+const DeviceOwnerDistributed = "network:router_interface_distributed"
 
 // applyDistributedReport applies the report of an L2 agent to a distributed port: the agent has begun,
 // completed or removed the wiring of the port on the agent's host.

@@ -64,7 +64,7 @@ func EffectsOf(before, after Port, c PortCause) PortEffects {
 		NovaEvents:     after.NovaEvents(before, c.Entity),
 		Controller:     c.Request || before.Host != after.Host || before.VIF != after.VIF,
 		Subports:       before.SubportHost() != after.SubportHost(),
-		Nudge:          !c.OwnWorkflow && (c.BlocksChanged || c.DetailsAgain || !onlyIgnoredReports(before, after)),
+		Nudge:          !c.OwnWorkflow && (c.BlocksChanged || c.DetailsAgain || !OnlyIgnoredReports(before, after)),
 	}
 	if changed, ok := after.NovaEventForChange(); ok && c.Request {
 		e.NovaEvents = append(e.NovaEvents, changed)
@@ -78,8 +78,8 @@ func EffectsOf(before, after Port, c PortCause) PortEffects {
 	return e
 }
 
-// onlyIgnoredReports reports whether nothing but the number of ignored reports has changed.
-func onlyIgnoredReports(before, after Port) bool {
+// OnlyIgnoredReports reports whether nothing but the number of ignored reports has changed.
+func OnlyIgnoredReports(before, after Port) bool {
 	if before.IgnoredReports == after.IgnoredReports {
 		return false
 	}

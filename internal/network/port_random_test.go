@@ -156,7 +156,7 @@ var deviceOwners = []string{
 	DeviceOwnerSubport,
 	DeviceOwnerDHCP,
 	"network:router_interface",
-	deviceOwnerDistributed,
+	DeviceOwnerDistributed,
 	"network:distributed",
 }
 

@@ -13,7 +13,7 @@ func TestPort_StaleReportsAreAboutEarlierBindings(t *testing.T) {
 		BindingRevision: 7,
 		Bindings:        []Binding{{Host: "cmp-2", Status: BindingInactive}},
 	}
-	distributed := Port{DeviceOwner: deviceOwnerDistributed}
+	distributed := Port{DeviceOwner: DeviceOwnerDistributed}
 	for name, c := range map[string]struct {
 		port   Port
 		report Report

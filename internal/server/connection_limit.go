@@ -46,24 +46,27 @@ func newConnectionMetric(registry prometheus.Registerer) *prometheus.CounterVec 
 	return refused
 }
 
-// clientOf returns the address under which the connections of a client count.
-func clientOf(address net.Addr) netip.Addr {
+// peerOf returns the IP address of a connection's peer, or the zero address if the connection has no IP
+// address.
+func peerOf(address net.Addr) netip.Addr {
 	tcp, ok := address.(*net.TCPAddr)
 	if !ok {
 		return netip.Addr{}
 	}
-	return osapi.ClientOf(tcp.AddrPort().Addr())
+	return tcp.AddrPort().Addr().Unmap().WithZone("")
 }
 
-// acquire counts a new connection. acquire returns the function that ends the count, or nil if the connection
-// is over a limit.
+// acquire counts a new connection under the address of its client; the exemption depends on the address of
+// the peer itself, because the network of a proxy can be smaller than that of a client. acquire returns
+// the function that ends the count, or nil if the connection is over a limit.
 func (l *connectionLimit) acquire(address net.Addr) (release func()) {
-	client := clientOf(address)
+	peer := peerOf(address)
+	client := osapi.ClientOf(peer)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	has := l.client[client]
 	switch {
-	case l.perClient > 0 && has >= l.perClient && !l.isExempt(client):
+	case l.perClient > 0 && has >= l.perClient && !l.isExempt(peer):
 		l.refused.WithLabelValues("client").Inc()
 		return nil
 	case l.total > 0 && l.open >= l.total && (has >= fewConnections || l.open >= l.total+reservedConnections):
@@ -84,9 +87,9 @@ func (l *connectionLimit) release(client netip.Addr) {
 	}
 }
 
-func (l *connectionLimit) isExempt(client netip.Addr) bool {
+func (l *connectionLimit) isExempt(peer netip.Addr) bool {
 	for _, network := range l.exempt {
-		if network.Contains(client) {
+		if network.Contains(peer) {
 			return true
 		}
 	}

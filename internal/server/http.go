@@ -26,6 +26,7 @@ import (
 	"berth/internal/inventory"
 	"berth/internal/notify"
 	"berth/internal/store/agentstore"
+	"berth/internal/text"
 )
 
 // APIs returns the APIs that a process with the role api serves.
@@ -325,13 +326,17 @@ func parentPath(path string) string {
 	return path[:max(i, 0)]
 }
 
+// maxMethod is the length to which the message about a method that is not allowed shortens the method. The
+// longest method that IANA has registered has 17 characters.
+const maxMethod = 20
+
 // getOnly returns a handler that answers 405 to methods other than GET and HEAD, and that passes GET and HEAD
 // to the handler h.
 func getOnly(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			writeError(w, http.StatusMethodNotAllowed, "The method "+r.Method+" is not allowed for this resource.")
+			writeError(w, http.StatusMethodNotAllowed, "The method "+text.Excerpt(r.Method, maxMethod)+" is not allowed for this resource.")
 			return
 		}
 		h(w, r)

@@ -200,7 +200,6 @@ func TestConnectionLimit_KeepsConnectionsForHealthChecks(t *testing.T) {
 		perClient: 60,
 		client:    map[netip.Addr]int{},
 		refused:   newConnectionMetric(prometheus.NewRegistry()),
-		exempt:    []netip.Prefix{netip.MustParsePrefix("192.0.9.0/24")},
 	}
 	open := func(i int) bool { return l.acquire(from(i)) != nil }
 	taken := map[int]int{}
@@ -234,10 +233,38 @@ func TestConnectionLimit_KeepsConnectionsForHealthChecks(t *testing.T) {
 		t.Errorf("connections beyond the limit: got %d and %d open, want %d and %d",
 			strangers, l.open, reservedConnections-2, 100+reservedConnections)
 	}
-	l = &connectionLimit{perClient: 1, client: map[netip.Addr]int{}, exempt: l.exempt}
-	for range 2 {
-		if l.acquire(from(9<<8)) == nil {
-			t.Error("connection of a trusted proxy: got it refused, want it accepted")
+}
+
+func TestConnectionLimit_TrustedProxiesAreExempt(t *testing.T) {
+	t.Parallel()
+	l := &connectionLimit{
+		perClient: 1,
+		client:    map[netip.Addr]int{},
+		refused:   newConnectionMetric(prometheus.NewRegistry()),
+		exempt: []netip.Prefix{
+			netip.MustParsePrefix("192.0.9.0/24"),
+			netip.MustParsePrefix("2001:db8::5/128"),
+			netip.MustParsePrefix("2001:db8:1::/120"),
+		},
+	}
+	for _, c := range []struct {
+		peer   string
+		exempt bool
+	}{
+		{"192.0.9.1", true},
+		{"::ffff:192.0.9.1", true},
+		{"2001:db8::5", true},
+		{"2001:db8::6", false},
+		{"2001:db8:1::7", true},
+		{"2001:db8:1::7%eth0", true},
+		{"2001:db8:1:0:1::7", false},
+		{"192.0.8.1", false},
+	} {
+		address := net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(c.peer), 4000))
+		l.acquire(address)
+		if again := l.acquire(address) != nil; again != c.exempt {
+			t.Errorf("another connection of %s at the limit of one client: got it accepted %t, want %t",
+				c.peer, again, c.exempt)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,5 +40,15 @@ func TestRouteByPrefix_PathsAreNotCleaned(t *testing.T) {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("path %s: response of the handler or status (-want +got): %s", path, d)
 		}
+	}
+}
+
+func TestGetOnly_AnswerDoesNotRepeatALongMethod(t *testing.T) {
+	t.Parallel()
+	r := httptest.NewRequest(http.MethodGet, "/healthz", nil)
+	r.Method = strings.Repeat("M", 60000)
+	w := httptest.NewRecorder()
+	if getOnly(serveHealth).ServeHTTP(w, r); w.Code != http.StatusMethodNotAllowed || w.Body.Len() > 1024 {
+		t.Errorf("method of 60,000 characters: got %d with %d bytes, want 405 with a short body", w.Code, w.Body.Len())
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"berth/internal/store"
 	"berth/internal/store/db"
 	"berth/internal/store/outbox"
+	"berth/internal/store/portstore"
 )
 
 // registerRefusalMetric registers the metric that counts refused reports: those that agents have sent to the
@@ -86,6 +87,14 @@ func registerKeystoneMetrics(k *identity.Keystone, registry *prometheus.Registry
 		Name: "berth_keystone_refused_total",
 		Help: "Tokens refused without a validation, because too many tokens from the address of the client are invalid or wait for their validation.",
 	}, func() float64 { return float64(k.Refused()) }))
+}
+
+// newForeignReportsCounter returns the metric of reports about ports of other hosts.
+func newForeignReportsCounter(s *portstore.Store) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "berth_agent_reports_foreign_total",
+		Help: "Reports of the agents of one host, over HTTP or in its virtual host of RabbitMQ, that were ignored because they are about ports of other hosts.",
+	}, func() float64 { return float64(s.ForeignReports()) })
 }
 
 // registerFeedbackMetrics registers the metric of the streams over which the controller sends notifications.
@@ -208,7 +217,8 @@ func registerLatenessMetric(registry prometheus.Registerer) func(lease.Step, tim
 // registerStoreMetrics registers the metrics whose values are in the database.
 func (a *App) registerStoreMetrics() {
 	s := a.store
-	a.registry.MustRegister(newDatabaseCollector(s.DB), newOmittedDenialsCounter(s.Audit))
+	a.registry.MustRegister(newDatabaseCollector(s.DB), newOmittedDenialsCounter(s.Audit),
+		newForeignReportsCounter(s.Network))
 	for _, c := range []prometheus.Collector{
 		newJournalCollector(s),
 		newProjectionCollector(s.Outbox),

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"berth/internal/tracing"
 )
 
@@ -138,6 +140,31 @@ func TestStartRequest_SpanHasNoLongTexts(t *testing.T) {
 	traces.Close()
 	if received == 0 || received > 4<<10 {
 		t.Errorf("a span of a request with a long method, path and tracestate: got %d bytes, want at most 4 kB", received)
+	}
+}
+
+// Texts of an attribute whose own limit is missing.
+func TestSpan_LimitsTheTextsOfAttributes(t *testing.T) {
+	var received int
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		received += len(body)
+	}))
+	defer receiver.Close()
+	traces, err := tracing.Open(tracing.Options{
+		Endpoint:     receiver.URL + "/v1/traces",
+		Sampler:      "always_on",
+		CloseTimeout: time.Hour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, span := traces.Tracer().Start(t.Context(), "rpc m")
+	span.SetAttributes(attribute.String("rpc.method", strings.Repeat("m", 1<<20)))
+	span.End()
+	traces.Close()
+	if received == 0 || received > 4<<10 {
+		t.Errorf("a span with an attribute of 1 MiB: got %d bytes, want at most 4 kB", received)
 	}
 }
 

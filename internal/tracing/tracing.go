@@ -51,6 +51,9 @@ const (
 	defaultCloseTimeout = 3 * time.Second
 	// maxAnswer is the largest answer of the receiver that is read, in bytes.
 	maxAnswer = 64 << 10
+	// maxAttribute is the largest text of an attribute of a span, in characters. Most attributes have limits
+	// of their own; SQL statements, the longest ones, have 1,000.
+	maxAttribute = 1000
 	// maxErrorText is the maximum number of characters of an error in the log, because the error contains the
 	// answer of the receiver.
 	maxErrorText = 500
@@ -77,9 +80,14 @@ func Open(o Options) (*Traces, error) {
 	if about, err = resource.Merge(about, resource.Environment()); err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
+	limits := sdktrace.NewSpanLimits() // of the standard variables
+	if limits.AttributeValueLengthLimit < 0 || limits.AttributeValueLengthLimit > maxAttribute {
+		limits.AttributeValueLengthLimit = maxAttribute
+	}
 	return &Traces{
 		provider: sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about),
-			sdktrace.WithSampler(o.sampler()), sdktrace.WithIDGenerator(idGenerator{})),
+			sdktrace.WithSampler(o.sampler()), sdktrace.WithIDGenerator(idGenerator{}),
+			sdktrace.WithRawSpanLimits(limits)),
 		closeTimeout: cmp.Or(o.CloseTimeout, defaultCloseTimeout),
 	}, nil
 }

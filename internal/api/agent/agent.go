@@ -47,41 +47,40 @@ type Options struct {
 
 // New returns the agents' gateway.
 func New(o Options) *osapi.API {
+	api := &osapi.API{Prefix: "/agent/v1"}
 	g, id := gateway{
 		o.Store,
 		semaphore.NewWeighted(maxPending),
 		&hostShares{byHost: map[string]*hostShare{}},
+		func(c identity.Caller, requests int) { api.HostRate.Charge(c, requests) },
 	}, o.Identity
 	if o.Tokens != nil {
 		id = tokenAuthenticator{o.Tokens, o.Identity, identity.NewTokenLimit()}
 	}
-	return &osapi.API{
-		Prefix:   "/agent/v1",
-		Identity: id,
-		Fail:     fail,
-		Before:   osapi.RequireJSON,
-		Routes: []osapi.Route{
-			{
-				Method:     http.MethodPost,
-				Path:       "/state",
-				Handle:     agentOnly(g.state),
-				Repeatable: true,
-				Unaudited:  true,
-			},
-			{
-				Method:     http.MethodPost,
-				Path:       "/reports",
-				Handle:     agentOnly(g.reports),
-				Repeatable: true,
-			},
+	api.Identity, api.Fail, api.Before = id, fail, osapi.RequireJSON
+	api.Routes = []osapi.Route{
+		{
+			Method:     http.MethodPost,
+			Path:       "/state",
+			Handle:     agentOnly(g.state),
+			Repeatable: true,
+			Unaudited:  true,
+		},
+		{
+			Method:     http.MethodPost,
+			Path:       "/reports",
+			Handle:     agentOnly(g.reports),
+			Repeatable: true,
 		},
 	}
+	return api
 }
 
 type gateway struct {
 	store   *portstore.Store
 	pending *semaphore.Weighted // reports in processing, at most maxPending
 	shares  *hostShares
+	charge  func(c identity.Caller, requests int) // counts a request as further ones
 }
 
 type failure struct {
@@ -267,6 +266,7 @@ func (g gateway) reports(r *http.Request) (int, any, error) {
 	if err := group.Wait(); err != nil {
 		return 0, nil, err
 	}
+	g.charge(identity.From(r.Context()), network.FurtherRequests(len(b.Reports)))
 	return http.StatusOK, reportsAnswer{verdicts}, nil
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"berth/internal/api/agent"
 	"berth/internal/api/openapi/openapitest"
+	"berth/internal/api/osapi"
 	"berth/internal/identity"
 	"berth/internal/network"
 	"berth/internal/store"
@@ -45,9 +46,13 @@ func openOn(t testing.TB, url string) gateway {
 }
 
 // serveAPI serves the gateway until the test ends, and returns the URL of the server.
-func serveAPI(t testing.TB, o agent.Options) string {
+func serveAPI(t testing.TB, o agent.Options, change ...func(*osapi.API)) string {
 	t.Helper()
-	server := httptest.NewServer(openapitest.API(t, agent.Description(), agent.New(o)))
+	api := agent.New(o)
+	for _, c := range change {
+		c(api)
+	}
+	server := httptest.NewServer(openapitest.API(t, agent.Description(), api))
 	t.Cleanup(server.Close)
 	return server.URL
 }

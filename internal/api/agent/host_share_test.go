@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"berth/internal/api/agent"
+	"berth/internal/api/osapi"
 	"berth/internal/identity"
 	"berth/internal/store/db"
 	"berth/internal/store/storetest"
@@ -155,5 +156,43 @@ func TestState_LimitsWhatOneHostStores(t *testing.T) {
 				t.Errorf("POST /state: got %d %.200s, want %d with %q", status, text, tc.want, tc.message)
 			}
 		})
+	}
+}
+
+// By default, a host may send 10,000 reports at once.
+func TestReports_ManyCountAsSeveralRequests(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	rate := &osapi.HostRate{
+		PerSecond: 1.0 / 3600,
+		Burst:     100,
+		Now:       func() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) },
+		Refused:   func(string) {},
+	}
+	server := serveAPI(t, agent.Options{Store: s.Network, Identity: identity.Noauth{}, Tokens: s.Agents},
+		func(a *osapi.API) { a.HostRate = rate })
+	g := gateway{t, server + "/agent/v1", "admin", s}
+	busy, _ := g.as("cmp-1")
+	other, _ := g.as("cmp-2")
+	for i, step := range []struct {
+		by            gateway
+		host          string
+		reports, want int
+	}{
+		{busy, "cmp-1", 10, 200},
+		{busy, "cmp-1", 961, 200},
+		{busy, "cmp-1", 1, 200},
+		{busy, "cmp-1", 1000, 200}, // the last one of 100
+		{busy, "cmp-1", 1, 429},
+		{other, "cmp-2", 1000, 200},
+		{other, "cmp-2", 0, 429},
+		{g, "cmp-1", 1000, 200},
+	} {
+		one := report("x", "L2", step.host) + ","
+		body := `{"reports":[` + strings.TrimSuffix(strings.Repeat(one, step.reports), ",") + `]}`
+		if status, text := step.by.post("/reports", body); status != step.want {
+			t.Errorf("request %d, with %d reports of %s: got %d %.200s, want %d",
+				i, step.reports, step.host, status, text, step.want)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"berth/internal/api/osapi"
 	"berth/internal/identity"
 	"berth/internal/lease"
 )
@@ -65,10 +66,12 @@ func (b *handler) checkChange(r *http.Request, was lease.Lease, c lease.Change) 
 func (b *handler) check(r *http.Request, c Check) error {
 	caller := identity.From(r.Context())
 	c.User, c.Project = caller.User, caller.Project
-	if refusal := b.Enforce(r.Context(), c); refusal != "" {
+	refusal := ""
+	err := osapi.WaitOutside(r.Context(), func() { refusal = b.Enforce(r.Context(), c) })
+	if refusal != "" {
 		return lease.Faultf(lease.InvalidInput, "%s", refusal)
 	}
-	return nil
+	return err
 }
 
 // allocationViews returns the JSON objects of all resources that a reservation can have, by ID.

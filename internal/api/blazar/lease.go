@@ -247,6 +247,12 @@ func (b *handler) deleteLease(r *http.Request) (int, any, error) {
 	case done:
 		return noContent(r)
 	}
+	return b.awaitDeletion(r, l.ID)
+}
+
+// awaitDeletion answers when the lease does not exist any more, or after deletionWait.
+func (b *handler) awaitDeletion(r *http.Request, id uuid.UUID) (int, any, error) {
+	osapi.ReleaseSlot(r.Context())
 	ctx, cancel := context.WithTimeout(r.Context(), b.deletionWait)
 	defer cancel()
 	const look = 50 * time.Millisecond
@@ -259,7 +265,7 @@ func (b *handler) deleteLease(r *http.Request) (int, any, error) {
 		}
 		over := ctx.Err() != nil
 		// also at the end of the wait, because the lease in the answer must be the current one
-		l, err = b.Store.Lease(r.Context(), l.ID)
+		l, err := b.Store.Lease(r.Context(), id)
 		switch {
 		case errors.Is(err, db.ErrNotFound):
 			return noContent(r)

@@ -227,7 +227,8 @@ func inputFields() openapi.Fields {
 	for _, name := range []string{"hypervisor_properties", "resource_properties", "network_properties"} {
 		fields[name] = openapi.String().
 			Describe(fmt.Sprintf(`Requirements: empty, or JSON such as ["and",[">=","$vcpus","4"],["=","$gpu","True"]]. `+
-				"berth stores them without blanks between the tokens; the requirements of a reservation may then have at most %d bytes.", lease.MaxRequirementsSize))
+				"berth stores them without blanks between the tokens; the requirements of a reservation may then have at most %d bytes and %d conditions.",
+				lease.MaxRequirementsSize, lease.MaxReservationRequirements))
 	}
 	fields["flavor_id"] = openapi.Name(255)
 	return fields

@@ -2,6 +2,7 @@ package blazar
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -210,15 +211,18 @@ func (f *flavorReader) read(ctx context.Context, project, id string) (flavor lea
 	if flavor, ok := f.known[id]; ok {
 		return flavor, nil
 	}
-	if f.release == nil {
-		if f.release, err = f.flavorReads.Acquire(ctx); err != nil {
-			return flavor, err
+	waited := osapi.WaitOutside(ctx, func() {
+		if f.release == nil {
+			f.release, err = f.flavorReads.Acquire(ctx)
 		}
-	}
-	if flavor, err = f.Flavor(ctx, project, id); err == nil {
+		if err == nil {
+			flavor, err = f.Flavor(ctx, project, id)
+		}
+	})
+	if err == nil {
 		f.known[id] = flavor
 	}
-	return flavor, err
+	return flavor, cmp.Or(err, waited)
 }
 
 // reservationDraft reads a reservation in the request for a new lease.

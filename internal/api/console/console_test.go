@@ -190,7 +190,7 @@ func TestLogin_SetsACookieThatEveryRequestValidates(t *testing.T) {
 			)
 		}
 	}
-	for _, next := range []string{"https://evil.example/console/", "//evil.example/console/", "/placement/", "/console/\\evil.example", "/console/../placement/", "/console/%2e%2e/placement/", "/consolex", "", "%zz"} {
+	for _, next := range []string{"https://evil.example/console/", "//evil.example/console/", "/placement/", "/console/\\evil.example", "/console/../placement/", "/console/%2e%2e/placement/", "/consolex", "", "%zz", "/console/" + strings.Repeat("x", 1024)} {
 		if r, _ := login("admin", next, browser("")); r.Header.Get("Location") != "/console/" {
 			t.Errorf("log in with the next page %q: got a redirect to %q, want the first page",
 				next, r.Header.Get("Location"))

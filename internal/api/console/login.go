@@ -197,10 +197,17 @@ func (c *handler) logout(r *http.Request) (int, any, error) {
 	return http.StatusSeeOther, nil, nil
 }
 
+// maxNext is the maximum length of the path to which the login form leads back, in bytes. The form repeats
+// the path for clients without credentials, and no page of the console links to a longer one.
+const maxNext = 1024
+
 // localPath returns the path if it is a path of the console, otherwise the path of the first page. A path of
 // another site would let this site use the login form of the console for a redirect.
 func localPath(r *http.Request, path string) string {
 	base := basePath(r)
+	if len(path) > maxNext {
+		return base + "/"
+	}
 	u, err := url.Parse(path)
 	if err != nil || u.IsAbs() || u.Host != "" || strings.ContainsAny(path, "\\\r\n\t") ||
 		slices.Contains(strings.Split(u.Path, "/"), "..") ||

@@ -70,5 +70,5 @@ func serveStatic(r *http.Request) (int, any, error) {
 	if r.URL.Query().Get("v") == file.hash {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	return http.StatusOK, file.content, nil
+	return http.StatusOK, osapi.Shared(file.content), nil
 }

@@ -46,7 +46,7 @@ func networks(s *portstore.Store) resource[network.Network, networkChange] {
 			if err := accessOf(r).require(rules, t, nil); err != nil {
 				return err
 			}
-			if err := checkOwnersMTU(r, network.Network{}, *c); err != nil {
+			if err := checkMTUForMember(r, network.Network{}, *c); err != nil {
 				return err
 			}
 			return fillProject(r, &c.Project)
@@ -55,20 +55,20 @@ func networks(s *portstore.Store) resource[network.Network, networkChange] {
 			if c == nil {
 				return nil
 			}
-			return checkOwnersMTU(r, n, *c)
+			return checkMTUForMember(r, n, *c)
 		},
 	}
 }
 
-// checkOwnersMTU returns a fault if a caller who is neither an administrator nor a service gives a network
+// checkMTUForMember returns a fault if a caller who is neither an administrator nor a service gives a network
 // an MTU that is too small for IPv6. A DHCP agent that also serves metadata needs an IPv6 address on each
 // network. If the kernel of its host refuses this address, the agent synchronizes all its networks again
 // and again.
-func checkOwnersMTU(r *http.Request, before network.Network, c networkChange) error {
+func checkMTUForMember(r *http.Request, before network.Network, c networkChange) error {
 	if c.MTU == nil || *c.MTU == before.MTU || accessOf(r).mayChooseProject() {
 		return nil
 	}
-	return network.CheckOwnersMTU(*c.MTU)
+	return network.CheckMTUForMember(*c.MTU)
 }
 
 // providerAttributes describe the physical realization of a network.

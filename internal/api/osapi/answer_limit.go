@@ -16,35 +16,45 @@ const (
 	// maxClientAnswers is the part of maxAnswerBytes for the answers of a project, or of the agents of one
 	// host.
 	maxClientAnswers = 16 << 20
+	// maxOpenAnswers and maxAddressAnswers are the parts of maxAnswerBytes for the answers to all requests
+	// without credentials, and to those from one address. These answers are small, except for a form that
+	// repeats long names; the limits are for answers of which a client makes more than berth expects.
+	maxOpenAnswers    = 4 << 20
+	maxAddressAnswers = 512 << 10
 	// smallAnswer is the size up to which an answer does not count. An answer that a connection accepts at
 	// once needs its memory only for a moment.
 	smallAnswer = 16 << 10
 )
+
+// Shared is the body of a response whose memory all responses share, such as a static file. It does not count
+// as an answer.
+type Shared []byte
 
 var answerMemory = semaphore.NewWeighted(maxAnswerBytes)
 
 // encodeAnswer encodes the body of an answer. If the answer is large, encodeAnswer counts its memory until
 // the caller calls `release`, because a client can have many answers that it does not read. If too much
 // memory is in use, by all answers or by those of the client, encodeAnswer returns a 503 or a 429. The answer
-// to a request that may have changed something is counted but never refused: checkAnswers has refused the
-// request before. An answer without credentials is not counted: it is small, or shares its memory.
+// to a request of a client with credentials that may have changed something is counted but never refused:
+// checkAnswers has refused the request before.
 func encodeAnswer(r *http.Request, body any) (encoded any, release func(), err error) {
-	raw, ok := body.([]byte)
-	if _, stream := body.(Stream); body == nil || stream {
+	var raw []byte
+	switch b := body.(type) {
+	case nil, Stream:
 		return body, func() {}, nil
-	}
-	if !ok {
+	case Shared:
+		return []byte(b), func() {}, nil
+	case []byte:
+		raw = b
+	default:
 		if raw, err = encode(body); err != nil {
 			return nil, func() {}, fmt.Errorf("encode the response: %w", err)
 		}
 	}
-	switch {
-	case identity.From(r.Context()).User == "":
-		return raw, func() {}, nil
-	case r.Method != http.MethodGet:
-		return raw, countAnswer(r, len(raw)), nil
+	if r.Method != http.MethodGet && !isAnonymous(r) {
+		return raw, countAnswer(r, cap(raw)), nil
 	}
-	release, err = holdAnswer(r, len(raw))
+	release, err = holdAnswer(r, cap(raw))
 	if err != nil {
 		return nil, func() {}, err
 	}
@@ -55,11 +65,13 @@ func encodeAnswer(r *http.Request, body any) (encoded any, release func(), err e
 // `release`. If too much memory is in use, by all answers or by those of the client, holdAnswer returns a 503
 // or a 429.
 func holdAnswer(r *http.Request, size int) (release func(), err error) {
-	n := min(int64(size), maxClientAnswers) // one answer is never too large
+	n, of := min(int64(size), maxClientAnswers), answerShares(r)
 	if n <= smallAnswer {
 		return func() {}, nil
 	}
-	of := clientShares(r, "answers", maxClientAnswers)
+	for _, s := range of {
+		n = min(n, s.limit) // one answer is never too large
+	}
 	switch {
 	case !shares.tryAcquire(of, n):
 		return nil, unreadAnswers()
@@ -74,6 +86,17 @@ func holdAnswer(r *http.Request, size int) (release func(), err error) {
 	}, nil
 }
 
+// answerShares returns the shares of the answer to a request.
+func answerShares(r *http.Request) []share {
+	if isAnonymous(r) {
+		return openShares(r, "answers", maxOpenAnswers, maxAddressAnswers)
+	}
+	return clientShares(r, "answers", maxClientAnswers)
+}
+
+// isAnonymous reports whether the caller of a request is not known: the route needs no credentials.
+func isAnonymous(r *http.Request) bool { return identity.From(r.Context()).User == "" }
+
 // countAnswer counts the memory of an answer that cannot be refused against the part of its client, until the
 // caller calls `release`.
 func countAnswer(r *http.Request, size int) (release func()) {
@@ -81,7 +104,7 @@ func countAnswer(r *http.Request, size int) (release func()) {
 	if n <= smallAnswer {
 		return func() {}
 	}
-	of := clientShares(r, "answers", maxClientAnswers)
+	of := answerShares(r)
 	shares.add(of, n)
 	return func() { shares.release(of, n) }
 }
@@ -89,7 +112,7 @@ func countAnswer(r *http.Request, size int) (release func()) {
 // checkAnswers refuses a request that may change something with a 429 while the client does not read its
 // other answers.
 func checkAnswers(r *http.Request) error {
-	if r.Method == http.MethodGet || !shares.full(clientShares(r, "answers", maxClientAnswers)) {
+	if r.Method == http.MethodGet || !shares.full(answerShares(r)) {
 		return nil
 	}
 	return unreadAnswers()

@@ -53,11 +53,56 @@ func RequireJSON(r *http.Request) (*http.Request, error) {
 
 // Body reads the request's body. If the body cannot be read, Body returns the error of BodyError.
 func Body(r *http.Request) ([]byte, error) {
-	raw, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, BodyError(err, "The request body could not be read.")
+	received, ok := r.Body.(*receivedBody)
+	if !ok {
+		receiveBody(r)
+		received = r.Body.(*receivedBody)
 	}
-	return raw, nil
+	if received.err != nil {
+		return nil, BodyError(received.err, "The request body could not be read.")
+	}
+	return received.raw, nil
+}
+
+// receivedBody is a request's body that has been read from the connection.
+type receivedBody struct {
+	io.Closer
+	raw    []byte
+	err    error // why the rest could not be read; nil: raw is the whole body
+	unread []byte
+}
+
+// receiveBody reads the request's body from the connection. Whoever reads the body afterwards gets the same
+// bytes and the same error, without waiting for the client.
+func receiveBody(r *http.Request) {
+	raw, err := io.ReadAll(r.Body)
+	r.Body = &receivedBody{
+		Closer: r.Body,
+		raw:    raw,
+		err:    err,
+		unread: raw,
+	}
+}
+
+// Read implements io.Reader.
+func (b *receivedBody) Read(p []byte) (int, error) {
+	n := copy(p, b.unread)
+	b.unread = b.unread[n:]
+	switch {
+	case n > 0 || len(p) == 0:
+		return n, nil
+	case b.err != nil:
+		return 0, b.err
+	default:
+		return 0, io.EOF
+	}
+}
+
+// forgetBody frees the memory of a body that receiveBody has read.
+func forgetBody(r *http.Request) {
+	if b, ok := r.Body.(*receivedBody); ok {
+		b.raw, b.unread = nil, nil
+	}
 }
 
 // BodyError returns the error response for an error of reading the request's body: a 413 if the body is too

@@ -90,19 +90,25 @@ func (t *shareTable) release(of []share, n int64) {
 }
 
 // bodySharesOf returns the shares of a request, and the maximum size of its body.
-func (a *API) bodySharesOf(r *http.Request, route *Route) (of []share, limit int64) {
+func bodySharesOf(r *http.Request, route *Route) (of []share, limit int64) {
 	limit = MaxBody
 	if route.LargeBody {
 		limit = MaxBatch
 	}
-	switch client := ClientOf(a.clientIP(r)); {
-	case route.Open && client.IsValid():
-		return []share{{"open", maxOpenBodies}, {"address " + client.String(), maxAddressBodies}}, maxOpenBody
-	case route.Open:
-		return []share{{"open", maxOpenBodies}}, maxOpenBody
-	default:
-		return clientShares(r, "bodies", maxClientBodies), limit
+	if route.Open {
+		return openShares(r, "bodies", maxOpenBodies, maxAddressBodies), maxOpenBody
 	}
+	return clientShares(r, "bodies", maxClientBodies), limit
+}
+
+// openShares returns the shares that a request without credentials has of the memory for bodies or answers:
+// one of all such requests and, if the address of the client is known, one of those from this address.
+func openShares(r *http.Request, of string, all, perAddress int64) []share {
+	open := []share{{of + " without credentials", all}}
+	if client := identity.AddressOf(r.Context()); client.IsValid() {
+		open = append(open, share{of + " of the address " + client.String(), perAddress})
+	}
+	return open
 }
 
 // clientShares returns the share that the caller of a request has of the memory for bodies or answers.
@@ -160,8 +166,8 @@ func (b *limitedBody) release() {
 
 // limitBody limits the size of the request's body, of all bodies of its client and of all bodies together.
 // The caller of limitBody must call release when the request is answered.
-func (a *API) limitBody(w http.ResponseWriter, r *http.Request, route *Route) (release func()) {
-	of, limit := a.bodySharesOf(r, route)
+func limitBody(w http.ResponseWriter, r *http.Request, route *Route) (release func()) {
+	of, limit := bodySharesOf(r, route)
 	b := &limitedBody{ReadCloser: http.MaxBytesReader(w, r.Body, limit), shares: of}
 	r.Body = b
 	return b.release

@@ -87,14 +87,15 @@ func TestCORS_OnlyAllowedOrigins(t *testing.T) {
 		}},
 		"any origin": {anyOrigin, "GET", map[string]string{"Origin": "null"}, 418, map[string]string{"Vary": "Origin, openstack-api-version",
 			"Allow-Origin": "*", "Expose-Headers": "openstack-api-version,Location"}},
-		"preflight":                   {c, "OPTIONS", preflight, 200, allowed},
-		"preflight of any origin":     {anyOrigin, "OPTIONS", preflight, 200, allowed},
-		"preflight with headers":      {c, "OPTIONS", with(preflight, "Access-Control-Request-Headers", "X-AUTH-TOKEN, OpenStack-API-Version,content-type"), 200, with(allowed, "Allow-Headers", "X-AUTH-TOKEN,OpenStack-API-Version,content-type")},
-		"preflight with odd header":   {c, "OPTIONS", with(preflight, "Access-Control-Request-Headers", "X-Auth-Token, X-Odd"), 200, noHeaders},
-		"preflight with odd method":   {c, "OPTIONS", with(preflight, "Access-Control-Request-Method", "BREW"), 200, noHeaders},
-		"preflight without method":    {c, "OPTIONS", map[string]string{"Origin": page}, 200, noHeaders},
-		"preflight of unknown origin": {c, "OPTIONS", with(preflight, "Origin", "https://evil.org"), 200, noHeaders},
-		"OPTIONS without origin":      {c, "OPTIONS", nil, 200, noHeaders},
+		"preflight":                       {c, "OPTIONS", preflight, 200, allowed},
+		"preflight of any origin":         {anyOrigin, "OPTIONS", preflight, 200, allowed},
+		"preflight with headers":          {c, "OPTIONS", with(preflight, "Access-Control-Request-Headers", "X-AUTH-TOKEN, OpenStack-API-Version,content-type"), 200, with(allowed, "Allow-Headers", "X-AUTH-TOKEN,OpenStack-API-Version,content-type")},
+		"preflight with odd header":       {c, "OPTIONS", with(preflight, "Access-Control-Request-Headers", "X-Auth-Token, X-Odd"), 200, noHeaders},
+		"preflight with repeated headers": {c, "OPTIONS", with(preflight, "Access-Control-Request-Headers", strings.Repeat("Accept,", 11)), 200, noHeaders},
+		"preflight with odd method":       {c, "OPTIONS", with(preflight, "Access-Control-Request-Method", "BREW"), 200, noHeaders},
+		"preflight without method":        {c, "OPTIONS", map[string]string{"Origin": page}, 200, noHeaders},
+		"preflight of unknown origin":     {c, "OPTIONS", with(preflight, "Origin", "https://evil.org"), 200, noHeaders},
+		"OPTIONS without origin":          {c, "OPTIONS", nil, 200, noHeaders},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, got := sendCORS(t, tc.cors, tc.method, tc.headers)

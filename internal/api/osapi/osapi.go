@@ -30,8 +30,8 @@ import (
 )
 
 // Handler answers one request with a status and a body, or with an error. The API encodes the returned body
-// as JSON. If the returned body is nil, the response has no body; if it is a []byte, the API sends it
-// unchanged; if it is a Stream, the Stream writes the response. A Handler sets the headers of the response
+// as JSON. If the returned body is nil, the response has no body; if it is a []byte or Shared, the API sends
+// it unchanged; if it is a Stream, the Stream writes the response. A Handler sets the headers of the response
 // with Header(r.Context()).
 type Handler func(r *http.Request) (int, any, error)
 
@@ -85,6 +85,7 @@ type contextKey int
 const (
 	headerKey contextKey = iota
 	proxyKey
+	writeSlotKey
 )
 
 // RouteRecorder is a http.ResponseWriter that measures requests. The API tells it the path of the route of
@@ -139,11 +140,11 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			))
 		}
 	}()
-	releaseRead := func() {}
-	defer func() { releaseRead() }()
-	status, body, err := a.handle(w, &r, &releaseRead)
+	releaseSlot := func() {}
+	defer func() { releaseSlot() }()
+	status, body, err := a.handle(w, &r, &releaseSlot)
 	if stream, ok := body.(Stream); ok && err == nil {
-		releaseRead()
+		releaseSlot()
 		stream(w, r.WithContext(endless{client, r.Context()}))
 		return
 	}
@@ -152,7 +153,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body, release, err = encodeAnswer(r, body)
 		defer release()
 	}
-	releaseRead() // before the response waits for the client
+	releaseSlot() // before the response waits for the client
 	if err != nil {
 		a.writeError(w, r, err)
 		return
@@ -180,10 +181,13 @@ func (a *API) writeError(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // handle authenticates the request, finds its route and calls the handler. handle replaces *rp by a request
-// whose context contains the caller and the negotiated microversion. If the request needs a slot for reading,
-// handle sets *releaseRead.
-func (a *API) handle(w http.ResponseWriter, rp **http.Request, releaseRead *func()) (int, any, error) {
+// whose context contains the caller and the negotiated microversion. If the request needs a slot, handle sets
+// *releaseSlot.
+func (a *API) handle(w http.ResponseWriter, rp **http.Request, releaseSlot *func()) (int, any, error) {
 	r := *rp
+	if !validHost(r.Host) {
+		return 0, nil, Fault(http.StatusBadRequest, "", "The header Host is not a host name with or without a port.")
+	}
 	route, allow, open := a.match(r)
 	if rec, ok := w.(RouteRecorder); ok && route != nil {
 		rec.RecordRoute(route.Path)
@@ -222,12 +226,8 @@ func (a *API) handle(w http.ResponseWriter, rp **http.Request, releaseRead *func
 	}
 	switch {
 	case route != nil:
-		if err := admit(r, open, releaseRead); err != nil {
-			return 0, nil, err
-		}
-		defer a.limitBody(w, r, route)()
-		ctx := db.WithClient(db.WithClass(r.Context(), a.classOf(route)), clientName(identity.From(r.Context())))
-		return route.Handle(a.withAudit(r.WithContext(ctx), route))
+		defer limitBody(w, r, route)()
+		return a.callHandler(r, route, open, releaseSlot)
 	case allow != nil:
 		return 0, nil, &Error{Status: http.StatusMethodNotAllowed, Allow: strings.Join(allow, ", "),
 			Message: "The method " + r.Method + " is not allowed for this resource."}
@@ -238,17 +238,32 @@ func (a *API) handle(w http.ResponseWriter, rp **http.Request, releaseRead *func
 	}
 }
 
-// admit checks the query and the unread answers of the client before the handler of a route is called. For a
-// GET request with credentials, admit waits for a slot for reading and sets *releaseRead.
-func admit(r *http.Request, open bool, releaseRead *func()) error {
-	if err := errors.Join(checkQuery(r), checkAnswers(r)); err != nil || open || r.Method != http.MethodGet {
-		return err
+// callHandler calls the handler of a route when the request is admitted.
+func (a *API) callHandler(r *http.Request, route *Route, open bool, releaseSlot *func()) (int, any, error) {
+	r, err := admit(r, open, releaseSlot)
+	if err != nil {
+		return 0, nil, err
+	}
+	ctx := db.WithClient(db.WithClass(r.Context(), a.classOf(route)), clientName(identity.From(r.Context())))
+	defer forgetBody(r) // the answer may wait for the client
+	return route.Handle(a.withAudit(r.WithContext(ctx), route))
+}
+
+// admit checks the query and the unread answers of the client before the handler of a route is called. A
+// request with credentials waits for a slot for reading or for writing, and admit sets *releaseSlot. admit
+// returns the request for the handler.
+func admit(r *http.Request, open bool, releaseSlot *func()) (*http.Request, error) {
+	if err := errors.Join(checkQuery(r), checkAnswers(r)); err != nil || open {
+		return r, err
+	}
+	if r.Method != http.MethodGet {
+		return acquireWrite(r, releaseSlot)
 	}
 	release, err := reads.Acquire(r.Context())
 	if err == nil {
-		*releaseRead = release
+		*releaseSlot = release
 	}
-	return err
+	return r, err
 }
 
 // isRepeatable reports whether a client may repeat the request although the outcome of the first request is

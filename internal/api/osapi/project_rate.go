@@ -63,3 +63,11 @@ func (l *HostRate) check(c identity.Caller, prefix string) error {
 	l.Refused(prefix)
 	return tooFast("The agents of the host send", l.PerSecond, wait)
 }
+
+// Charge counts a request of an agent as several further requests, without a delay: the agents of its host
+// must wait longer before the next ones.
+func (l *HostRate) Charge(c identity.Caller, requests int) {
+	if l != nil && c.AgentHost != "" && requests > 0 {
+		l.buckets.charge(c.AgentHost, l.PerSecond, l.Burst, requests, l.Now())
+	}
+}

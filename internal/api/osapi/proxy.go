@@ -29,6 +29,23 @@ func (a *API) withProxy(ctx context.Context, r *http.Request) context.Context {
 	return context.WithValue(ctx, proxyKey, true)
 }
 
+// Maximum lengths of what a client, or a proxy in its name, says about the URL of berth, in bytes. Answers
+// repeat this URL in each of their links, also answers to clients without credentials.
+const (
+	maxHost   = 255 + len(":65535") // the longest host name in DNS, and a port
+	maxPrefix = 255                 // of X-Forwarded-Prefix, the path that an operator has chosen for berth
+)
+
+// validHost reports whether a Host header, or a value of X-Forwarded-Host, is a host with or without a port.
+// HTTP/1.0 has requests without a host.
+func validHost(host string) bool {
+	if len(host) > maxHost {
+		return false
+	}
+	named, err := url.Parse("//" + host)
+	return err == nil && named.Host == host
+}
+
 // BaseURL returns the URL of berth as the client of the request knows it, without a slash at the end. The
 // headers X-Forwarded-Proto, X-Forwarded-Host and X-Forwarded-Prefix count only if they come from a trusted
 // proxy, because any client can send these headers.
@@ -43,12 +60,10 @@ func BaseURL(r *http.Request) string {
 	if scheme := forwarded(r, "Proto"); scheme == "http" || scheme == "https" {
 		u.Scheme = scheme
 	}
-	if host := forwarded(r, "Host"); host != "" {
-		if named, err := url.Parse("//" + host); err == nil && named.Host == host {
-			u.Host = host
-		}
+	if host := forwarded(r, "Host"); host != "" && validHost(host) {
+		u.Host = host
 	}
-	if prefix := forwarded(r, "Prefix"); strings.HasPrefix(prefix, "/") {
+	if prefix := forwarded(r, "Prefix"); strings.HasPrefix(prefix, "/") && len(prefix) <= maxPrefix {
 		u.Path = strings.TrimRight(prefix, "/")
 	}
 	return u.String()

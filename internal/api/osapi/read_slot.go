@@ -47,25 +47,63 @@ var reads = NewClientSlots(maxReads, maxClientReads)
 
 // Acquire waits for a slot of the caller in the context. The caller of Acquire must call release.
 func (s *ClientSlots) Acquire(ctx context.Context) (release func(), err error) {
+	held, err := s.acquire(ctx)
+	return held.release, err
+}
+
+// heldSlot is a slot that a request has. It counts among the slots of the client until its release, and among
+// all slots if `inAll` is true.
+type heldSlot struct {
+	of     *ClientSlots
+	name   string
+	client *clientSlots
+	inAll  bool
+	once   sync.Once // for the release
+}
+
+// acquire does the same as Acquire. It returns nil for a caller who needs no slot.
+func (s *ClientSlots) acquire(ctx context.Context) (*heldSlot, error) {
 	name := clientName(identity.From(ctx))
 	if name == "" {
-		return func() {}, nil
+		return nil, nil
 	}
-	client := s.join(name)
-	if err := client.slots.Acquire(ctx, 1); err != nil {
+	held := &heldSlot{of: s, name: name, client: s.join(name)}
+	if err := held.client.slots.Acquire(ctx, 1); err != nil {
 		s.leave(name)
 		return nil, err
 	}
-	if err := s.all.Acquire(ctx, 1); err != nil {
-		client.slots.Release(1)
-		s.leave(name)
+	if err := held.joinAll(ctx); err != nil {
+		held.release()
 		return nil, err
 	}
-	return sync.OnceFunc(func() {
-		s.all.Release(1)
-		client.slots.Release(1)
-		s.leave(name)
-	}), nil
+	return held, nil
+}
+
+// joinAll waits until the slot counts among all slots.
+func (h *heldSlot) joinAll(ctx context.Context) error {
+	err := h.of.all.Acquire(ctx, 1)
+	h.inAll = err == nil
+	return err
+}
+
+// leaveAll leaves the place among all slots to other clients.
+func (h *heldSlot) leaveAll() {
+	if h.inAll {
+		h.of.all.Release(1)
+		h.inAll = false
+	}
+}
+
+// release gives the slot back; further calls do nothing. A nil slot has nothing to give back.
+func (h *heldSlot) release() {
+	if h == nil {
+		return
+	}
+	h.once.Do(func() {
+		h.leaveAll()
+		h.client.slots.Release(1)
+		h.of.leave(h.name)
+	})
 }
 
 func (s *ClientSlots) join(name string) *clientSlots {

@@ -130,3 +130,49 @@ func TestStreamList_UnreadPagesCountAsAnswersOfTheClient(t *testing.T) {
 		t.Errorf("after all lists: %d shares are in use, want none", len(shares.used))
 	}
 }
+
+// pageReader is a client of a list that checks what each page counts when it is written.
+type pageReader struct {
+	*httptest.ResponseRecorder
+	check func(page []byte)
+}
+
+func (p pageReader) Write(page []byte) (int, error) {
+	p.check(page)
+	return p.ResponseRecorder.Write(page)
+}
+
+// TestStreamList_SmallPageAfterALargeOneNeedsLittleMemory does not run in parallel with other tests, because
+// all answers of the process share the memory.
+func TestStreamList_SmallPageAfterALargeOneNeedsLittleMemory(t *testing.T) {
+	sizes := []int{1 << 20, 1 << 10, 1 << 18, 1 << 10}
+	api := &API{
+		Prefix:   "/a",
+		Identity: callers{},
+		Fail:     WriteError,
+		Routes: []Route{{Method: "GET", Path: "/list", Handle: func(r *http.Request) (int, any, error) {
+			left := sizes
+			return StreamList(r, "things", nil, func(context.Context) (items []any, last bool, err error) {
+				for range 8 {
+					items = append(items, strings.Repeat("x", left[0]/8))
+				}
+				left = left[1:]
+				return items, len(left) == 0, nil
+			})
+		}}},
+	}
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/a/list", nil)
+	r.Header.Set("X-Auth-Token", "eve:red")
+	written := 0
+	api.ServeHTTP(pageReader{httptest.NewRecorder(), func(page []byte) {
+		size, counted := sizes[written], shares.used["answers of project red"]
+		if cap(page) > size+size/4 || cap(page) > smallAnswer && counted < int64(cap(page)) {
+			t.Errorf("page %d of %d bytes: its memory has %d bytes, of which %d count; want about its size, and all of them",
+				written, size, cap(page), counted)
+		}
+		written++
+	}}, r)
+	if written != len(sizes) {
+		t.Errorf("list: got %d pages, want %d", written, len(sizes))
+	}
+}

@@ -45,14 +45,14 @@ func StreamList(
 	if l.end, err = encodeEnd(more); err != nil {
 		return 0, nil, err
 	}
-	fmt.Fprintf(&l.page, `{%q:[`, name)
+	l.start = fmt.Appendf(nil, `{%q:[`, name)
 	if err := l.read(r.Context()); err != nil {
 		return 0, nil, err
 	}
 	if l.last {
-		return http.StatusOK, l.page.Bytes(), nil
+		return http.StatusOK, l.page, nil
 	}
-	if l.release, err = holdAnswer(r, l.page.Len()); err != nil {
+	if l.release, err = holdAnswer(r, cap(l.page)); err != nil {
 		return 0, nil, err
 	}
 	return http.StatusOK, Stream(l.write), nil
@@ -75,8 +75,9 @@ type listStream struct {
 	request *http.Request
 	name    string
 	next    func(ctx context.Context) (items []any, last bool, err error)
+	start   []byte // precedes the first item; nil: it is in a page already
 	end     []byte // follows the last item
-	page    bytes.Buffer
+	page    []byte
 	begun   bool   // the list has an item already
 	last    bool   // no page follows
 	release func() // of the memory of the page
@@ -91,7 +92,7 @@ func (l *listStream) write(w http.ResponseWriter, r *http.Request) {
 		if BeginPage(w, r) != nil {
 			return
 		}
-		if _, err := w.Write(l.page.Bytes()); err != nil || l.last {
+		if _, err := w.Write(l.page); err != nil || l.last {
 			return
 		}
 		if err := l.readNext(ctx); err != nil {
@@ -105,7 +106,7 @@ func (l *listStream) write(w http.ResponseWriter, r *http.Request) {
 
 // readNext replaces the page by the next page, with a slot for reading.
 func (l *listStream) readNext(ctx context.Context) error {
-	l.page.Reset()
+	l.page = nil
 	done, err := reads.Acquire(ctx)
 	if err != nil {
 		return err
@@ -116,34 +117,40 @@ func (l *listStream) readNext(ctx context.Context) error {
 	}
 	l.release()
 	l.release = func() {}
-	release, err := holdAnswer(l.request, l.page.Len())
+	release, err := holdAnswer(l.request, cap(l.page))
 	if err == nil {
 		l.release = release
 	}
 	return err
 }
 
-// read adds the items of the next page to the page.
+// read replaces the page by the items of the next page. Each page has memory of its own, of its own size: the
+// buffer in which a page grows can be twice as large, and a small page in the buffer of a large one would
+// count as small while the client does not read it.
 func (l *listStream) read(ctx context.Context) error {
 	items, last, err := l.next(ctx)
 	if err != nil {
 		return err
 	}
-	e := json.NewEncoder(&l.page)
+	var page bytes.Buffer
+	page.Write(l.start)
+	l.start = nil
+	e := json.NewEncoder(&page)
 	e.SetEscapeHTML(false)
 	for _, item := range items {
 		if l.begun {
-			l.page.WriteByte(',')
+			page.WriteByte(',')
 		}
 		l.begun = true
 		if err := e.Encode(item); err != nil {
 			return err
 		}
-		l.page.Truncate(l.page.Len() - 1) // the encoder adds a line break
+		page.Truncate(page.Len() - 1) // the encoder adds a line break
 	}
 	if l.last = last; last {
-		l.page.Write(l.end)
+		page.Write(l.end)
 	}
+	l.page = bytes.Clone(page.Bytes())
 	return nil
 }
 

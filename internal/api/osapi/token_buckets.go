@@ -22,18 +22,31 @@ type tokenBuckets struct {
 func (b *tokenBuckets) take(name string, perSecond float64, burst int, now time.Time) time.Duration {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
+	reservation := b.bucket(name, perSecond, burst, now).ReserveN(now, 1)
+	wait := reservation.DelayFrom(now)
+	if wait > 0 {
+		reservation.CancelAt(now)
+	}
+	return wait
+}
+
+// charge takes tokens, but at most a full bucket, from the bucket with the given name, also if the bucket has
+// fewer: the next token is then due later.
+func (b *tokenBuckets) charge(name string, perSecond float64, burst, tokens int, now time.Time) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.bucket(name, perSecond, burst, now).ReserveN(now, min(tokens, burst))
+}
+
+// bucket returns the bucket with the given name, which is full if the caller has sent no request lately.
+func (b *tokenBuckets) bucket(name string, perSecond float64, burst int, now time.Time) *rate.Limiter {
 	b.forgetIdle(perSecond, burst, now)
 	bucket := b.byName[name]
 	if bucket == nil {
 		bucket = rate.NewLimiter(rate.Limit(perSecond), burst)
 		b.byName[name] = bucket
 	}
-	reservation := bucket.ReserveN(now, 1)
-	wait := reservation.DelayFrom(now)
-	if wait > 0 {
-		reservation.CancelAt(now)
-	}
-	return wait
+	return bucket
 }
 
 // forgetIdle removes the buckets that are full again, because a full bucket is equal to a new one. It does so

@@ -149,13 +149,7 @@ func (c *call) summary(b []byte, n *inventory.Node) []byte {
 	}
 	b = append(b, '}')
 	if c.v >= 17 {
-		b = append(b, `,"traits":[`...)
-		i := 0
-		for trait := range n.AllTraits.All() {
-			b = quoted(comma(b, i), trait)
-			i++
-		}
-		b = append(b, ']')
+		b = append(append(append(b, `,"traits":[`...), n.AllTraits...), ']')
 	}
 	if c.v >= 29 {
 		b = append(b, `,"parent_provider_uuid":`...)

@@ -100,7 +100,7 @@ func (h *handlers) networkInfos(
 	if err != nil {
 		return nil, err
 	}
-	encoded, ports, refused := encodedObjects{}, map[uuid.UUID][]json.RawMessage{}, noGateways{}
+	encoded, ports, refused := encodedObjects{}, map[uuid.UUID][]json.RawMessage{}, refusedGateways{}
 	err = h.eachPortPage(ctx, ids, allFields, func(page []network.Port) error {
 		for _, p := range page {
 			raw, err := encoded.encode(attribute.PortRPC(p))
@@ -191,6 +191,9 @@ func (h *handlers) dhcpReadyOnPorts(ctx context.Context, a readyArgs) (any, erro
 		}
 	}
 	_, err := h.Store.ReportPorts(ctx, reports)
+	if err == nil {
+		h.sender.charge(len(a.Ports))
+	}
 	return nil, err
 }
 

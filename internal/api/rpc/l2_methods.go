@@ -98,7 +98,7 @@ func (h *handlers) portIDs(
 // if the report came from the host to which the port is bound.
 func (h *handlers) reportDevices(ctx context.Context, devices []device, host, event string) error {
 	ids, err := h.portIDs(ctx, h.sender.host(host), devices)
-	if err != nil || len(ids) == 0 {
+	if err != nil {
 		return err
 	}
 	reports := map[uuid.UUID][]network.Report{}
@@ -121,7 +121,9 @@ func (h *handlers) reportDevices(ctx context.Context, devices []device, host, ev
 			},
 		}
 	}
-	_, err = h.Store.ReportPorts(ctx, reports)
+	if _, err = h.Store.ReportPorts(ctx, reports); err == nil {
+		h.sender.charge(len(devices))
+	}
 	return err
 }
 
@@ -298,8 +300,11 @@ func (h *handlers) tunnelSync(ctx context.Context, a tunnelArgs) (any, error) {
 			"Invalid input for operation: Network type value '%s' not supported.",
 			oslomsg.Excerpt(a.Type))
 	}
-	endpoints, err := h.Store.SyncTunnel(ctx,
-		network.TunnelEndpoint{Type: a.Type, Host: h.sender.host(a.Host), IP: ip}, h.sender != nil)
+	end := network.TunnelEndpoint{Type: a.Type, Host: h.sender.host(a.Host), IP: ip}
+	if err := h.waitToChangeTunnel(ctx, end); err != nil {
+		return nil, err
+	}
+	endpoints, err := h.Store.SyncTunnel(ctx, end, h.sender != nil)
 	if h.sender != nil && errors.Is(err, db.ErrConflict) {
 		return nil, h.sender.refuse(ctx, refusedOwner, "tunnel_sync: %s", err)
 	}

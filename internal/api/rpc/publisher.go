@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
 
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network"
@@ -22,7 +22,9 @@ type Publisher struct {
 	wire          *oslomsg.Publisher // for the virtual host of the brokers' URLs
 	hosts         hostPublishers     // for the registered virtual hosts
 	metrics       publisherMetrics
-	mu            sync.Mutex // held while a batch is published, so that notifications keep their order
+	// held while a notification is built and published, so that no message has an older state than the one
+	// before; the batches of several networks wait in the order of their requests, and so take turns
+	turn *semaphore.Weighted
 }
 
 // NewPublisher returns a publisher without a connection; the publisher connects to RabbitMQ when it is used
@@ -33,6 +35,7 @@ func NewPublisher(o Options) *Publisher {
 		handlers:      &handlers{Store: o.Store},
 		notifications: o.Notifications,
 		wire:          oslomsg.NewPublisher(o.broker(), exchange, "berth casts"),
+		turn:          semaphore.NewWeighted(1),
 	}
 	p.metrics = newPublisherMetrics(p.Connected)
 	if o.Metrics != nil {
@@ -44,10 +47,11 @@ func NewPublisher(o Options) *Publisher {
 // Connected reports whether the publisher is connected to the virtual host of the brokers' URLs.
 func (p *Publisher) Connected() bool { return p.wire.Connected() }
 
-// Close waits until the current batch of notifications is published and then closes the connections.
+// Close waits until the current notification is published and then closes the connections. The caller must
+// have ended the calls to Publish.
 func (p *Publisher) Close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	_ = p.turn.Acquire(context.Background(), 1) // never fails, because the context does not end
+	defer p.turn.Release(1)
 	p.wire.Close()
 	p.hosts.follow(p.options, nil)
 }
@@ -71,31 +75,49 @@ func (p *Publisher) Publish(
 	if err != nil {
 		return nil, err
 	}
-	registered, err := registeredVirtualHosts(ctx, p.options)
-	if err != nil {
-		return nil, err
+	for objectType := range versions {
+		versions[objectType] = slices.DeleteFunc(versions[objectType], isUnknownVersion)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	hosts := p.hosts.follow(p.options, registered)
 	for _, n := range notifications {
-		messages, err := p.handlers.buildMessages(ctx, n, versions)
-		if err != nil {
+		if err := p.publishInTurn(ctx, n, versions); err != nil {
 			return published, err
 		}
-		if err := p.publishOne(ctx, n, messages, hosts); err != nil {
-			p.metrics.notifications.WithLabelValues(n.Resource, "failed").Inc()
-			return published, err
-		}
-		p.metrics.notifications.WithLabelValues(n.Resource, "told").Inc()
 		published = append(published, n.ID)
 	}
 	return published, nil
 }
 
-// publishOne publishes the messages of one notification in the virtual hosts and waits until RabbitMQ has
-// confirmed each message.
-func (p *Publisher) publishOne(
+// publishInTurn publishes one notification when it is its turn: a network with many notifications delays
+// those of another network by one notification at a time. The parameter `versions` has the versions of the
+// objects that agents accept.
+func (p *Publisher) publishInTurn(
+	ctx context.Context,
+	n network.AgentNotification,
+	versions map[string][]string,
+) error {
+	if err := p.turn.Acquire(ctx, 1); err != nil {
+		return fmt.Errorf("wait for the notifications about other networks: %w", err)
+	}
+	defer p.turn.Release(1)
+	registered, err := registeredVirtualHosts(ctx, p.options)
+	if err != nil {
+		return err
+	}
+	messages, err := p.handlers.buildMessages(ctx, n, versions)
+	if err != nil {
+		return err
+	}
+	if err := p.publishMessages(ctx, n, messages, p.hosts.follow(p.options, registered)); err != nil {
+		p.metrics.notifications.WithLabelValues(n.Resource, "failed").Inc()
+		return err
+	}
+	p.metrics.notifications.WithLabelValues(n.Resource, "told").Inc()
+	return nil
+}
+
+// publishMessages publishes the messages of one notification in the virtual hosts and waits until RabbitMQ
+// has confirmed each message.
+func (p *Publisher) publishMessages(
 	ctx context.Context,
 	n network.AgentNotification,
 	messages []addressedMessage,

@@ -1,9 +1,12 @@
 package rpc_test
 
 import (
+	"context"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"berth/internal/api/rpc"
 	"berth/internal/network"
@@ -144,5 +147,43 @@ func TestPublish_PushesVersionedObjects(t *testing.T) {
 	if data := push["resource_list"].([]any)[0].(map[string]any)["versioned_object.data"]; push["event_type"] != "deleted" ||
 		data.(map[string]any)["id"] != port.ID.String() {
 		t.Errorf("receive the push of a deleted port: got %v, want the event deleted and the port's ID", push)
+	}
+}
+
+// The other network has so many notifications that the test ends before they are published.
+func TestPublish_NetworkWithManyNotificationsDelaysOthersByOne(t *testing.T) {
+	t.Parallel()
+	const many = 100_000
+	st, registry := newFixture(t), prometheus.NewRegistry()
+	publisher := rpc.NewPublisher(rpc.Options{
+		Store:         st.Store.Network,
+		Agents:        st.Agents,
+		Notifications: st.Notifications,
+		Brokers:       []string{st.url},
+		Metrics:       registry,
+	})
+	t.Cleanup(publisher.Close)
+	one := network.AgentNotification{
+		ID:       7,
+		Network:  st.network.ID,
+		Resource: network.ResourceDHCPHosting,
+		Event:    network.EventCreated,
+		Data:     []byte(`{"host":"net1"}`),
+		Age:      network.AgentDownTime,
+	}
+	runUntilEnd(t, func(ctx context.Context) {
+		published, err := publisher.Publish(ctx, slices.Repeat([]network.AgentNotification{one}, many))
+		if err == nil || len(published) == 0 {
+			t.Errorf("publish many notifications until the context ends: got %d published, error %v; want some and an error",
+				len(published), err)
+		}
+	})
+	told := func() float64 { return counters(t, registry, "berth_rpc_casts_total")[network.ResourceDHCPHosting] }
+	eventually(t, "the first of many notifications is published", func() bool { return told() > 0 })
+	if published, err := publisher.Publish(t.Context(), []network.AgentNotification{one}); err != nil || len(published) != 1 {
+		t.Errorf("publish one notification meanwhile: got %v, error %v; want it published", published, err)
+	}
+	if n := told(); n >= many {
+		t.Errorf("published notifications of the other network before this one: got all %v", n)
 	}
 }

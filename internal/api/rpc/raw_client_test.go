@@ -54,18 +54,30 @@ func envelope(message string) string {
 // droppedMessages returns the number of messages that the server dropped for the given reason.
 func droppedMessages(t *testing.T, registry *prometheus.Registry, reason string) int {
 	t.Helper()
+	return int(counters(t, registry, "berth_rpc_dropped_total")[reason])
+}
+
+// counters returns the sums of a counter by the value of its first label, or by "" if it has no labels.
+func counters(t *testing.T, registry *prometheus.Registry, name string) map[string]float64 {
+	t.Helper()
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			if f.GetName() == "berth_rpc_dropped_total" && m.GetLabel()[0].GetValue() == reason {
-				return int(m.GetCounter().GetValue())
+	sums := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			label := ""
+			if labels := m.GetLabel(); len(labels) > 0 {
+				label = labels[0].GetValue()
 			}
+			sums[label] += m.GetCounter().GetValue()
 		}
 	}
-	return 0
+	return sums
 }
 
 func hexID() string { return strings.ReplaceAll(uuid.NewString(), "-", "") }

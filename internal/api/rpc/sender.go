@@ -7,8 +7,10 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network"
@@ -23,6 +25,8 @@ type sender struct {
 	agentstore.VirtualHost
 	refusals         *prometheus.CounterVec
 	synchronizations *synchronizationLimit
+	tunnelChanges    *rate.Limiter
+	messages         *rate.Limiter // of the messages in the virtual host
 }
 
 // Reasons why a call of a sender is refused. Each reason is a label value of the metric
@@ -139,4 +143,12 @@ func hostsOf(p network.Port) (hosts []string) {
 		}
 	}
 	return hosts
+}
+
+// charge counts a message with reports as one message for each network.ReportsPerRequest reports. The call
+// itself does not wait, and its caller gets no exception, but the next messages wait longer in their queue.
+func (s *sender) charge(reports int) {
+	if further := network.FurtherRequests(reports); s != nil && further > 0 {
+		s.messages.ReserveN(time.Now(), min(further, s.messages.Burst()))
+	}
 }

@@ -163,19 +163,7 @@ func (f *senderFixture) checkUnchanged(t *testing.T, what string, before cloudSt
 
 func (f *senderFixture) refusals(t *testing.T) map[string]float64 {
 	t.Helper()
-	families, err := f.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	counts := map[string]float64{}
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			if family.GetName() == "berth_rpc_refused_total" {
-				counts[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
-			}
-		}
-	}
-	return counts
+	return counters(t, f.registry, "berth_rpc_refused_total")
 }
 
 func (f *senderFixture) report(t *testing.T, id uuid.UUID, reports ...network.Report) {
@@ -568,9 +556,6 @@ func TestSender_MessagesBeyondTheRateOfTheHostWait(t *testing.T) {
 	const burst = 3
 	f := newSenderFixture(t, func(o *rpc.Options) { o.HostRate, o.HostBurst = 1.0/3600, burst })
 	flooding, vhost := f.client, newVirtualHost(t)
-	if _, err := f.Agents.AddVirtualHost(t.Context(), "cmp1", path.Base(vhost), nil); err != nil {
-		t.Fatal(err)
-	}
 	for i := range 2 * burst {
 		flooding.send(t, envelope(fmt.Sprintf(
 			`{"method":"tunnel_sync","args":{"tunnel_ip":"192.0.2.%d","tunnel_type":"vxlan","host":"cmp2"},"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`,
@@ -581,17 +566,7 @@ func TestSender_MessagesBeyondTheRateOfTheHostWait(t *testing.T) {
 		<-flooding.replies
 	}
 
-	f.client = newRawClient(t, vhost)
-	eventually(t, "the server takes calls in the virtual host of cmp1", func() bool {
-		q, err := newRawClient(t, vhost).QueueDeclarePassive("q-plugin", false, false, false, false, nil)
-		return err == nil && q.Consumers > 0
-	})
-	for range burst {
-		_, exception := f.call(t, "tunnel_sync", `{"tunnel_ip":"192.0.2.101","tunnel_type":"vxlan","host":"cmp1"}`)
-		if exception != "" {
-			t.Errorf("call of another host: got the exception %s, want an answer", exception)
-		}
-	}
+	f.callFromOtherHost(t, vhost, burst)
 	if n := executedCalls(t, f.registry); n != 2*burst {
 		t.Errorf("executed calls of both hosts: got %d, want the %d that the rate allows each host", n, burst)
 	}
@@ -600,19 +575,65 @@ func TestSender_MessagesBeyondTheRateOfTheHostWait(t *testing.T) {
 	}
 }
 
+// callFromOtherHost makes calls in the virtual host of the host cmp1, which it registers.
+func (f *senderFixture) callFromOtherHost(t *testing.T, vhost string, calls int) {
+	t.Helper()
+	if _, err := f.Agents.AddVirtualHost(t.Context(), "cmp1", path.Base(vhost), nil); err != nil {
+		t.Fatal(err)
+	}
+	f.client = newRawClient(t, vhost)
+	eventually(t, "the server takes calls in the virtual host of cmp1", func() bool {
+		q, err := newRawClient(t, vhost).QueueDeclarePassive("q-plugin", false, false, false, false, nil)
+		return err == nil && q.Consumers > 0
+	})
+	for range calls {
+		_, exception := f.call(t, "tunnel_sync", `{"tunnel_ip":"192.0.2.101","tunnel_type":"vxlan","host":"cmp1"}`)
+		if exception != "" {
+			t.Errorf("call of another host: got the exception %s, want an answer", exception)
+		}
+	}
+}
+
+// The rate of the host allows four messages; the next one would be due after an hour.
+func TestSender_ReportsAboutManyPortsCountAsSeveralMessages(t *testing.T) {
+	t.Parallel()
+	for method, args := range map[string]string{
+		"update_device_list":       `{"host":"cmp2","devices_up":%[1]s,"devices_down":%[1]s}`,
+		"get_devices_details_list": `{"host":"cmp2","devices":%[2]s}`,
+		"dhcp_ready_on_ports":      `{"port_ids":%[2]s}`,
+	} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			f := newSenderFixture(t, func(o *rpc.Options) { o.HostRate, o.HostBurst = 1.0/3600, 4 })
+			var ids [2][]byte // of 20 and of 31 ports: one message and three further ones
+			for i, n := range []int{20, 31} {
+				many := make([]string, n)
+				for at := range many {
+					many[at] = uuid.NewString()
+				}
+				ids[i], _ = json.Marshal(many)
+			}
+			if method == "update_device_list" { // 1 + 1 + 1
+				f.call(t, "has_alive_neutron_server", `{}`)
+			}
+			if _, exception := f.call(t, method, fmt.Sprintf(args, ids[0], ids[1])); exception != "" {
+				t.Errorf("reports about many ports: got the exception %s, want an answer", exception)
+			}
+			before := executedCalls(t, f.registry)
+			f.client.send(t, envelope(`{"method":"tunnel_sync","args":{},"version":"1.0","_unique_id":"next"}`))
+			f.callFromOtherHost(t, newVirtualHost(t), 3)
+			if n := executedCalls(t, f.registry) - before; n != 3 {
+				t.Errorf("calls after reports about many ports: got %d, want only the 3 of another host", n)
+			}
+		})
+	}
+}
+
 // executedCalls returns the number of calls and casts that the server has executed.
 func executedCalls(t *testing.T, registry *prometheus.Registry) (n int) {
 	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			if family.GetName() == "berth_rpc_calls_total" {
-				n += int(m.GetCounter().GetValue())
-			}
-		}
+	for _, calls := range counters(t, registry, "berth_rpc_calls_total") {
+		n += int(calls)
 	}
 	return n
 }

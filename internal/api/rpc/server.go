@@ -44,7 +44,8 @@ type Options struct {
 	// agents in the virtual host of the brokers' URLs.
 	Identities bool
 	// HostRate is the maximum number of messages per second that the server takes from the virtual host of
-	// one host, after HostBurst messages at once; 0: no limit.
+	// one host, after HostBurst messages at once; 0: no limit. A message with reports about more than
+	// network.ReportsPerRequest ports counts as several messages.
 	HostRate    float64
 	HostBurst   int
 	MaxCallTime time.Duration         // maximum time for a call; 0: one minute
@@ -132,11 +133,18 @@ func (s *Server) follow(ctx context.Context, running *sync.WaitGroup, registered
 		if _, ok := s.senders[v.ID]; ok {
 			continue
 		}
+		limit := s.options.limiter()
 		h := &handlers{
-			Store:  s.options.Store,
-			sender: &sender{v, s.refusals, newSynchronizationLimit(s.delayed)},
+			Store: s.options.Store,
+			sender: &sender{
+				VirtualHost:      v,
+				refusals:         s.refusals,
+				synchronizations: newSynchronizationLimit(s.delayed),
+				tunnelChanges:    newTunnelLimit(),
+				messages:         limit,
+			},
 		}
-		server := s.main.InVirtualHost(v.Name, h.endpoints(), s.options.limiter())
+		server := s.main.InVirtualHost(v.Name, h.endpoints(), limit)
 		serverCtx, stop := context.WithCancel(ctx)
 		s.senders[v.ID] = senderServer{server, v.Name, stop}
 		running.Go(func() { server.Run(serverCtx) })

@@ -1,9 +1,23 @@
 package rpc
 
 import (
+	"fmt"
+
+	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
 )
+
+// maxObjectMinor is the newest minor version in which berth pushes versioned objects. The newest one of
+// Neutron's agents is 1.10, of the type Port. Each version has an exchange of its own, so a host must not
+// choose versions freely.
+const maxObjectMinor = 20
+
+// isUnknownVersion reports whether berth pushes no object in the version that an agent has registered.
+func isUnknownVersion(version string) bool {
+	major, minor, ok := oslomsg.ParseVersion(version)
+	return !ok || major != 1 || minor > maxObjectMinor || version != fmt.Sprintf("1.%d", minor)
+}
 
 func versionedObjects[T any](all []T, encode func(T) object) []object {
 	objects := make([]object, len(all))

@@ -52,7 +52,8 @@ type Server struct {
 	Flavor         string `json:"flavor"`
 	PollsUntilGone int    `json:"linger"`
 	Deleted        bool   `json:"deleted"`
-	SoftDeleted    bool   `json:"soft_deleted"` // the action restore makes the server active again
+	MetadataSize   int    `json:"metadata_size,omitempty"` // bytes
+	SoftDeleted    bool   `json:"soft_deleted"`            // the action restore makes the server active again
 }
 
 // ComputeState is a snapshot of Nova's resources in a fixed order, for comparison.
@@ -116,6 +117,13 @@ func (n *Nova) AddServer(s Server) Server {
 	}
 	n.compute.servers = append(n.compute.servers, &s)
 	return s
+}
+
+// AddImage adds an image of another project than that of the caller of the compute API.
+func (n *Nova) AddImage(name string, metadata map[string]string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.compute.images = append(n.compute.images, image{ID: uuid.NewString(), Name: name, Metadata: metadata})
 }
 
 // EnableSoftDelete makes DELETE only soft-delete the servers, as Nova does with the option

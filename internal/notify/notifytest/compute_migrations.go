@@ -14,9 +14,11 @@ import (
 type Migration struct {
 	UUID      string `json:"uuid"`
 	Server    string `json:"instance_uuid"`
+	Source    string `json:"source_compute"`
 	Type      string `json:"migration_type"`
 	Status    string `json:"status"`
 	oldFlavor string
+	forgotten bool // an operator has reset the state of the server, and the status stays what it is
 }
 
 // SetMigrationStatus sets the status of the migrations of a server, as if Nova were still at work on them.
@@ -30,10 +32,21 @@ func (n *Nova) SetMigrationStatus(server, status string) {
 	}
 }
 
+// MoveServer sets the host of a server, as Nova's scheduler chooses it for a resize.
+func (n *Nova) MoveServer(server, host string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range n.compute.servers {
+		if s.ID == server {
+			s.Host = host
+		}
+	}
+}
+
 // unconfirmed returns the migration of a server that is neither confirmed nor reverted, or nil.
 func (n *compute) unconfirmed(server string) *Migration {
 	for _, m := range n.migrations {
-		if m.Server == server && m.Status != "confirmed" && m.Status != "reverted" {
+		if m.Server == server && !m.forgotten && m.Status != "confirmed" && m.Status != "reverted" {
 			return m
 		}
 	}
@@ -51,11 +64,11 @@ func (n *compute) serveResize(s *Server, c computeCall) (int, any) {
 	m := n.unconfirmed(s.ID)
 	switch {
 	case c.body["resize"] == nil && m == nil:
-		return badRequest("Instance has not been resized.")
+		return conflict("Cannot 'confirmResize' instance %s while it is in vm_state active", s.ID)
 	case c.body["resize"] == nil && confirm:
 		n.confirm(m)
 	case c.body["resize"] == nil:
-		m.Status, s.Flavor = "reverted", m.oldFlavor
+		m.Status, s.Flavor, s.Host = "reverted", m.oldFlavor, m.Source
 		n.move(m.UUID, s.ID)
 	case json.Unmarshal(c.body["resize"], &resize) != nil || !n.hasFlavor(resize.Flavor):
 		return badRequest("Flavor %s could not be found.", resize.Flavor)
@@ -65,6 +78,7 @@ func (n *compute) serveResize(s *Server, c computeCall) (int, any) {
 		m := &Migration{
 			UUID:      uuid.NewString(),
 			Server:    s.ID,
+			Source:    s.Host,
 			Type:      "resize",
 			Status:    "finished",
 			oldFlavor: s.Flavor,
@@ -74,6 +88,35 @@ func (n *compute) serveResize(s *Server, c computeCall) (int, any) {
 		n.move(s.ID, m.UUID)
 	}
 	return http.StatusAccepted, nil
+}
+
+// serverState returns the status of a server and the state of the task that Nova performs for it, if any.
+func (n *compute) serverState(s *Server) (status string, task any) {
+	status = "ACTIVE"
+	if m := n.unconfirmed(s.ID); m != nil {
+		switch m.Status {
+		case "post-migrating":
+			status, task = "RESIZE", "resize_migrated"
+		case "reverting":
+			status, task = "REVERT_RESIZE", "resize_reverting"
+		default:
+			status = "VERIFY_RESIZE"
+		}
+	}
+	if s.SoftDeleted {
+		status = "SOFT_DELETED"
+	}
+	if s.Deleted {
+		task = "deleting"
+	}
+	return status, task
+}
+
+// resetState makes a server active. As in Nova, this ends no migration of the server.
+func (n *compute) resetState(s *Server) {
+	if m := n.unconfirmed(s.ID); m != nil {
+		m.forgotten = true
+	}
 }
 
 func (n *compute) confirm(m *Migration) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -11,7 +12,7 @@ import (
 
 func (n *compute) serveServers(c computeCall) (int, any) {
 	if c.matches(http.MethodGet, 1) && c.parts[1] == "detail" {
-		return http.StatusOK, map[string]any{"servers": n.listServers(c)}
+		return serverPage(c, n.listServers(c))
 	}
 	i := -1
 	if len(c.parts) > 1 {
@@ -21,7 +22,7 @@ func (n *compute) serveServers(c computeCall) (int, any) {
 	case i < 0:
 		return notFound("Instance", strings.Join(c.parts[1:], "/"))
 	case c.matches(http.MethodGet, 1):
-		return http.StatusOK, map[string]any{"server": map[string]any{"id": n.servers[i].ID}}
+		return http.StatusOK, map[string]any{"server": n.showServer(n.servers[i])}
 	case c.matches(http.MethodDelete, 1) && n.softDelete:
 		n.servers[i].SoftDeleted = true
 		return http.StatusNoContent, nil
@@ -66,6 +67,8 @@ func (n *compute) serveServerAction(i int, c computeCall) (int, any) {
 		return n.serveResize(s, c)
 	case forceDelete:
 		n.deleteServer(i)
+	case c.body["os-resetState"] != nil:
+		n.resetState(s)
 	case restore && (!s.SoftDeleted || s.Deleted):
 		return conflict("Cannot 'restore' instance %s while it is in its current state", s.ID)
 	case restore:
@@ -109,8 +112,8 @@ func (n *compute) serveImages(c computeCall) (int, any) {
 // listServers lists the servers that match the query. As in Nova, a list contains servers that are
 // soft-deleted only with the parameter soft_deleted, and no server by a flavor that does not exist. Each call
 // to listServers decreases PollsUntilGone of each deleted server by one.
-func (n *compute) listServers(c computeCall) []any {
-	query, all := c.URL.Query(), []any{}
+func (n *compute) listServers(c computeCall) []map[string]any {
+	query, all := c.URL.Query(), []map[string]any{}
 	n.servers = slices.DeleteFunc(n.servers, func(s *Server) bool {
 		if host := query.Get("host"); host != "" && host != s.Host {
 			return false
@@ -131,20 +134,45 @@ func (n *compute) listServers(c computeCall) []any {
 			n.release(s)
 			return true
 		}
-		status := "ACTIVE"
-		if s.SoftDeleted {
-			status = "SOFT_DELETED"
-		} else if n.unconfirmed(s.ID) != nil {
-			status = "VERIFY_RESIZE"
-		}
-		all = append(all, map[string]any{
-			"id":                   s.ID,
-			"name":                 s.Name,
-			"status":               status,
-			"OS-EXT-SRV-ATTR:host": s.Host,
-			"flavor":               map[string]any{"id": s.Flavor},
-		})
+		all = append(all, n.showServer(s))
 		return false
 	})
 	return all
+}
+
+func (n *compute) showServer(s *Server) map[string]any {
+	status, task := n.serverState(s)
+	return map[string]any{
+		"id":                    s.ID,
+		"name":                  s.Name,
+		"status":                status,
+		"OS-EXT-STS:task_state": task,
+		"OS-EXT-SRV-ATTR:host":  s.Host,
+		"flavor":                map[string]any{"id": s.Flavor},
+		"metadata":              map[string]string{"k": strings.Repeat("x", s.MetadataSize)},
+	}
+}
+
+// serverPage answers with the page of a list of servers that the parameters limit and marker of the query
+// select. As in Nova, a full page has a link to the next one.
+func serverPage(c computeCall, all []map[string]any) (int, any) {
+	query := c.URL.Query()
+	if marker := query.Get("marker"); marker != "" {
+		i := slices.IndexFunc(all, func(s map[string]any) bool { return s["id"] == marker })
+		if i < 0 {
+			return badRequest("marker [%s] not found", marker)
+		}
+		all = all[i+1:]
+	}
+	limit, err := strconv.Atoi(query.Get("limit"))
+	if err != nil || len(all) < limit {
+		return http.StatusOK, map[string]any{"servers": all}
+	}
+	all = all[:limit]
+	query.Set("marker", all[limit-1]["id"].(string))
+	next := "http://" + c.Host + c.URL.Path + "?" + query.Encode()
+	return http.StatusOK, map[string]any{
+		"servers":       all,
+		"servers_links": []map[string]string{{"rel": "next", "href": next}},
+	}
 }

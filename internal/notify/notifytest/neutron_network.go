@@ -3,8 +3,10 @@ package notifytest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 )
@@ -34,6 +36,8 @@ type Port struct {
 	Network     string `json:"network_id"`
 	DeviceOwner string `json:"device_owner"`
 	Device      string `json:"device_id"`
+	// Options are the DHCP options of the port, which can be large.
+	Options string `json:"extra_dhcp_opts"`
 	// the port has the owner and the ID of a router, but the router has no such interface
 	forged bool
 }
@@ -80,6 +84,11 @@ func (n *Neutron) Subnets() int {
 // router interface is an interface of the router.
 func (n *Neutron) AddPort(network, deviceOwner, device string) string {
 	return n.addPort(&Port{Network: network, DeviceOwner: deviceOwner, Device: device})
+}
+
+// AddLargePort adds a port with DHCP options of a size in bytes.
+func (n *Neutron) AddLargePort(network string, size int) string {
+	return n.addPort(&Port{Network: network, Options: strings.Repeat("x", size)})
 }
 
 // AddForgedPort adds a port as a user can create it: with the device owner and the ID of a router that has no
@@ -132,6 +141,27 @@ func (n *Neutron) replyNetwork(r *http.Request, collection string, parts []strin
 func isOf(r *http.Request, network string) bool {
 	asked := r.URL.Query().Get("network_id")
 	return asked == "" || asked == network
+}
+
+// withFields returns the objects of a list with only the attributes that the query of the request names, or
+// with all attributes if it names none.
+func withFields[T any](r *http.Request, all []*T) any {
+	fields := r.URL.Query()["fields"]
+	if len(fields) == 0 {
+		return all
+	}
+	reduced := []map[string]json.RawMessage{}
+	raw, err := json.Marshal(all)
+	if err == nil {
+		err = json.Unmarshal(raw, &reduced)
+	}
+	if err != nil {
+		panic(err) // the stub's own objects are JSON objects
+	}
+	for _, one := range reduced {
+		maps.DeleteFunc(one, func(field string, _ json.RawMessage) bool { return !slices.Contains(fields, field) })
+	}
+	return reduced
 }
 
 func neutronError(status int, kind string) (int, any) {
@@ -219,7 +249,7 @@ func (n *Neutron) deleteSubnet(id string) (int, any) {
 func (n *Neutron) replyPorts(r *http.Request, id string, raw []byte) (int, any) {
 	if id == "" {
 		return http.StatusOK, map[string]any{
-			"ports": matching(n.ports, func(p *Port) bool { return isOf(r, p.Network) }),
+			"ports": withFields(r, matching(n.ports, func(p *Port) bool { return isOf(r, p.Network) })),
 		}
 	}
 	i := slices.IndexFunc(n.ports, func(p *Port) bool { return p.ID == id })

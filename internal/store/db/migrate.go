@@ -3,11 +3,14 @@ package db
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"path"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -36,21 +39,51 @@ func Migrate(ctx context.Context, url string) ([]Migration, error) {
 	if err := checkMigration(ctx, url); err != nil {
 		return nil, err
 	}
-	p, closeDB, err := migrator(url)
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	return migrateFiles(ctx, url, files)
+}
+
+// migrateFiles applies the pending ones of the migrations in the files.
+func migrateFiles(ctx context.Context, url string, files fs.FS) (taken []Migration, err error) {
+	p, closeDB, err := migrator(url, files)
 	if err != nil {
 		return nil, err
 	}
 	defer closeDB()
-	results, err := p.Up(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("migrate: %w", err)
+	for {
+		results, err := p.Up(ctx)
+		var partial *goose.PartialError
+		if errors.As(err, &partial) {
+			results = partial.Applied
+		}
+		for _, r := range results {
+			taken = append(taken, Migration{Version: r.Source.Version, Name: r.Source.Path, Applied: true})
+		}
+		switch {
+		case err == nil:
+			return taken, nil
+		case reasonOf(err) != Locked:
+			return taken, fmt.Errorf("migrate: %w", err)
+		}
+		slog.WarnContext(ctx, "a migration waits for a lock of another session, such as pg_dump, and is tried again", "error", err)
+		select {
+		case <-ctx.Done():
+			return taken, fmt.Errorf("migrate: %w", err)
+		case <-time.After(migrationPause):
+		}
 	}
-	var taken []Migration
-	for _, r := range results {
-		taken = append(taken, Migration{Version: r.Source.Version, Name: r.Source.Path, Applied: true})
-	}
-	return taken, nil
 }
+
+// While a migration waits for a lock on a table, all requests that use the table wait behind it. So a
+// migration waits for migrationLockTimeout only, and is tried again after migrationPause, in which the
+// requests run.
+const (
+	migrationLockTimeout = 2 * time.Second
+	migrationPause       = 3 * time.Second
+)
 
 // checkMigration returns an error if this program must not migrate the database with the given URL.
 func checkMigration(ctx context.Context, url string) error {
@@ -134,18 +167,14 @@ var programVersions = sync.OnceValues(func() ([]int64, error) {
 	return versions, nil
 })
 
-func migrator(url string) (*goose.Provider, func(), error) {
+func migrator(url string, files fs.FS) (*goose.Provider, func(), error) {
 	cfg, err := oneConnConfig(url)
 	if err != nil {
 		return nil, nil, err
 	}
+	cfg.RuntimeParams["lock_timeout"] = milliseconds(migrationLockTimeout) // the one in the URL is for requests
 	db := stdlib.OpenDB(*cfg)
 	closeDB := func() { _ = db.Close() }
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		closeDB()
-		return nil, nil, err
-	}
 	locker, err := lock.NewPostgresSessionLocker()
 	if err != nil {
 		closeDB()

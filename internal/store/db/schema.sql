@@ -65,6 +65,8 @@ create table agent_notification (
 
 CREATE INDEX agent_notification_network ON public.agent_notification USING btree (network_id, id) WHERE (sent_at IS NULL);
 
+CREATE INDEX agent_notification_object ON public.agent_notification USING btree (object_id) WHERE (sent_at IS NULL);
+
 CREATE INDEX agent_notification_sent ON public.agent_notification USING btree (sent_at) WHERE (sent_at IS NOT NULL);
 
 create table agent_virtual_host (
@@ -871,6 +873,7 @@ create table reservation_leftover (
     last_error text not null default ''::text,
     created_at timestamp with time zone not null default clock_timestamp(),
     floating_ip_ids text[] not null default '{}'::text[],
+    cloud_network_id text not null default ''::text,
     constraint reservation_leftover_pkey PRIMARY KEY (reservation_id)
 );
 
@@ -1161,22 +1164,24 @@ declare
     crowded text;
 begin
     perform from host where id = new.host_id for no key update;
+    with room as materialized (
+        select d.class, coalesce(host_capacity(mine.resource_type, new.host_id, d.class), 0) as capacity
+        from reservation mine
+        cross join lateral jsonb_object_keys(mine.resources) as d (class)
+        where mine.id = new.reservation_id)
     select format('host %s has no room for %s at %s', new.host_id, u.class, u.at)
     into crowded
     from (
-        select t.at, d.key as class, sum(d.value::numeric * a.slots) as used
-        from (
-            select lower(new.during) as at
-            union
-            select lower(b.during)
-            from host_allocation b
-            where b.host_id = new.host_id and new.during @> lower(b.during)) t
-        join host_allocation a on a.host_id = new.host_id and a.during @> t.at
+        select room.class, c.at, room.capacity, sum(c.change) over (partition by room.class order by c.at) as used
+        from host_allocation a
         join reservation r on r.id = a.reservation_id
-        cross join lateral jsonb_each_text(r.resources) d
-        group by t.at, d.key) u
-    join reservation mine on mine.id = new.reservation_id and mine.resources ? u.class
-    where u.used > coalesce(host_capacity(mine.resource_type, new.host_id, u.class), 0)
+        join room on r.resources ? room.class
+        cross join lateral (values
+            (greatest(lower(a.during), lower(new.during)), (r.resources ->> room.class)::numeric * a.slots),
+            (upper(a.during), - (r.resources ->> room.class)::numeric * a.slots)) as c (at, change)
+        where a.host_id = new.host_id and a.during && new.during) u
+    where u.used > u.capacity
+    order by u.at, u.class
     limit 1;
     if found then
         raise exclusion_violation using message = crowded, constraint = 'host_allocation_room', table = 'host_allocation';

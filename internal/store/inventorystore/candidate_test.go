@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -74,7 +73,7 @@ func TestCandidates_EveryTreeIsSearchedOnce(t *testing.T) {
 			providers[c[0].UUID] = true
 		}
 		for _, n := range found.SummarizedProviders() {
-			if len(slices.Collect(n.AllTraits.All())) < 2 || n.Parent == nil && n.InventoryOf("VCPU").Used != 1 {
+			if len(namesOf(t, n.AllTraits)) < 2 || n.Parent == nil && n.InventoryOf("VCPU").Used != 1 {
 				t.Fatalf(
 					"summary of provider %s: got the traits %v, want at least two traits and, for a root provider, 1 VCPU in use",
 					n.UUID,

@@ -1,11 +1,13 @@
 package inventorystore_test
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"berth/internal/inventory"
 	"berth/internal/store/inventorystore"
 	"berth/internal/store/storetest"
 )
@@ -46,7 +48,7 @@ func TestCandidates_SummariesHaveTheTraitsOfTheDatabase(t *testing.T) {
 		}
 		got := map[string][]string{}
 		for _, n := range found.SummarizedProviders() {
-			got[uuids[n.UUID]] = slices.Sorted(n.AllTraits.All())
+			got[uuids[n.UUID]] = slices.Sorted(slices.Values(namesOf(t, n.AllTraits)))
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s: traits in the summaries (-want +got):\n%s", what, d)
@@ -93,7 +95,7 @@ func TestCandidates_KeepTheTraitsOfALimitedNumberOfProviders(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, n := range found.SummarizedProviders() {
-			if traits := slices.Collect(n.AllTraits.All()); len(traits) != 2 {
+			if traits := namesOf(t, n.AllTraits); len(traits) != 2 {
 				t.Errorf("traits of provider %s: got %v, want two", n.UUID, traits)
 			}
 		}
@@ -101,4 +103,13 @@ func TestCandidates_KeepTheTraitsOfALimitedNumberOfProviders(t *testing.T) {
 			t.Errorf("providers whose traits are kept: got %d, want %d", n, limit)
 		}
 	}
+}
+
+// namesOf returns the names of the traits in a summary.
+func namesOf(t *testing.T, traits inventory.TraitNames) (names []string) {
+	t.Helper()
+	if err := json.Unmarshal([]byte("["+traits+"]"), &names); err != nil {
+		t.Fatal(err)
+	}
+	return names
 }

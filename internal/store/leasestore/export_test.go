@@ -2,3 +2,6 @@ package leasestore
 
 // CalendarSQL is the query of HostCalendar, so that a test can examine its plan.
 const CalendarSQL = calendarSQL
+
+// MaxUnsentUpdates is maxUnsentUpdates for tests.
+const MaxUnsentUpdates = maxUnsentUpdates

@@ -14,6 +14,7 @@ import (
 	"berth/internal/lease"
 	"berth/internal/network"
 	"berth/internal/store/db"
+	"berth/internal/store/leasestore"
 	"berth/internal/store/storetest"
 )
 
@@ -191,7 +192,8 @@ func TestFloatingIP_IDsOfADeletedReservationAreKeptForItsRemoval(t *testing.T) {
 	r := l.Reservations[0].ID
 	save := func(created, deleted []string) {
 		t.Helper()
-		if err := e.Lease.SaveFloatingIPIDs(t.Context(), r, created, deleted); err != nil {
+		ids := leasestore.NeutronIDs{CreatedFloatingIPs: created, DeletedFloatingIPs: deleted}
+		if err := e.Lease.SaveNeutronIDs(t.Context(), r, ids); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -36,7 +36,7 @@ type hostRequest struct {
 }
 
 func newHostRequest(tx *transaction, b allocationRequest) (hostRequest, error) {
-	if tx.search != nil { // matchHosts parses the requirements once for all starts
+	if tx.search != nil { // match parses the requirements once for all starts
 		return hostRequest{allocationRequest: b, least: b.Min, most: b.Max}, nil
 	}
 	requirements, err := lease.HostRequirements(b.HypervisorProperties, b.ResourceProperties)
@@ -57,11 +57,13 @@ func (b hostRequest) allocate(ctx context.Context, tx *transaction) error {
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(c lease.HostCandidate) bool { return slices.Contains(b.kept, c.ID) })
-	matching, err := tx.matchHosts(all, b.allocationRequest)
+	matching, err := tx.matchHosts(all, b.ReservationDraft)
 	if err != nil {
 		return err
 	}
+	matching = slices.DeleteFunc(matching, func(c lease.HostCandidate) bool {
+		return slices.Contains(b.kept, c.ID)
+	})
 	if b.shuffled {
 		rand.Shuffle(len(matching), func(i, j int) { matching[i], matching[j] = matching[j], matching[i] })
 	}
@@ -94,11 +96,8 @@ func (b hostRequest) checkRequirements(ctx context.Context, tx *transaction, hos
 		return err
 	}
 	for _, h := range all {
-		properties := h.Properties()
-		for _, r := range b.requirements {
-			if !r.MetBy(properties) {
-				return errTaken
-			}
+		if !h.Meets(b.requirements) {
+			return errTaken
 		}
 	}
 	return nil
@@ -189,15 +188,13 @@ func (b *hostRequest) chooseKept(ctx context.Context, tx *transaction) error {
 		if err != nil {
 			return err
 		}
-		if _, err := lease.MatchCandidates(all, b.requirements); err != nil {
+		if _, err := tx.matchHosts(all, b.ReservationDraft); err != nil {
 			return err
 		}
 	}
 	b.kept = []int64{}
 	for _, h := range held {
-		properties := h.Properties()
-		unmet := func(r lease.Requirement) bool { return !r.MetBy(properties) }
-		fits := !changed || !slices.ContainsFunc(b.requirements, unmet)
+		fits := !changed || h.Meets(b.requirements)
 		if fits && len(b.kept) < b.most && !slices.Contains(taken, h.ID) {
 			b.kept = append(b.kept, h.ID)
 		}

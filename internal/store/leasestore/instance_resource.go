@@ -145,7 +145,7 @@ func slotCandidates(
 	if err != nil {
 		return nil, err
 	}
-	matching, err := tx.matchHosts(hosts, b)
+	matching, err := tx.matchHosts(hosts, b.ReservationDraft)
 	if err != nil {
 		return nil, err
 	}

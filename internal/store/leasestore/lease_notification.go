@@ -40,6 +40,9 @@ func enqueueNotifications(ctx context.Context, tx *transaction, all ...notificat
 			batch.Queue(`
 				insert into lease_notification (lease_id, message_id, kind, lease)
 				values ($1, $2, $3, $4)`, n.ID, uuid.New(), kind, snapshot)
+			if kind == lease.NotificationUpdate {
+				queueOldUpdates(batch, n.ID)
+			}
 		}
 		nudges = append(nudges, contract.Nudge{
 			Workflow:   contract.Webhook,
@@ -56,6 +59,31 @@ func enqueueNotifications(ctx context.Context, tx *transaction, all ...notificat
 		return fmt.Errorf("store lease notifications: %w", err)
 	}
 	return outbox.Enqueue(ctx, tx, nudges...)
+}
+
+// maxUnsentUpdates is the maximum number of unsent notifications about updates of one lease. While the
+// receiver is down, a client can update a lease any number of times. Each notification contains the state of
+// the lease, so the newest ones are enough. The other types follow from the life cycle of the lease, and are
+// all kept.
+const maxUnsentUpdates = 100
+
+// queueOldUpdates deletes the oldest unsent notifications about updates of a lease if there are too many. It
+// skips those that were sent and are being deleted.
+func queueOldUpdates(batch *pgx.Batch, id uuid.UUID) {
+	batch.Queue(`
+		with old as (
+			select id
+			from lease_notification
+			where lease_id = $1 and kind = $2
+			order by id desc
+			offset $3),
+		locked as (
+			select n.id
+			from lease_notification n
+			join old on old.id = n.id
+			for update of n skip locked)
+		delete from lease_notification
+		where id in (select id from locked)`, id, lease.NotificationUpdate, maxUnsentUpdates)
 }
 
 // LeaseNotifications returns at most `limit` undelivered notifications of a lease, oldest first.

@@ -2,6 +2,7 @@ package leasestore_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -136,5 +137,35 @@ func (t *fixture) expectWebhookNudges(workflow string, want int) {
 			"nudges of Webhook workflows: got %d for the workflow %q (empty: all), want %d; error %v",
 			n, workflow, want, err,
 		)
+	}
+}
+
+func TestLeaseNotification_UnsentUpdatesOfALeaseAreFew(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 1)
+	e.Lease = leasestore.New(e.DB, leasestore.Config{
+		Limits:        lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead},
+		Notifications: true,
+	})
+	l := e.createLease(hostsDraft(1, 2, 1, 1))
+	const updates = leasestore.MaxUnsentUpdates + 2
+	for i := range updates {
+		e.updateLease(l.ID, lease.Change{Name: new(fmt.Sprint("name ", i))})
+	}
+	if _, err := e.Lease.DeleteLease(t.Context(), l.ID); err != nil {
+		t.Fatal(err)
+	}
+
+	all, err := e.Lease.LeaseNotifications(t.Context(), l.ID, 2*updates)
+
+	if err != nil || len(all) != leasestore.MaxUnsentUpdates+2 {
+		t.Fatalf("unsent notifications after %d updates: got %d, error %v; want %d updates, the creation and the deletion",
+			updates, len(all), err, leasestore.MaxUnsentUpdates)
+	}
+	first, last := all[1], all[len(all)-2]
+	if all[0].Kind != lease.NotificationCreate || all[len(all)-1].Kind != lease.NotificationDelete ||
+		first.Lease.Name != "name 2" || last.Lease.Name != fmt.Sprint("name ", updates-1) {
+		t.Errorf("unsent notifications: got %s, %q to %q, and %s; want the creation, the newest updates and the deletion",
+			all[0].Kind, first.Lease.Name, last.Lease.Name, all[len(all)-1].Kind)
 	}
 }

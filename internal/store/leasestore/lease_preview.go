@@ -79,7 +79,8 @@ func (s *Store) findEarliestStart(
 		return d, err
 	}
 	cleaned := lease.Schedule{Start: dates.Start, End: dates.End.Add(s.config.Limits.CleaningTime)}
-	start, err := lease.EarliestStart(d, cleaned, latest, hosts, busy, tx.search.proceed)
+	proceed := func(next time.Time) error { return tx.search.proceed(ctx, next) }
+	start, err := lease.EarliestStart(d, cleaned, latest, hosts, busy, proceed)
 	if err != nil || start.Equal(dates.Start) {
 		return d, err
 	}
@@ -115,7 +116,7 @@ func (s *Store) tryStarts(
 		}
 		later := d
 		if i > 0 {
-			if err := tx.search.proceed(start); err != nil {
+			if err := tx.search.proceed(ctx, start); err != nil {
 				return d, err
 			}
 			later = d.StartingAt(dates, start)

@@ -317,3 +317,46 @@ func TestLease_BackToBackLeasesNeverOverlap(t *testing.T) {
 		}
 	}
 }
+
+func TestMatchHosts_NewLeaseIsMatchedBeforeItLocksHosts(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 1)
+	other := storetest.NewRival(t, e.url)
+	other.Do(`begin`)
+	other.Do(lock("host", e.hosts[0].ID, ""))
+	d := hostsDraft(1, 2, 1, 1)
+	d.Reservations = append(d.Reservations, lease.ReservationDraft{
+		Type:               lease.PhysicalHost,
+		Min:                1,
+		Max:                1,
+		ResourceProperties: `["==","$unknown","x"]`,
+	})
+
+	_, err := e.Lease.CreateLease(t.Context(), d)
+
+	if faultKind(err) != lease.MalformedRequirements {
+		t.Errorf("create a lease, with an unknown property, while its host is locked: got error %v, want a fault of kind %q",
+			err, lease.MalformedRequirements)
+	}
+	other.Do(`rollback`)
+}
+
+func TestMatchHosts_HostThatChangesBeforeItIsLockedIsMatchedAgain(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 0)
+	first := e.register("cmp-1", map[string]string{"gpu": "a100"})
+	second := e.register("cmp-2", map[string]string{"gpu": "a100"})
+	d := hostsDraft(1, 2, 1, 1)
+	d.Reservations[0].ResourceProperties = `["==","$gpu","a100"]`
+	var l lease.Lease
+
+	err := storetest.NewRival(t, e.url).RunAgainst(func() (err error) {
+		l, err = e.Lease.CreateLease(t.Context(), d)
+		return err
+	}, lock("host", first.ID, ""), fmt.Sprintf(`update host_capability set value = 'none' where host_id = %d`, first.ID))
+
+	if err != nil || len(l.Reservations[0].Hosts) != 1 || l.Reservations[0].Hosts[0] != second.ID {
+		t.Errorf("create a lease while host %d loses its GPU: got lease %+v and error %v, want host %d",
+			first.ID, l, err, second.ID)
+	}
+}

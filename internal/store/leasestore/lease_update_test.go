@@ -3,6 +3,7 @@ package leasestore_test
 import (
 	"errors"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -364,4 +365,21 @@ func TestLeaseUpdate_StatusLimitsChanges(t *testing.T) {
 	l = terminated.createInStatus(lease.Terminated)
 	terminated.expectUpdateFault(l.ID, endChange(5), lease.InvalidInput)
 	terminated.expectUpdateFault(l.ID, hostCountChange(l, 1, 1), lease.InvalidInput)
+}
+
+func TestLeaseUpdate_RefusalOfPlacementNamesNoProvider(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 2)
+	l := e.createActiveUntil(3)
+	free := e.hosts[1]
+	storetest.Exec(t, e.url, `
+		update inventory set reserved = total
+		where provider_id = (select id from provider where uuid = $1)`, free.NestedProvider.String())
+
+	_, err := e.Lease.UpdateLease(t.Context(), l.ID, hostCountChange(l, 2, 2))
+
+	if faultKind(err) != lease.HostInUse || strings.Contains(err.Error(), free.NestedProvider.String()) {
+		t.Errorf("add a host that Placement does not give: got error %v, want a fault of kind %q without the UUID of a provider",
+			err, lease.HostInUse)
+	}
 }

@@ -55,7 +55,7 @@ func TestLockOrder_LeaseBeforeItsReservation(t *testing.T) {
 	r := l.Reservations[0].ID
 
 	err := storetest.NewRival(t, e.url).RunAgainst(func() error {
-		return e.Lease.SaveFloatingIPIDs(t.Context(), r, []string{"a"}, nil)
+		return e.Lease.SaveNeutronIDs(t.Context(), r, leasestore.NeutronIDs{CreatedFloatingIPs: []string{"a"}})
 	}, lock("lease", l.ID, ""), lock("reservation", r, "nowait"))
 
 	if err != nil {

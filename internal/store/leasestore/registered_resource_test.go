@@ -12,6 +12,7 @@ import (
 
 	"berth/internal/lease"
 	"berth/internal/store/db"
+	"berth/internal/store/leasestore"
 	"berth/internal/store/storetest"
 )
 
@@ -294,5 +295,56 @@ func TestPlanLease_StartsWhenASegmentIsReleased(t *testing.T) {
 	if l := e.planLease(segmentDraft(2, 4, ""), &latest); !l.StartAt.Equal(first.EndAt) {
 		t.Errorf("start of the planned lease: got %s, want the end %s of the other lease",
 			l.StartAt, first.EndAt)
+	}
+}
+
+// A process can create a network while another one deletes the lease. The repeated removal of the lease's
+// reservations gets the ID of the network in any order.
+func TestRegisteredResource_NetworkOfADeletedReservationIsKeptForItsRemoval(t *testing.T) {
+	t.Parallel()
+	for name, when := range map[string]string{"before the deletion": "before", "after it": "after", "by Undo": "undo"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newFixture(t, 0)
+			e.registerSegment(100)
+			l := e.createActive(segmentDraft(1, 2, ""))
+			r := l.Reservations[0].ID
+			save := func(network string) {
+				t.Helper()
+				if err := e.Lease.SaveNeutronIDs(t.Context(), r, leasestore.NeutronIDs{Network: network}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := e.Lease.DeleteLease(t.Context(), l.ID); err != nil {
+				t.Fatal(err)
+			}
+			e.beginStep(l.ID, lease.StepDelete)
+			if when == "before" {
+				save("n")
+			}
+			c, err := e.Lease.EndingCloudReservation(t.Context(), r)
+			if err != nil || when == "before" && c.NetworkID != "n" {
+				t.Errorf("reservation of a lease that is being deleted: got network %q, error %v; want n", c.NetworkID, err)
+			}
+			e.release(l)
+			if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); err != nil {
+				t.Fatal(err)
+			}
+			if when == "after" {
+				save("n")
+			}
+			save("") // as for floating IPs: the stored ID stays
+			c.NetworkID = ""
+			if when == "undo" {
+				c.NetworkID = "n"
+			}
+			if err := e.Lease.KeepLeftover(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			all, err := e.Lease.DueLeftovers(t.Context(), 10)
+			if err != nil || len(all) != 1 || all[0].NetworkID != "n" {
+				t.Errorf("leftovers of the deleted lease: got %+v, error %v; want one with the network n", all, err)
+			}
+		})
 	}
 }

@@ -111,6 +111,7 @@ func readCloudReservations(
 	for i, h := range all {
 		claims[h.ID], ids[i] = lease.CloudReservation{
 			Reservation: h.Reservation,
+			Lease:       h.lease.ID,
 			Project:     h.lease.Project,
 			Ending:      slices.Contains(endingStatuses, h.lease.Status) && h.lease.HasStarted() && !h.CloudOutdated(),
 			BeforeEndAt: h.lease.RunningBeforeEnd(),
@@ -278,15 +279,18 @@ func queueCloudIDs(batch *pgx.Batch, reservation uuid.UUID, m lease.CloudIDs) {
 		where id = $1 and $2 between shaped and shape`, reservation, m.Revision, m.AggregateID, m.ServerGroupID, m.NetworkID)
 }
 
-// SaveFloatingIPIDs adds the Neutron IDs of floating IPs that were created for a reservation to the stored
-// ones, and removes the IDs of those that were deleted. It does so in every status of the lease, because the
-// floating IPs exist in every status. If the lease was deleted meanwhile, SaveFloatingIPIDs stores the IDs
-// for the repeated removal of the reservation (see keepLeftovers).
-func (s *Store) SaveFloatingIPIDs(
-	ctx context.Context,
-	reservation uuid.UUID,
-	created, deleted []string,
-) error {
+// NeutronIDs are the Neutron IDs by which berth finds what it has created for a reservation.
+type NeutronIDs struct {
+	Network            string // "": the stored ID stays
+	CreatedFloatingIPs []string
+	DeletedFloatingIPs []string
+}
+
+// SaveNeutronIDs stores the ID of the network that was created for a reservation. It adds the IDs of floating
+// IPs that were created to the stored ones, and removes the IDs of those that were deleted. It does so in
+// every status of the lease, because the objects exist in every status. If the lease was deleted meanwhile,
+// SaveNeutronIDs stores the IDs for the repeated removal of the reservation (see keepLeftovers).
+func (s *Store) SaveNeutronIDs(ctx context.Context, reservation uuid.UUID, ids NeutronIDs) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		table, key := "reservation", "id"
 		_, _, err := lockReservation(ctx, tx, reservation)
@@ -298,12 +302,13 @@ func (s *Store) SaveFloatingIPIDs(
 		}
 		if _, err := tx.Exec(ctx, `
 			update `+table+`
-			set floating_ip_ids = array(
-				select unnest(floating_ip_ids)
-				union select unnest($2::text[])
-				except select unnest($3::text[]))
-			where `+key+` = $1`, reservation, created, deleted); err != nil {
-			return fmt.Errorf("store the floating IPs of reservation %s: %w", reservation, err)
+			set cloud_network_id = coalesce(nullif($4, ''), cloud_network_id),
+				floating_ip_ids = array(
+					select unnest(floating_ip_ids)
+					union select unnest($2::text[])
+					except select unnest($3::text[]))
+			where `+key+` = $1`, reservation, ids.CreatedFloatingIPs, ids.DeletedFloatingIPs, ids.Network); err != nil {
+			return fmt.Errorf("store the network and the floating IPs of reservation %s: %w", reservation, err)
 		}
 		return nil
 	})

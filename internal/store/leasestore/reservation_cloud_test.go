@@ -44,9 +44,9 @@ func TestReservationCloud_AdvanceStoresCloudIDs(t *testing.T) {
 		t.Fatalf("data of a reservation for Nova and Neutron: got %+v, error %v; want two hosts", want, err)
 	}
 	for _, c := range claims {
-		if d := cmp.Diff(want.ComputeHosts, c[0].ComputeHosts); d != "" || c[0].Project != l.Project {
+		if d := cmp.Diff(want.ComputeHosts, c[0].ComputeHosts); d != "" || c[0].Project != l.Project || c[0].Lease != l.ID {
 			t.Errorf(
-				"hosts in the data for Nova and Neutron (-want +got):\n%s\nreservation %+v, want the project of the lease",
+				"hosts in the data for Nova and Neutron (-want +got):\n%s\nreservation %+v, want the project and the ID of the lease",
 				d,
 				c[0],
 			)

@@ -22,8 +22,10 @@ type Leftover struct {
 	Attempts int
 }
 
-// mergedFloatingIPIDs is the assignment that adds the IDs of floating IPs to those of a stored leftover.
-const mergedFloatingIPIDs = `
+// mergedNeutronIDs are the assignments that add Neutron IDs to those of a stored leftover. A reservation has
+// one network, and a later ID is that of a network that replaced a deleted one.
+const mergedNeutronIDs = `
+	cloud_network_id = coalesce(nullif(excluded.cloud_network_id, ''), reservation_leftover.cloud_network_id),
 	floating_ip_ids = array(
 		select unnest(reservation_leftover.floating_ip_ids) union select unnest(excluded.floating_ip_ids))`
 
@@ -39,11 +41,11 @@ func keepLeftovers(
 ) error {
 	for _, r := range reservations {
 		if _, err := tx.Exec(ctx, `
-			insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at, floating_ip_ids)
+			insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at, cloud_network_id, floating_ip_ids)
 			values ($1, $2, $3, array(select service_name from host where id = any($4)), clock_timestamp() + $5::interval,
-				coalesce((select floating_ip_ids from reservation where id = $1), '{}'))
+				$6, coalesce((select floating_ip_ids from reservation where id = $1), '{}'))
 			on conflict (reservation_id) do update
-			set due_at = least(reservation_leftover.due_at, excluded.due_at), `+mergedFloatingIPIDs, r.ID, r.Type, l.Project, r.Hosts, due); err != nil {
+			set due_at = least(reservation_leftover.due_at, excluded.due_at), `+mergedNeutronIDs, r.ID, r.Type, l.Project, r.Hosts, due, r.NetworkID); err != nil {
 			return fmt.Errorf(
 				"store that a reservation of a deleted lease must be removed from Nova and Neutron: %w",
 				err,
@@ -61,10 +63,10 @@ func (s *Store) KeepLeftover(ctx context.Context, c lease.CloudReservation) erro
 		services[i] = h.Service
 	}
 	if _, err := s.db.Exec(ctx, `
-		insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at, floating_ip_ids)
-		values ($1, $2, $3, $4, clock_timestamp(), coalesce($5::text[], '{}'))
+		insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at, floating_ip_ids, cloud_network_id)
+		values ($1, $2, $3, $4, clock_timestamp(), coalesce($5::text[], '{}'), $6)
 		on conflict (reservation_id) do update
-		set due_at = least(reservation_leftover.due_at, excluded.due_at), `+mergedFloatingIPIDs, c.ID, c.Type, c.Project, services, c.FloatingIPIDs); err != nil {
+		set due_at = least(reservation_leftover.due_at, excluded.due_at), `+mergedNeutronIDs, c.ID, c.Type, c.Project, services, c.FloatingIPIDs, c.NetworkID); err != nil {
 		return fmt.Errorf(
 			"store that a reservation of a deleted lease must be removed from Nova and Neutron: %w",
 			err,
@@ -78,14 +80,14 @@ func (s *Store) KeepLeftover(ctx context.Context, c lease.CloudReservation) erro
 func (s *Store) DueLeftovers(ctx context.Context, limit int) ([]Leftover, error) {
 	all, err := db.QueryAll(ctx, s.db, func(row pgx.CollectableRow) (f Leftover, err error) {
 		var services []string
-		err = row.Scan(&f.ID, &f.Type, &f.Project, &services, &f.FloatingIPIDs, &f.Attempts)
+		err = row.Scan(&f.ID, &f.Type, &f.Project, &services, &f.NetworkID, &f.FloatingIPIDs, &f.Attempts)
 		for _, service := range services {
 			f.ComputeHosts = append(f.ComputeHosts, lease.ReservedHost{Service: service})
 		}
 		return f, err
 	}, `
 		select f.reservation_id, f.resource_type, f.project_id, array(select service_name from host where service_name = any(f.services)),
-			f.floating_ip_ids, f.attempts
+			f.cloud_network_id, f.floating_ip_ids, f.attempts
 		from reservation_leftover f
 		where f.due_at <= clock_timestamp()
 		order by f.due_at

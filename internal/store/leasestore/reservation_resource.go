@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -155,6 +156,16 @@ func (s *Store) newAllocationRequest(
 
 // allocateAll allocates the resources of all reservations of a new lease.
 func (s *Store) allocateAll(ctx context.Context, tx *transaction, l lease.Lease, now time.Time) error {
+	if len(l.Reservations) > 1 { // a single reservation is matched before it locks its hosts anyway
+		if err := tx.matchInAdvance(ctx, l, l.Reservations); err != nil {
+			return err
+		}
+		for _, r := range l.Reservations {
+			if err := tx.matches[requirementsKeyOf(r.ReservationDraft)].err; err != nil {
+				return err
+			}
+		}
+	}
 	for _, i := range lease.AllocationOrder(l.Reservations) {
 		r := l.Reservations[i]
 		if err := resources[r.Type].allocate(ctx, tx, s.newAllocationRequest(l, r, r, now)); err != nil {
@@ -172,6 +183,15 @@ func (s *Store) reallocateAll(
 	was, is lease.Lease,
 	now time.Time,
 ) error {
+	var changed []lease.Reservation
+	for i, r := range is.Reservations {
+		if !lease.KeepsResources(was, is, i) {
+			changed = append(changed, r)
+		}
+	}
+	if err := tx.matchInAdvance(ctx, is, changed); err != nil {
+		return err
+	}
 	for _, i := range lease.AllocationOrder(is.Reservations) {
 		r := is.Reservations[i]
 		if lease.KeepsResources(was, is, i) {
@@ -187,10 +207,22 @@ func (s *Store) reallocateAll(
 			continue
 		}
 		if err := updateInventory(ctx, tx, is, r); err != nil {
-			return err
+			return withoutProviders(ctx, r, err)
 		}
 	}
 	return nil
+}
+
+// withoutProviders returns the error of a change that a client has requested. The client may see neither the
+// hosts nor the other leases that Placement's own error names, so berth only logs this error.
+func withoutProviders(ctx context.Context, r lease.Reservation, err error) error {
+	var fault *lease.Fault
+	if !errors.As(err, &fault) || fault.Kind != lease.HostInUse {
+		return err
+	}
+	slog.WarnContext(ctx, "Placement refuses a change of a reservation", "reservation", r.ID, "error", err)
+	return lease.Faultf(lease.HostInUse,
+		"The change of reservation %s needs a host that is still in use; try again later.", r.ID)
 }
 
 // shortenAllocations shortens the allocations of a reservation to the lease's new dates. The new dates must
@@ -249,7 +281,8 @@ var errTaken = errors.New("a chosen host has changed")
 
 // retryTaken runs f, which allocates resources. If another transaction has allocated the same resources
 // first, the constraints of the tables reject the allocations of f. retryTaken then rolls back the changes of
-// f and runs f again, so that f sees the current state of the database.
+// f and runs f again, so that f sees the current state of the database. Only the search for a start, which
+// keeps no hosts, does not match requirements again.
 func retryTaken(ctx context.Context, tx *transaction, f func(tx *transaction) error) error {
 	for range maxAllocationAttempts {
 		err := tx.savepoint(ctx, f)
@@ -258,6 +291,9 @@ func retryTaken(ctx context.Context, tx *transaction, f func(tx *transaction) er
 				"floatingip_allocation_once", "resource_allocation_once"}, func(constraint string) bool { return db.Violates(err, constraint) })
 		if !lost {
 			return err
+		}
+		if tx.search == nil {
+			clear(tx.matches)
 		}
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, allocationLock); err != nil {
 			return fmt.Errorf("lock allocations: %w", err)

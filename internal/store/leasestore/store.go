@@ -28,8 +28,8 @@ type Config struct {
 	// OnFinished, if set, is called after the start or the end of a lease has been committed without a
 	// failure. The parameter `late` is the time since the start or the end was due.
 	OnFinished func(step lease.Step, late time.Duration)
-	// PlanBudget is the time after which PlanLease tries no further start; 0: defaultPlanBudget. PlanLease
-	// always tries the first start.
+	// PlanBudget is the time after which PlanLease matches no further requirements and tries no further
+	// start; 0: defaultPlanBudget. PlanLease always matches the requirements of the first reservation.
 	PlanBudget time.Duration
 	// BatchTime is the time after which another process takes over a batch, which means the steps that one
 	// call to BeginDueLeases has begun; 0: defaultBatchTime. If a process is slower, two processes perform
@@ -47,16 +47,24 @@ type transaction struct {
 	db.Tx
 	config Config
 	search *startSearch // nil unless the transaction searches for the earliest start of a lease
+	// hosts that meet the requirements of reservations; see retryTaken for when the transaction forgets them
+	matches hostMatches
+}
+
+func newTransaction(tx db.Tx, c Config) *transaction {
+	return &transaction{Tx: tx, config: c, matches: hostMatches{}}
 }
 
 func (s *Store) inTx(ctx context.Context, f func(*transaction) error) error {
-	return s.db.InTx(ctx, func(tx db.Tx) error { return f(&transaction{Tx: tx, config: s.config}) })
+	return s.db.InTx(ctx, func(tx db.Tx) error { return f(newTransaction(tx, s.config)) })
 }
 
 // savepoint runs f in a savepoint. If f fails, savepoint rolls back the writes of f, and the caller can
 // continue the transaction.
 func (t *transaction) savepoint(ctx context.Context, f func(*transaction) error) error {
-	return db.Savepoint(ctx, t.Tx, func(tx db.Tx) error { return f(&transaction{tx, t.config, t.search}) })
+	return db.Savepoint(ctx, t.Tx, func(tx db.Tx) error {
+		return f(&transaction{tx, t.config, t.search, t.matches})
+	})
 }
 
 // Workflows lists the workflow types of this package, each with the SQL query for the rows that must have a

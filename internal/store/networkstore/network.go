@@ -90,37 +90,73 @@ func NetworksByID(ctx context.Context, q db.Querier, ids []uuid.UUID) ([]network
 	return db.QueryAll(ctx, q, scanNetwork, networkSelect+` where id = any($1)`, ids)
 }
 
-// Strengths of a lock on a network's row. The creation of a port takes a shared lock on the row of its
-// network. A change of a network attribute that ports depend on takes a lock that excludes the creation of
-// ports. The deletion of a network takes a lock that also excludes new rows that refer to the network.
+// LockStrength is the strength of a lock on a network's row.
+type LockStrength string
+
+// The creation of a port takes a shared lock on the row of its network. A change of a network attribute that
+// ports depend on takes a lock that excludes the creation of ports. The deletion of a network takes a lock
+// that also excludes new rows that refer to the network.
 const (
-	LockShared    = "share"
-	LockForChange = "no key update"
-	LockForDelete = "update"
+	LockShared    LockStrength = "share"
+	LockForChange LockStrength = "no key update"
+	LockForDelete LockStrength = "update"
 )
 
-// LockNetwork locks the network's row and then reads it. LockNetwork takes the lock in a separate statement,
-// so that the read sees the changes of the transactions that the lock waited for.
+// LockNetwork locks the network's row and then reads it, in separate statements, so that the read sees the
+// changes of the transactions that the lock waited for.
 func LockNetwork(
 	ctx context.Context,
 	tx *Transaction,
 	id uuid.UUID,
-	strength string,
-) (network.Network, error) {
-	if _, err := tx.Exec(ctx, `select from network where id = $1 for `+strength, id); err != nil {
-		return network.Network{}, fmt.Errorf("lock network: %w", err)
+	strength LockStrength,
+) (n network.Network, err error) {
+	batch := &pgx.Batch{}
+	tx.QueueNetworkLock(batch, id, strength, &n)
+	if err = tx.SendBatch(ctx, batch).Close(); db.NoRows(err) {
+		err = NetworkNotFound(id)
 	}
-	return networkByID(ctx, tx, id)
+	return n, err
 }
 
-// QueueSharedLock queues a shared lock on the network's row, and the read of the network. The query fails
-// with pgx.ErrNoRows if the network does not exist.
-func QueueSharedLock(batch *pgx.Batch, id uuid.UUID, found *network.Network) {
-	batch.Queue(`select from network where id = $1 for `+LockShared, id)
+// maxNetworkTurns is the maximum number of networks for whose locks a transaction waits in turn. All
+// transactions share the lock table of PostgreSQL (see maxAddressLocks of portstore). The locks on the rows
+// are complete without turns; only a request for many networks at once needs more turns.
+const maxNetworkTurns = 256
+
+// QueueNetworkLock queues a lock on the network's row, and the read of the network. The batch fails with
+// pgx.ErrNoRows if the network does not exist.
+//
+// If a row is locked with a shared lock, PostgreSQL gives further shared locks at once, also while a
+// transaction waits for a stronger lock. Requests that create ports without a pause could so keep a change
+// of their network waiting for ever. Therefore each transaction first takes an advisory lock of the network,
+// because PostgreSQL gives advisory locks in the order of the requests.
+func (tx *Transaction) QueueNetworkLock(
+	batch *pgx.Batch,
+	id uuid.UUID,
+	strength LockStrength,
+	found *network.Network,
+) {
+	if tx.networkTurns == nil {
+		tx.networkTurns = map[uuid.UUID]bool{}
+	}
+	if tx.networkTurns[id] || len(tx.networkTurns) < maxNetworkTurns {
+		tx.networkTurns[id] = true
+		batch.Queue(turnSQL(strength), id.String())
+	}
+	batch.Queue(`select from network where id = $1 for `+string(strength), id)
 	batch.Queue(networkSelect+` where id = $1`, id).Query(func(rows pgx.Rows) (err error) {
 		*found, err = pgx.CollectExactlyOneRow(rows, scanNetwork)
 		return err
 	})
+}
+
+// turnSQL returns SQL that waits for the advisory lock of the network $1.
+func turnSQL(strength LockStrength) string {
+	shared := ""
+	if strength == LockShared {
+		shared = "_shared"
+	}
+	return `select pg_advisory_xact_lock` + shared + `(hashtextextended('network ' || $1::text, 0))`
 }
 
 // CreateNetworks creates networks in one transaction.

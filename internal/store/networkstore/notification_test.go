@@ -362,3 +362,117 @@ func TestNotification_AgentThatRevivesDuringAReplayCausesAnother(t *testing.T) {
 		t.Errorf("replay for the agent that revived during a replay: got %t, error %v and the notifications %v, want one", done, err, got)
 	}
 }
+
+// flipFixture returns a store with a port on the host cmp-1 that its agent has wired, and a function with
+// which the agent reports the port lost and wired again. All notifications are sent.
+func flipFixture(t *testing.T) (s *store.Store, n uuid.UUID, flip func()) {
+	t.Helper()
+	s = storetest.New(t)
+	s.Network = portstore.New(s.DB, portstore.Config{Network: networkstore.Config{NotifyAgents: true}})
+	n = createNetwork(t, s)
+	state := network.AgentState{Type: network.OVSAgent, Host: "cmp-1", Configurations: []byte(`{}`)}
+	if _, err := s.Network.ReportState(t.Context(), state); err != nil {
+		t.Fatal(err)
+	}
+	ports, err := s.Network.CreatePorts(t.Context(), []network.PortChange{
+		{
+			Network:     &n,
+			Project:     new("p"),
+			Host:        new("cmp-1"),
+			DeviceOwner: new("compute:nova"),
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	flip = func() {
+		t.Helper()
+		for _, event := range []string{network.ReportLost, network.ReportComplete} {
+			reports := map[uuid.UUID][]network.Report{
+				ports[0].ID: {{Entity: network.L2, Host: "cmp-1", Event: event}},
+			}
+			if _, err := s.Network.ReportPorts(t.Context(), reports); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	flip()
+	if got := takeNotifications(t, s, n); len(got) < 2 {
+		t.Fatalf("notifications about the network and its port: got %q", got)
+	}
+	return s, n, flip
+}
+
+// The agents of a host can report the ports of their host up and down as often as they like.
+func TestNotification_EqualUnsentOnesAreMerged(t *testing.T) {
+	t.Parallel()
+	s, n, flip := flipFixture(t)
+	flip()
+	first, err := s.Notifications.Unsent(t.Context(), n, 100)
+	if err != nil || len(first) != 1 {
+		t.Fatalf("unsent notifications after a port went down and up: got %v, error %v; want one", first, err)
+	}
+	later := createSubnet(t, s, n)
+	flip()
+	want := []string{"subnet created", "port updated"}
+	if got := takeNotifications(t, s, n); !slices.Equal(got, want) {
+		t.Errorf("unsent notifications after the port went down and up again: got %q, want %q", got, want)
+	}
+
+	if _, err := s.Network.UpdateSubnet(t.Context(), later, network.SubnetChange{Name: new("a")}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Network.UpdateSubnet(t.Context(), later, network.SubnetChange{Name: new("b")}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := takeNotifications(t, s, n); !slices.Equal(got, []string{"subnet updated"}) {
+		t.Errorf("unsent notifications after two updates of a subnet: got %q, want one", got)
+	}
+}
+
+// The process that sends a notification may have read the state before the last change.
+func TestNotification_ChangeWhileOneIsSentIsSentAgain(t *testing.T) {
+	t.Parallel()
+	s, n, flip := flipFixture(t)
+	flip()
+	sending, err := s.Notifications.Claim(t.Context(), n, time.Hour, 100)
+	if err != nil || len(sending) != 1 {
+		t.Fatalf("claim the notifications: got %v, error %v; want one", sending, err)
+	}
+	for range 2 {
+		flip()
+	}
+	both, err := s.Notifications.Unsent(t.Context(), n, 100)
+	if err != nil || len(both) != 2 || !both[0].Claimed || both[1].Claimed {
+		t.Errorf("unsent notifications while one is sent: got %+v, error %v; want this one, still claimed, and one more", both, err)
+	}
+	if err := s.Notifications.MarkSent(t.Context(), []int64{sending[0].ID}); err != nil {
+		t.Fatal(err)
+	}
+	unsent, err := s.Notifications.Unsent(t.Context(), n, 100)
+	if err != nil || len(unsent) != 1 || unsent[0].Claimed || unsent[0].Age < sending[0].Age {
+		t.Errorf("notification about a change during the sending of one that was %s old: got %+v, error %v; want one, as old",
+			sending[0].Age, unsent, err)
+	}
+}
+
+func TestNotification_ReplayRepeatsEqualOnesOnce(t *testing.T) {
+	t.Parallel()
+	s, n, flip := flipFixture(t)
+	for range 3 {
+		flip()
+		takeNotifications(t, s, n)
+	}
+	for range 2 {
+		if err := s.Notifications.Replay(t.Context(), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		counts := map[string]int{}
+		for _, name := range takeNotifications(t, s, n) {
+			counts[name]++
+		}
+		if counts["port updated"] != 1 || counts["port created"] != 1 {
+			t.Errorf("replay of three equal notifications: got %v, want one", counts)
+		}
+	}
+}

@@ -7,6 +7,8 @@ package networkstore
 import (
 	"context"
 
+	"github.com/google/uuid"
+
 	"berth/internal/network"
 	"berth/internal/store/db"
 )
@@ -39,6 +41,8 @@ type Transaction struct {
 	config Config
 	// The requests of the transaction. No network gets by chance a segment that one of them names.
 	networkDrafts []network.NetworkChange
+	// the networks whose advisory locks the transaction has acquired
+	networkTurns map[uuid.UUID]bool
 }
 
 // NewTransaction returns the database transaction with the given settings.

@@ -23,6 +23,7 @@ const replayDelay = 10 * time.Second
 // notification contains the current state of its object. Replay also repeats what an earlier replay has sent,
 // which may be lost, too, but only for `retention` after the first sending: an agent that causes one replay
 // after another would otherwise keep all notifications alive and make each replay larger than the one before.
+// Of equal notifications, Replay repeats only the newest one.
 func (s *Store) Replay(ctx context.Context, within time.Duration) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error { return replay(ctx, tx, within) })
 }
@@ -32,8 +33,12 @@ func replay(ctx context.Context, tx db.Tx, within time.Duration) error {
 		with replayed as (
 			update agent_notification
 			set sent_at = null, claimed_until = null, at = clock_timestamp()
-			where sent_at > clock_timestamp() - $1::interval
-				and coalesce(first_sent_at, sent_at) > clock_timestamp() - $2::interval
+			where id in (
+				select distinct on (network_id, kind, event, object_id, data) id
+				from agent_notification
+				where sent_at > clock_timestamp() - $1::interval
+					and coalesce(first_sent_at, sent_at) > clock_timestamp() - $2::interval
+				order by network_id, kind, event, object_id, data, id desc)
 			returning network_id)
 		select distinct network_id
 		from replayed

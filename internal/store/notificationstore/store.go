@@ -42,8 +42,28 @@ var Workflows = []outbox.Source{
 		from provisioning_notification`},
 }
 
+// appendSQL inserts a notification in the place of the equal ones that are unsent. The claimed ones stay:
+// only the process that sends them may send more of this network, so that an older state is never sent last.
+// The statement skips locked rows, so that it waits for no other transaction; a notification may then be sent
+// twice.
+const appendSQL = `
+	with equal as (
+		select id, at, claimed_until
+		from agent_notification
+		where object_id = $4 and network_id = $1 and kind = $2 and event = $3 and data = $5 and sent_at is null
+		for update skip locked),
+	merged as (
+		delete from agent_notification
+		where id in (select id from equal where claimed_until is null or claimed_until < clock_timestamp()))
+	insert into agent_notification (network_id, kind, event, object_id, data, at)
+	values ($1, $2, $3, $4, $5, coalesce((select min(at) from equal), clock_timestamp()))`
+
 // Append records notifications in the caller's transaction, and enqueues notes for the workflows that publish
-// them.
+// them. Append merges equal unsent notifications into one, because the messages of a notification contain the
+// state of the object when they are sent: an agent that changes one object again and again would otherwise
+// delay the notifications about all others. The merged notification gets a new ID, so that a process that is
+// sending the old one, perhaps with the old state, does not mark the new one as sent. The merged notification
+// is as old as the oldest one.
 func Append(ctx context.Context, tx db.Tx, all ...network.AgentNotification) error {
 	if len(all) == 0 {
 		return nil
@@ -54,9 +74,7 @@ func Append(ctx context.Context, tx db.Tx, all ...network.AgentNotification) err
 		if a.Data == nil {
 			a.Data = json.RawMessage(`null`)
 		}
-		batch.Queue(`
-			insert into agent_notification (network_id, kind, event, object_id, data)
-			values ($1, $2, $3, $4, $5)`, a.Network, a.Resource, a.Event, a.ResourceID, a.Data)
+		batch.Queue(appendSQL, a.Network, a.Resource, a.Event, a.ResourceID, a.Data)
 		n := nudge(a.Network)
 		if !slices.ContainsFunc(nudges, func(o contract.Nudge) bool { return o.ID == n.ID }) {
 			nudges = append(nudges, n)

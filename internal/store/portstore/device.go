@@ -3,7 +3,6 @@ package portstore
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net"
 	"slices"
 
@@ -16,7 +15,9 @@ import (
 )
 
 // ReportPorts applies reports to several ports in one transaction, with as few round trips as for one port.
-// The result of ReportPorts omits ports that do not exist.
+// The result of ReportPorts omits ports that do not exist. If the sender of the reports may act for one host
+// only, the result also omits the ports that this host's agents cannot change; ReportPorts does not lock
+// them.
 func (s *Store) ReportPorts(
 	ctx context.Context,
 	reports map[uuid.UUID][]network.Report,
@@ -24,9 +25,13 @@ func (s *Store) ReportPorts(
 	if len(reports) == 0 {
 		return nil, nil
 	}
+	ids, err := s.withoutForeign(ctx, reports)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
 	var views map[uuid.UUID]network.StatusView
-	err := s.inTx(ctx, func(tx *transaction) error {
-		ports, err := lockExistingPorts(ctx, tx, slices.Collect(maps.Keys(reports)))
+	err = s.inTx(ctx, func(tx *transaction) error {
+		ports, err := lockExistingPorts(ctx, tx, ids)
 		if err != nil {
 			return err
 		}

@@ -130,7 +130,7 @@ type portContext struct {
 // readPortContext takes a share lock on the port's network and reads the context.
 func readPortContext(ctx context.Context, tx *transaction, p network.Port) (pc portContext, err error) {
 	batch := &pgx.Batch{}
-	networkstore.QueueSharedLock(batch, p.Network, &pc.network)
+	tx.QueueNetworkLock(batch, p.Network, networkstore.LockShared, &pc.network)
 	networkstore.QueueSubnetsRead(batch, p.Network, &pc.subnets)
 	batch.Queue(`select exists (select from dhcp_binding where network_id = $1)`, p.Network).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&pc.hasDHCPAgent) })

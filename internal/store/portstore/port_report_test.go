@@ -1,12 +1,19 @@
 package portstore_test
 
 import (
+	"errors"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
 
 	"berth/internal/network"
+	"berth/internal/store/db"
+	"berth/internal/store/portstore"
 )
 
 func TestPort_ConcurrentLastReportsActivateOnce(t *testing.T) {
@@ -249,6 +256,65 @@ func TestPort_DistributedActiveOnAnyHost(t *testing.T) {
 			(s.Status != network.Active) != (s.Reason != "") {
 			t.Errorf("step %d: report %+v: got %+v, want status %s, accepted %t, and a reason unless ACTIVE",
 				i, step.report, s, step.want, step.counts)
+		}
+	}
+}
+
+// The agents of a host know the IDs of the ports of all hosts. Here another transaction has locked the port.
+func TestPort_ReportsOfOtherHostsLockNothing(t *testing.T) {
+	t.Parallel()
+	fx := newEffectsFixture(t)
+	p := fx.createPort(cmp1)
+	foreign := l2OnCmp2
+	foreign.HostOnly = true
+	before := fx.readPort(p.ID)
+	err := fx.DB.InTx(t.Context(), func(tx db.Tx) error {
+		if _, err := tx.Exec(t.Context(), `select from port where id = $1 for update`, p.ID); err != nil {
+			return err
+		}
+		_, err := overHTTP(foreign)(fx, p)
+		_, err2 := overRabbitMQ(foreign, foreign)(fx, p)
+		return errors.Join(err, err2)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(before, fx.readPort(p.ID), cmpopts.EquateComparable(netip.Addr{})); d != "" {
+		t.Errorf("a port after reports of another host (-before +after):\n%s", d)
+	}
+	if n := fx.Network.ForeignReports(); n != 3 {
+		t.Errorf("counted reports about ports of other hosts: got %d, want 3", n)
+	}
+	if _, err := fx.Network.ReportPort(t.Context(), uuid.New(), []network.Report{foreign}); !errors.Is(err, db.ErrNotFound) {
+		t.Errorf("report about a port that does not exist: got the error %v, want %v", err, db.ErrNotFound)
+	}
+}
+
+func TestPort_ReportsOfOneHostChangeWhatWaitsForTheHost(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t, "10.0.0.0/24")
+	bound, migrating := fx.createPort(cmp1), fx.createPort(cmp1)
+	fx.createBinding(migrating, cmp2)
+	distributed := fx.createPort("", withDeviceOwner(network.DeviceOwnerDistributed))
+	blocked := portstore.Object{Type: "port", ID: bound.ID}
+	block := network.Report{Entity: "moon", Host: cmp2, Event: network.ReportBlock}
+	if _, err := fx.Network.AddBlock(t.Context(), blocked, block); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		port   network.Port
+		report network.Report
+	}{
+		"bound":            {bound, network.Report{Entity: network.L2, Host: cmp1}},
+		"inactive binding": {migrating, network.Report{Entity: network.L2, Host: cmp2}},
+		"DHCP":             {bound, network.Report{Entity: network.DHCP, Host: net1}},
+		"distributed":      {distributed, network.Report{Entity: network.L2, Host: cmp2, Event: network.ReportBegun}},
+		"block":            {bound, network.Report{Entity: "moon", Host: cmp2}},
+	} {
+		c.report.HostOnly = true
+		view, err := fx.Network.ReportPort(t.Context(), c.port.ID, []network.Report{c.report})
+		if err != nil || !slices.Equal(view.Accepted, []bool{true}) {
+			t.Errorf("%s: got accepted %v, error %v; want true", name, view.Accepted, err)
 		}
 	}
 }

@@ -98,26 +98,29 @@ func (s *Store) updatePortStatusInTx(
 
 // ReportPort applies reports that do not come through the port's workflow, and nudges the port's workflow
 // if the reports changed the port. ReportPort returns db.ErrNotFound if the port does not exist. Reports
-// that are only counted as ignored leave no audit record: a host can send them about any port, as often as
-// it likes.
+// that are only counted as ignored leave no audit record: a host can send them about its ports as often as
+// it likes. Reports of a sender that may act for one host only, about a port that this host's agents cannot
+// change, change nothing and wait for nothing: the result then has no status of the port.
 func (s *Store) ReportPort(
 	ctx context.Context,
 	id uuid.UUID,
 	reports []network.Report,
 ) (network.StatusView, error) {
-	var view network.StatusView
-	err := s.inTx(ctx, func(tx *transaction) error {
+	view, foreign, err := s.foreignView(ctx, id, reports)
+	if err != nil || foreign {
+		return view, err
+	}
+	err = s.inTx(ctx, func(tx *transaction) error {
 		before, after, accepted, err := updatePortStatus(ctx, tx, id, reports, network.PortCause{})
 		if err != nil {
 			return err
 		}
 		view = after.StatusView()
 		view.Accepted, view.Stale = accepted, after.StaleReports(reports, accepted)
-		counted := before
-		counted.IgnoredReports = after.IgnoredReports
-		if reflect.DeepEqual(counted, after) {
+		switch {
+		case network.OnlyIgnoredReports(before, after):
 			db.SkipAudit(tx.Tx)
-		} else {
+		case !reflect.DeepEqual(before, after):
 			tx.Audit(before, after)
 		}
 		return nil

@@ -5,6 +5,7 @@ package portstore
 
 import (
 	"context"
+	"sync/atomic"
 
 	"berth/internal/contract"
 	"berth/internal/network"
@@ -16,8 +17,9 @@ import (
 // Store reads and writes ports, networks and related objects: it has the methods of networkstore, too.
 type Store struct {
 	*networkstore.Store
-	db     *db.DB
-	config Config
+	db             *db.DB
+	config         Config
+	foreignReports *atomic.Int64 // see ForeignReports
 }
 
 // Config holds the operator's settings for ports and networks. The zero value of Config contains the default
@@ -30,7 +32,9 @@ type Config struct {
 }
 
 // New returns a store that uses the database.
-func New(d *db.DB, c Config) *Store { return &Store{networkstore.New(d, c.Network), d, c} }
+func New(d *db.DB, c Config) *Store {
+	return &Store{networkstore.New(d, c.Network), d, c, new(atomic.Int64)}
+}
 
 // transaction is a database transaction with the settings of the store.
 type transaction struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -124,7 +125,7 @@ func addSubports(
 	for i, s := range subports {
 		ids[i] = s.Port
 	}
-	members, err := lockAllPorts(ctx, tx, ids)
+	members, err := lockMembers(ctx, tx, ids)
 	if err != nil {
 		return err
 	}
@@ -145,9 +146,9 @@ func addSubports(
 				m.ID, m.Network, m.DeviceID,
 			)
 		}
-		if err := bindSubport(ctx, tx, m, parent.SubportHost(), network.DeviceOwnerSubport); err != nil {
-			return err
-		}
+	}
+	if err := bindMembers(ctx, tx, members, parent.SubportHost(), network.DeviceOwnerSubport); err != nil {
+		return err
 	}
 	return insertSubports(ctx, tx, t.ID, subports)
 }
@@ -176,7 +177,7 @@ func resolveSegmentation(
 	t network.Trunk,
 	parent network.Port,
 	subports []network.Subport,
-	members []lockedPort,
+	members []member,
 ) ([]network.Subport, error) {
 	networkOf := map[uuid.UUID]uuid.UUID{}
 	ids := []uuid.UUID{parent.Network}
@@ -201,16 +202,29 @@ func resolveSegmentation(
 	return resolved, nil
 }
 
-// lockAllPorts locks several ports in the order of the ports' IDs. lockAllPorts returns an error if a port
-// does not exist.
-func lockAllPorts(ctx context.Context, tx *transaction, ids []uuid.UUID) ([]lockedPort, error) {
-	all, err := lockExistingPorts(ctx, tx, ids)
-	if err != nil {
-		return nil, err
+// member is what the rules about the subports of a trunk need of a port.
+type member struct {
+	ID       uuid.UUID
+	Network  uuid.UUID
+	DeviceID string
+}
+
+// lockMembers locks several ports in the order of the ports' IDs. lockMembers returns an error if a port does
+// not exist.
+func lockMembers(ctx context.Context, tx *transaction, ids []uuid.UUID) (all []member, err error) {
+	batch := &pgx.Batch{}
+	batch.Queue(`select from port where id = any($1) order by id for update`, ids)
+	batch.Queue(`select id, network_id, device_id from port where id = any($1) order by id`, ids).
+		Query(func(rows pgx.Rows) (err error) {
+			all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[member])
+			return err
+		})
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, fmt.Errorf("lock ports: %w", err)
 	}
 	exists := make(map[uuid.UUID]bool, len(all))
-	for _, h := range all {
-		exists[h.ID] = true
+	for _, m := range all {
+		exists[m.ID] = true
 	}
 	for _, id := range ids {
 		if !exists[id] {
@@ -220,11 +234,30 @@ func lockAllPorts(ctx context.Context, tx *transaction, ids []uuid.UUID) ([]lock
 	return all, nil
 }
 
-// bindSubport binds a locked port to the host, or unbinds the port if `host` is empty, and sets the port's
-// device owner.
-func bindSubport(ctx context.Context, tx *transaction, h lockedPort, host, owner string) error {
-	_, err := changePort(ctx, tx, h, network.PortChange{Host: &host, DeviceOwner: &owner})
-	return err
+// membersAtOnce is the number of ports that bindMembers reads at once. With its tags and DHCP options, a port
+// can have more than 100 kB, and a trunk can have all ports of a project.
+const membersAtOnce = 20
+
+// bindMembers binds locked ports to the host, or unbinds them if `host` is empty, and sets their device
+// owner.
+func bindMembers(ctx context.Context, tx *transaction, all []member, host, owner string) error {
+	for part := range slices.Chunk(all, membersAtOnce) {
+		ids := make([]uuid.UUID, len(part))
+		for i, m := range part {
+			ids[i] = m.ID
+		}
+		ports, err := lockExistingPorts(ctx, tx, ids)
+		if err != nil {
+			return err
+		}
+		for _, p := range ports {
+			c := network.PortChange{Host: &host, DeviceOwner: &owner}
+			if _, err := changePort(ctx, tx, p, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // moveSubports binds the subports of a trunk to the host of the trunk's parent port, or unbinds the subports
@@ -248,16 +281,11 @@ func moveSubports(ctx context.Context, tx *transaction, parent network.Port) err
 // bindPortsTo binds the ports to the host, or unbinds the ports if `host` is empty, and sets the device owner
 // of the ports.
 func bindPortsTo(ctx context.Context, tx *transaction, ports []uuid.UUID, host, owner string) error {
-	members, err := lockAllPorts(ctx, tx, ports)
+	members, err := lockMembers(ctx, tx, ports)
 	if err != nil {
 		return err
 	}
-	for _, m := range members {
-		if err := bindSubport(ctx, tx, m, host, owner); err != nil {
-			return err
-		}
-	}
-	return nil
+	return bindMembers(ctx, tx, members, host, owner)
 }
 
 // UpdateTrunk changes a trunk. If `expect` is not nil, UpdateTrunk fails unless the trunk has the revision

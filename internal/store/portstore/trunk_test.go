@@ -81,6 +81,41 @@ func TestTrunk_SubportsHaveParentsHost(t *testing.T) {
 	}
 }
 
+// The ports of a trunk are read in parts.
+func TestTrunk_ManySubportsMoveWithTheirParentAndKeepTheirAttributes(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t, "10.0.0.0/24")
+	parent := fx.createPort("")
+	var subports []network.Port
+	for i := range 45 {
+		subports = append(subports, fx.createPort("", func(c *network.PortChange) {
+			c.DeviceID, c.DeviceOwner, c.Name = nil, nil, ptr(fmt.Sprint("subport ", i))
+		}))
+	}
+	trunk := fx.createTrunk(parent, subports...)
+	check := func(when, owner, host string) {
+		t.Helper()
+		for i, p := range subports {
+			p = fx.readPort(p.ID)
+			if name := fmt.Sprint("subport ", i); p.Name != name || p.DeviceOwner != owner || p.Host != host {
+				t.Errorf("%s: got the port %q with the owner %q on the host %q, want %q with %q on %q",
+					when, p.Name, p.DeviceOwner, p.Host, name, owner, host)
+			}
+		}
+	}
+	check("new trunk", network.DeviceOwnerSubport, "")
+	fx.updatePort(parent.ID, network.PortChange{Host: ptr(cmp1)})
+	check("bound trunk", network.DeviceOwnerSubport, cmp1)
+	var ids []uuid.UUID
+	for _, p := range subports {
+		ids = append(ids, p.ID)
+	}
+	if _, err := fx.Network.RemoveSubports(t.Context(), trunk.ID, ids); err != nil {
+		t.Fatal(err)
+	}
+	check("trunk without subports", "", "")
+}
+
 func TestTrunk_ChangesAreJournaled(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t, "10.0.0.0/24")

@@ -26,18 +26,13 @@ func (r Rival) RunAgainst(f func() error, first string, then ...string) error {
 	r.Do(first)
 	done := make(chan error, 1)
 	go func() { done <- f() }()
-	for waiting := false; !waiting; {
-		select {
-		case err := <-done:
-			r.T.Errorf(
-				"f returned error %v without waiting for a lock of the second writer's transaction, want it to wait",
-				err,
-			)
-			r.Do(`rollback`)
-			return err
-		default:
-		}
-		waiting = r.isAwaited(watch)
+	if err, ended := r.awaitWaiters(watch, 1, done); ended {
+		r.T.Errorf(
+			"f returned error %v without waiting for a lock of the second writer's transaction, want it to wait",
+			err,
+		)
+		r.Do(`rollback`)
+		return err
 	}
 	for _, sql := range then {
 		r.Do(sql)
@@ -58,28 +53,44 @@ func (r Rival) Do(sql string) {
 // writer holds this lock.
 func (r Rival) AwaitWaiter() {
 	r.T.Helper()
-	watch := Connect(r.T, r.DB.Config().ConnString())
-	for !r.isAwaited(watch) {
+	r.AwaitWaiters(1, nil)
+}
+
+// AwaitWaiters blocks until n sessions of the test's database wait for locks. If `done` gets an error before,
+// the result `ended` is true.
+func (r Rival) AwaitWaiters(n int, done <-chan error) (err error, ended bool) {
+	r.T.Helper()
+	return r.awaitWaiters(Connect(r.T, r.DB.Config().ConnString()), n, done)
+}
+
+func (r Rival) awaitWaiters(watch *pgx.Conn, n int, done <-chan error) (err error, ended bool) {
+	r.T.Helper()
+	for r.waiters(watch) < n {
+		select {
+		case err := <-done:
+			return err, true
+		default:
+		}
 	}
+	return nil, false
 }
 
 // AwaitNoWaiter blocks until no session of the test's database waits for a lock.
 func (r Rival) AwaitNoWaiter() {
 	r.T.Helper()
 	watch := Connect(r.T, r.DB.Config().ConnString())
-	for r.isAwaited(watch) {
+	for r.waiters(watch) > 0 {
 	}
 }
 
-func (r Rival) isAwaited(watch *pgx.Conn) (waiting bool) {
+// waiters returns the number of sessions of the test's database that wait for a lock.
+func (r Rival) waiters(watch *pgx.Conn) (n int) {
 	r.T.Helper()
 	err := watch.QueryRow(r.T.Context(), `
-		select exists (
-			select from pg_stat_activity
-			where datname = current_database() and wait_event_type = 'Lock')
-		from pg_sleep(0.005)`).Scan(&waiting)
+		select (select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')
+		from pg_sleep(0.005)`).Scan(&n)
 	if err != nil {
 		r.T.Fatal(err)
 	}
-	return waiting
+	return n
 }

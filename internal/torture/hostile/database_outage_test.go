@@ -126,7 +126,7 @@ func TestUnavailableDatabase_EveryRouteAnswers503(t *testing.T) {
 func TestHangingDatabase_EveryRouteAnswers503(t *testing.T) {
 	t.Parallel()
 	postgres := storetest.NewServer(t)
-	h := newHostileClientOn(t, postgres.URL, "api", everyRouteAtOnce, "BERTH_REQUEST_TIMEOUT=2s")
+	h := newHostileClientOn(t, postgres.URL, "api", everyRouteAtOnce, "BERTH_REQUEST_TIMEOUT=20s")
 	for _, outage := range postgres.Outages() {
 		if outage.Reason == db.NoAnswer {
 			checkOutage(t, h, outage)

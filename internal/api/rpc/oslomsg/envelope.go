@@ -29,6 +29,11 @@ const (
 	MaxName = 255
 )
 
+// maxText is the largest length of a method, a version, a namespace or an ID in a message, in bytes. berth
+// keeps them longer than the message: in spans until they are sent, and in the filter of duplicates. The
+// longest method of Neutron's agents has 45 bytes, and IDs have 32.
+const maxText = 255
+
 // envelopeVersion is the version of oslo.messaging's envelope.
 const envelopeVersion = "2.0"
 
@@ -59,7 +64,7 @@ const reservedQueues = "amq.rabbitmq."
 
 // wantsReply reports whether the caller waits for a reply in a queue to which berth can send it.
 func (r request) wantsReply() bool {
-	return r.MessageID != "" && r.ReplyTo != "" && len(r.ReplyTo) <= MaxName &&
+	return r.MessageID != "" && len(r.MessageID) <= maxText && r.ReplyTo != "" && len(r.ReplyTo) <= MaxName &&
 		!strings.HasPrefix(r.ReplyTo, reservedQueues)
 }
 
@@ -83,6 +88,8 @@ func decodeRequest(body []byte) (request, error) {
 	switch {
 	case r.Method == "":
 		return r, errors.New("message without a method")
+	case max(len(r.Method), len(r.Version), len(r.Namespace), len(r.UniqueID), len(r.MessageID)) > maxText:
+		return r, fmt.Errorf("method, version, namespace or ID of more than %d bytes", maxText)
 	case strings.Contains(e.Message, `\u0000`):
 		return r, errors.New("message with a NUL character")
 	}

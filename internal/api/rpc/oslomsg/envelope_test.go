@@ -8,20 +8,27 @@ import (
 
 func TestDecodeRequest_RefusesInvalidMessages(t *testing.T) {
 	t.Parallel()
+	longText := strings.Repeat("a", maxText+1)
 	for name, body := range map[string]string{
 		"empty":             "",
 		"no envelope":       "{}",
 		"other version":     `{"oslo.version":"3.0","oslo.message":"{}"}`,
 		"no method":         `{"oslo.version":"2.0","oslo.message":"{}"}`,
 		"NUL in arguments":  `{"oslo.version":"2.0","oslo.message":"{\"method\":\"m\",\"args\":{\"a\":\"\\u0000\"}}"}`,
+		"long method":       `{"oslo.version":"2.0","oslo.message":"{\"method\":\"` + longText + `\"}"}`,
+		"long version":      `{"oslo.version":"2.0","oslo.message":"{\"method\":\"m\",\"version\":\"` + longText + `\"}"}`,
+		"long namespace":    `{"oslo.version":"2.0","oslo.message":"{\"method\":\"m\",\"namespace\":\"` + longText + `\"}"}`,
+		"long unique ID":    `{"oslo.version":"2.0","oslo.message":"{\"method\":\"m\",\"_unique_id\":\"` + longText + `\"}"}`,
+		"long message ID":   `{"oslo.version":"2.0","oslo.message":"{\"method\":\"m\",\"_msg_id\":\"` + longText + `\",\"_reply_q\":\"q\"}"}`,
 		"too large":         `{"oslo.version":"2.0","oslo.message":"` + strings.Repeat("a", maxBody) + `"}`,
 		"nested too deeply": costlyBody(strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth)),
 		"too many values":   costlyBody("[" + strings.Repeat("[],", maxTokens/2) + "[]]"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if r, err := decodeRequest([]byte(body)); err == nil {
-				t.Errorf("decode an invalid body: got %+v, want an error", r)
+			r, err := decodeRequest([]byte(body))
+			if err == nil || len(err.Error()) > 200 || len(r.MessageID) > maxText && r.wantsReply() {
+				t.Errorf("decode an invalid body: got %.300q, error %.300v; want a short error", r, err)
 			}
 		})
 	}

@@ -8,11 +8,10 @@ import (
 	"berth/internal/network"
 )
 
-// noGateways are addresses that the kernel of a DHCP agent's host refuses as a gateway, because they are
-// those of the agent's port or a broadcast address of a subnet in which the port has an address. The
-// owner of a network can choose such a gateway. The agent would then synchronize all its networks again and
-// again.
-type noGateways map[onNetwork]bool
+// refusedGateways are addresses that the kernel of a DHCP agent's host refuses as a gateway, because they are
+// those of the agent's port or a broadcast address of a subnet in which the port has an address. The owner of
+// a network can choose such a gateway. The agent would then synchronize all its networks again and again.
+type refusedGateways map[onNetwork]bool
 
 type onNetwork struct {
 	network uuid.UUID
@@ -20,7 +19,7 @@ type onNetwork struct {
 }
 
 // addPort adds the addresses of a DHCP agent's port.
-func (refused noGateways) addPort(p network.Port) {
+func (refused refusedGateways) addPort(p network.Port) {
 	if p.DeviceOwner != network.DeviceOwnerDHCP {
 		return
 	}
@@ -30,7 +29,7 @@ func (refused noGateways) addPort(p network.Port) {
 }
 
 // removeFrom adds the broadcast addresses of the subnets, and removes the gateways that the kernel refuses.
-func (refused noGateways) removeFrom(subnets []network.Subnet) {
+func (refused refusedGateways) removeFrom(subnets []network.Subnet) {
 	for _, s := range subnets {
 		if s.DHCP && s.Version() == 4 { // old kernels broadcast to the lowest address, too
 			refused[onNetwork{s.Network, s.CIDR.Addr()}] = true
