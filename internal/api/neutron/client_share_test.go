@@ -36,7 +36,7 @@ func TestWrites_OneProjectLeavesDatabaseConnectionsForOthers(t *testing.T) {
 	}
 	defer flood.Wait()
 	defer func() { _, _ = lock.Exec(context.WithoutCancel(t.Context()), `rollback`) }()
-	for until := time.Now().Add(time.Minute); c.store.DB.Pools()[0].Waiting < 20; time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(time.Minute); c.store.DB.Pools()[0].Waiting == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
 			t.Fatal("the requests of the busy project do not wait for connections")
 		}
