@@ -90,6 +90,8 @@ func foldCase(name string) string { return strings.ToLower(strings.ToUpper(name)
 
 // FindHypervisor returns the hypervisor that a client calls `name`. The name is the hypervisor's hostname,
 // its ID, the host of its compute service, or a part of its hostname that no other hostname contains.
+// FindHypervisor refuses a hypervisor that TrustedHypervisors does not trust with its hostname and its compute
+// service: the reservations of a host let berth delete the servers of the whole service.
 func FindHypervisor(all []Hypervisor, name string) (Hypervisor, error) {
 	for _, same := range []func(Hypervisor) bool{
 		func(h Hypervisor) bool { return h.Hostname == name },
@@ -112,9 +114,25 @@ func FindHypervisor(all []Hypervisor, name string) (Hypervisor, error) {
 			return Hypervisor{}, Faultf(UnknownHost,
 				"Host '%s' not found! Nova names no compute service for this hypervisor.", name)
 		default:
-			return found[0], nil
+			return found[0], found[0].checkTrusted(all)
 		}
 	}
 	return Hypervisor{}, Faultf(UnknownHost,
 		"Host '%s' not found! Nova has no hypervisor with this hostname, ID or compute service.", name)
+}
+
+// checkTrusted returns a *Fault if `all`, the hypervisors of Nova, contain another hypervisor with the same
+// hostname or compute service, or if the database cannot store what Nova says about the hypervisor.
+func (h Hypervisor) checkTrusted(all []Hypervisor) error {
+	trusted, _, _ := TrustedHypervisors(all)
+	i := slices.IndexFunc(trusted, func(t Hypervisor) bool { return t.Hostname == h.Hostname })
+	switch {
+	case i < 0:
+		return Faultf(AmbiguousHost,
+			"Nova describes hypervisor '%s' more than once, or with texts that cannot be stored.", h.Hostname)
+	case trusted[i].Service == "":
+		return Faultf(AmbiguousHost,
+			"Compute service %s of host '%s' belongs to another hypervisor, too.", h.Service, h.Hostname)
+	}
+	return nil
 }

@@ -13,15 +13,19 @@ func TestFindHypervisor_ByHostnameIDServiceAndPart(t *testing.T) {
 		{ID: "1", Hostname: "cmp-1.example.org", Service: "cmp-1"},
 		{ID: "2", Hostname: "cmp-10.example.org", Service: "cmp-10"},
 		{ID: "3", Hostname: "5f0c1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b01", Service: "ironic-1"},
-		{ID: "4", Hostname: "node-a", Service: "ironic-2"},
-		{ID: "5", Hostname: "node-b", Service: "ironic-2"},
+		{ID: "4", Hostname: "5f0c1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b0a", Service: "ironic-2"},
+		{ID: "5", Hostname: "5f0c1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b0b", Service: "ironic-2"},
 		{ID: "6", Hostname: "7", Service: "seven"},
 		{ID: "7", Hostname: "lost"},
+		{ID: "8", Hostname: "cmp-2", Service: "cmp-2"},
+		{ID: "9", Hostname: "thief", Service: "CMP-2"},
+		{ID: "11", Hostname: "twin", Service: "twin-1"},
+		{ID: "12", Hostname: "twin", Service: "twin-2"},
 	}
 	for name, want := range map[string]string{
-		"cmp-1.example.org": "1", "2": "2", "cmp-1": "1", "5f0c1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b01": "3", "ironic-1": "3", "node-a": "4",
-		"7":  "6", // the hypervisor with this hostname precedes the one with this ID
-		"-b": "5",
+		"cmp-1.example.org": "1", "2": "2", "cmp-1": "1", "5f0c1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b01": "3", "ironic-1": "3", "4": "4",
+		"7":   "6", // the hypervisor with this hostname precedes the one with this ID
+		"b0b": "5",
 	} {
 		if h, err := lease.FindHypervisor(all, name); h.ID != want || err != nil {
 			t.Errorf("find the hypervisor %s: got %+v, error %v; want the one with the ID %s",
@@ -34,6 +38,9 @@ func TestFindHypervisor_ByHostnameIDServiceAndPart(t *testing.T) {
 		"lost":     lease.UnknownHost,
 		"ironic-2": lease.AmbiguousHost,
 		"example":  lease.AmbiguousHost,
+		"thief":    lease.AmbiguousHost, // it names the compute service of cmp-2
+		"cmp-2":    lease.AmbiguousHost,
+		"12":       lease.AmbiguousHost,
 	} {
 		var fault *lease.Fault
 		if h, err := lease.FindHypervisor(all, name); !errors.As(err, &fault) || fault.Kind != want {

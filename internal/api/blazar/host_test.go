@@ -138,6 +138,8 @@ func TestHost_CreateShowUpdateDelete(t *testing.T) {
 
 func TestHost_RegisteredByNovasNames(t *testing.T) {
 	t.Parallel()
+	// The hypervisors of Ironic's nodes have the UUIDs of the nodes as their hostnames.
+	const nodeA, nodeB = "5f0c1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b0a", "5f0c1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b0b"
 	s := newService(t)
 	var down error
 	s.hypervisors = func(context.Context) ([]lease.Hypervisor, error) {
@@ -153,22 +155,23 @@ func TestHost_RegisteredByNovasNames(t *testing.T) {
 			},
 			{
 				ID:       "2",
-				Hostname: "node-a",
+				Hostname: nodeA,
 				Service:  "ironic-1",
 				Type:     "ironic",
 			},
 			{
 				ID:       "3",
-				Hostname: "node-b",
+				Hostname: nodeB,
 				Service:  "ironic-1",
 				Type:     "ironic",
 			},
 			{ID: "4", Hostname: "cmp-4.example.org", Service: "cmp-4"},
 			{ID: "5", Hostname: "absent.example.org", Service: "absent"},
+			{ID: "6", Hostname: "thief.example.net", Service: "cmp-4"},
 		}, down
 	}
 	s.serve(time.Minute)
-	for _, name := range []string{"cmp-1.example.org", "node-a", "node-b", "cmp-4.example.org"} {
+	for _, name := range []string{"cmp-1.example.org", nodeA, nodeB, "cmp-4.example.org"} {
 		s.createHypervisor(name)
 	}
 	want := map[string]any{
@@ -197,12 +200,13 @@ func TestHost_RegisteredByNovasNames(t *testing.T) {
 		}
 		s.expect(204, "DELETE", path, "")
 	}
-	s.expect(201, "POST", "/v1/os-hosts", `{"name":"node-a"}`)
+	s.expect(201, "POST", "/v1/os-hosts", `{"name":"`+nodeA+`"}`)
 	for body, want := range map[string]errorBody{
 		`{"name":"nobody"}`:  {404, "Host 'nobody' not found! Nova has no hypervisor with this hostname, ID or compute service.", 404.0},
 		`{"name":"example"}`: {409, "Multiple hosts found matching 'example': cmp-1.example.org, cmp-4.example.org…", 409.0},
+		`{"name":"thief"}`:   {409, "Compute service cmp-4 of host 'thief.example.net' belongs to another hypervisor, too.", 409.0},
 		`{"name":"absent"}`:  {404, "Host 'absent.example.org' not found! Placement has no root provider with this name or UUID.", 404.0},
-		`{"name":"node-b"}`: {409, "Host node-b cannot be registered: its compute service ironic-1 serves another registered host, and Nova's " +
+		`{"name":"` + nodeB + `"}`: {409, "Host " + nodeB + " cannot be registered: its compute service ironic-1 serves another registered host, and Nova's " +
 			"aggregates contain whole services.", 409.0},
 		`{"name":"` + uuid.Nil.String() + `"}`: {404, "Host '" + uuid.Nil.String() + "' not found! Nova has no hypervisor with this hostname, ID or compute service.", 404.0},
 	} {

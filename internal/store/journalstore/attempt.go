@@ -14,6 +14,17 @@ import (
 	"berth/internal/store/outbox"
 )
 
+// waitForTurn is SQL that a transaction runs before it locks the entry $1. If the object is a network or a
+// subnet, waitForTurn waits for the advisory lock that orders the transactions about a network (see
+// QueueNetworkLock of networkstore). Each transaction that creates or changes a port of the network holds this
+// lock, and then locks the entry of the network `for share`. Without the turn, such requests without a pause,
+// also of other projects, could keep the entry waiting for ever.
+const waitForTurn = `
+	select pg_advisory_xact_lock(hashtextextended('network ' || substr(p, length('network/') + 1), 0))
+	from journal_entry e
+	cross join unnest(e.parents || (e.object_type || '/' || e.object_id)) as p
+	where e.seq = $1 and e.object_type in ('network', 'subnet') and p like 'network/%'`
+
 // maxClaimAttempts limits how often ClaimEntry retries when an entry becomes free between its two queries.
 const maxClaimAttempts = 5
 
@@ -40,6 +51,7 @@ func (s *Store) ClaimEntry(ctx context.Context, seq int64) (journal.ClaimResult,
 
 func (s *Store) claimEntry(ctx context.Context, seq int64) (t journal.ClaimResult, claimed bool, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
+		batch.Queue(waitForTurn, seq)
 		batch.Queue(`
 			update journal_entry
 			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp(), retry_at = null,
@@ -218,6 +230,7 @@ func (s *Store) saveOutcome(
 	var written, due bool
 	var woken int64
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
+		batch.Queue(waitForTurn, seq)
 		queueOutcome(batch, seq, attempt, o, n, &e, &written, &due)
 		if o.State() == journal.Completed {
 			queueUnblock(batch, seq, w, &claimed, &woken)

@@ -86,7 +86,10 @@ func (s *Store) decideEntry(
 ) (journal.Entry, error) {
 	var e journal.Entry
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
-		var err error
+		_, err := tx.Exec(ctx, waitForTurn, seq)
+		if err != nil {
+			return err
+		}
 		if e, err = queryEntry(ctx, tx, `select `+EntryColumns+` from journal_entry where seq = $1 for no key update`, seq); err != nil {
 			return db.NotFoundOr(err, "journal entry %d", seq)
 		}

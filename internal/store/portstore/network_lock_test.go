@@ -3,25 +3,61 @@ package portstore_test
 import (
 	"testing"
 
+	"berth/internal/journal"
 	"berth/internal/network"
+	"berth/internal/store/journalstore"
 	"berth/internal/store/storetest"
 )
 
-// Clients that write ports of a network without a pause do not keep a change of the network waiting: the
-// change waits only for the writes that began before it.
-func TestNetworkLock_ChangeTakesItsTurnAmongPorts(t *testing.T) {
+// Clients that write ports of a network without a pause do not keep a change of the network, or the journal
+// entry of a change, waiting: the change and the entry wait only for the writes that began before them.
+func TestNetworkLock_ChangeAndItsEntryTakeTheirTurnsAmongPorts(t *testing.T) {
 	t.Parallel()
+	for name, change := range map[string]func(fx fixture, entry journal.ClaimResult) error{
+		"change of the network": func(fx fixture, _ journal.ClaimResult) error {
+			_, err := fx.Network.UpdateNetwork(t.Context(), fx.network.ID, network.NetworkChange{Name: ptr("new")}, nil)
+			return err
+		},
+		"claim of the entry of the network": func(fx fixture, entry journal.ClaimResult) error {
+			_, err := fx.Journal.ClaimEntry(t.Context(), entry.Entry.Seq)
+			return err
+		},
+		"outcome of the entry of the network": func(fx fixture, entry journal.ClaimResult) error {
+			_, err := fx.Journal.SaveOutcome(
+				t.Context(),
+				entry.Entry.Seq,
+				entry.Entry.Attempt,
+				journal.Outcome{Kind: journal.OutcomeDone},
+			)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checkTurn(t, change)
+		})
+	}
+}
+
+// checkTurn checks that a change waits for the change of a port that began before it, and that the change of
+// a port that began after it waits for it.
+func checkTurn(t *testing.T, change func(fx fixture, entry journal.ClaimResult) error) {
+	t.Helper()
 	fx, url := newLockFixture(t)
 	first, second := fx.createPort(cmp1), fx.createPort(cmp1)
+	entries, err := fx.Journal.JournalEntries(t.Context(), journalstore.EntryFilter{Type: "network", Limit: 1})
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("list the journal entries of the network: got %+v, error %v; want one", entries, err)
+	}
+	entry, err := fx.Journal.ClaimEntry(t.Context(), entries[0].Seq)
+	if err != nil {
+		t.Fatal(err)
+	}
 	rename := func(p network.Port) func() error {
 		return func() error {
 			_, err := fx.Network.UpdatePort(t.Context(), p.ID, network.PortChange{Name: ptr("new")}, nil)
 			return err
 		}
-	}
-	changeNetwork := func() error {
-		_, err := fx.Network.UpdateNetwork(t.Context(), fx.network.ID, network.NetworkChange{Name: ptr("new")}, nil)
-		return err
 	}
 	rival := storetest.NewRival(t, url)
 	rival.Do(`begin`)
@@ -31,7 +67,7 @@ func TestNetworkLock_ChangeTakesItsTurnAmongPorts(t *testing.T) {
 		do   func() error
 	}{
 		{"change of the first port, which another writer has locked", rename(first)},
-		{"change of the network", changeNetwork},
+		{"change that takes its turn", func() error { return change(fx, entry) }},
 		{"later change of the second port", rename(second)},
 	}
 	done := make([]chan error, len(requests))
