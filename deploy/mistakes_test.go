@@ -182,7 +182,8 @@ var mistakes = []struct{ file, old, mistake, problem string }{
 		"  BERTH_LISTEN: 0.0.0.0:8779",
 		"port 8778 is published, but BERTH_LISTEN",
 	},
-	{composeYAML, "0.0.0.0:8778}:8778", "0.0.0.0:8778}:8777", "port 8777 is published"},
+	{composeYAML, "127.0.0.1:8778}:8778", "127.0.0.1:8778}:8777", "port 8777 is published"},
+	{composeYAML, "127.0.0.1:8778}:8778", "0.0.0.0:8778}:8778", "port 8778 is published beyond loopback"},
 	{composeYAML, `"127.0.0.1:7233:7233"`, `"7233:7233"`, "beyond loopback"},
 	{
 		composeYAML,

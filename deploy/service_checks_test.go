@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// checkPorts checks that the process of a service listens on the ports that the service publishes. checkPorts
-// also checks that only services that authenticate their callers publish a port on another address than
-// loopback.
+// checkPorts checks that the process of a service of berth listens on the ports that the service publishes.
+// checkPorts also checks that only the broker with TLS publishes a port on another address than loopback.
 func checkPorts(f files, s service) (found []string) {
 	for _, published := range s.Ports {
 		parts := strings.Split(published, ":")
@@ -20,7 +19,8 @@ func checkPorts(f files, s service) (found []string) {
 				found = append(found,
 					"port "+port+" is published, but BERTH_LISTEN is "+s.Environment["BERTH_LISTEN"])
 			}
-		} else if parts[0] != "127.0.0.1" && !isSecureBroker(f, s) {
+		}
+		if parts[0] != "127.0.0.1" && !isSecureBroker(f, s) {
 			found = append(found, "port "+port+" is published beyond loopback")
 		}
 	}
