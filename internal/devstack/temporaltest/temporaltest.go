@@ -153,9 +153,17 @@ func Register(ctx context.Context, c client.Client, name string) error {
 		}
 		attributes[a.Name] = kind
 	}
-	_, err = c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
-		Namespace:        name,
-		SearchAttributes: attributes,
-	})
-	return err
+	for {
+		_, err = c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
+			Namespace:        name,
+			SearchAttributes: attributes,
+		})
+		if err == nil || !strings.Contains(err.Error(), namespaceConflict) {
+			return err
+		}
+	}
 }
+
+// namespaceConflict is a part of the error with which the server refuses a change of a namespace while another
+// client changes any namespace.
+const namespaceConflict = "conditional update error"

@@ -21,7 +21,7 @@ import (
 // applies the same conditions to the amounts as inventory.CheckCapacity.
 const allocationStatement = `
 	with requested as (
-		select p.id, p.uuid, p.generation, i.class_id, new.amount, new.position
+		select p.id, p.uuid, p.generation, i.class_id, new.amount, new.position - 1 as position
 		from provider p
 		cross join unnest(@classes::text[], @amounts::integer[]) with ordinality as new (class, amount, position)
 		join resource_class c on c.name = new.class
@@ -64,7 +64,7 @@ const replacementStatement = `
 		where uuid = @consumer and generation = @generation
 		for no key update
 	), requested as (
-		select p.id, p.uuid, p.generation, a.consumer_id, a.class_id, new.amount, new.position
+		select p.id, p.uuid, p.generation, a.consumer_id, a.class_id, new.amount, new.position - 1 as position
 		from held
 		join allocation a on a.consumer_id = held.id
 		join provider p on p.id = a.provider_id and p.uuid = @provider

@@ -43,7 +43,7 @@ func TestAllocationStatement_AllowsTheSameAsCheckCapacity(t *testing.T) {
 		used := map[string]int64{}
 		var held []inventory.ConsumerWrite // the last allowed write of each consumer
 		for range 6 {
-			w := drawWrite(rt, p.UUID, held)
+			w := drawStatementWrite(rt, p.UUID, held)
 			shelves := map[inventory.InventoryKey]inventory.Capacity{}
 			for class := range w.Allocations[p.UUID] {
 				shelves[inventory.InventoryKey{Provider: p.UUID, Class: class}] = inventory.Capacity{
@@ -76,9 +76,9 @@ func TestAllocationStatement_AllowsTheSameAsCheckCapacity(t *testing.T) {
 	}
 }
 
-// drawWrite draws a write of a new consumer, or of one of the consumers that have allocations, with other
+// drawStatementWrite draws a write of a new consumer, or of one of the consumers that have allocations, with other
 // amounts of the same resource classes.
-func drawWrite(t *rapid.T, provider string, held []inventory.ConsumerWrite) inventory.ConsumerWrite {
+func drawStatementWrite(t *rapid.T, provider string, held []inventory.ConsumerWrite) inventory.ConsumerWrite {
 	w := inventory.ConsumerWrite{
 		Consumer: uuid.NewString(),
 		Project:  "p",
