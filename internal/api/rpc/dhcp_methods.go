@@ -103,7 +103,7 @@ func (h *handlers) networkInfos(
 	encoded, ports, refused := encodedObjects{}, map[uuid.UUID][]json.RawMessage{}, refusedGateways{}
 	err = h.eachPortPage(ctx, ids, allFields, func(page []network.Port) error {
 		for _, p := range page {
-			raw, err := encoded.encode(attribute.PortRPC(p))
+			raw, err := encoded.encode(ctx, attribute.PortRPC(p))
 			if err != nil {
 				return err
 			}
@@ -155,7 +155,7 @@ func (h *handlers) getDHCPPort(ctx context.Context, a portArgs) (any, error) {
 	}
 	var list portList
 	err = h.eachPortPage(ctx, found, allFields,
-		func(page []network.Port) error { return list.add(page, attribute.PortRPC) })
+		func(page []network.Port) error { return list.add(ctx, page, attribute.PortRPC) })
 	if err != nil {
 		return nil, err
 	}

@@ -74,6 +74,18 @@ type devicesArgs struct {
 	Host    string   `json:"host"`
 }
 
+// distinctDevices returns the devices without repetitions, in order. An agent names each device once.
+func distinctDevices(devices []device) (distinct []device) {
+	seen := make(map[portstore.Device]bool, len(devices))
+	for _, d := range devices {
+		if !seen[d.Device] {
+			seen[d.Device] = true
+			distinct = append(distinct, d)
+		}
+	}
+	return distinct
+}
+
 // portIDs returns the IDs of the ports of a host's devices. portIDs leaves out devices that have no port.
 func (h *handlers) portIDs(
 	ctx context.Context,
@@ -86,9 +98,9 @@ func (h *handlers) portIDs(
 	if len(devices) > maxDevices {
 		return nil, oslomsg.NewTypeError("%d devices are more than %d", len(devices), maxDevices)
 	}
-	names := make([]portstore.Device, len(devices))
-	for i, d := range devices {
-		names[i] = d.Device
+	var names []portstore.Device
+	for _, d := range distinctDevices(devices) {
+		names = append(names, d.Device)
 	}
 	return h.Store.FindDevices(ctx, host, names)
 }
@@ -183,10 +195,16 @@ func (h *handlers) getDevicesDetailsListAndFailedDevices(ctx context.Context, a 
 	return object{"devices": found, "failed_devices": []string{}}, err
 }
 
-// deviceDetails returns the attributes that an agent needs to connect the ports of devices. deviceDetails
+// deviceDetails returns the attributes that an agent needs to connect the ports of devices: one encoded
+// object for each device, in the order of the devices, also if the call names a device again. deviceDetails
 // also sets the status of the ports to BUILD, because an agent requests the details of a device before it
-// begins to connect the port.
-func (h *handlers) deviceDetails(ctx context.Context, devices []device, host string) ([]object, error) {
+// begins to connect the port. If the details are larger than a reply may be, deviceDetails returns the
+// failure of the call: a call can name one port by many devices.
+func (h *handlers) deviceDetails(
+	ctx context.Context,
+	devices []device,
+	host string,
+) ([]json.RawMessage, error) {
 	host = h.sender.host(host)
 	if err := h.reportDevices(ctx, devices, host, network.ReportBegun); err != nil {
 		return nil, err
@@ -195,44 +213,56 @@ func (h *handlers) deviceDetails(ctx context.Context, devices []device, host str
 	if err != nil {
 		return nil, err
 	}
-	ports, networks, err := h.portsWithNetworks(ctx, slices.Collect(maps.Values(ids)))
+	devices = distinctDevices(devices)
+	ofPort := map[uuid.UUID][]int{} // indexes of the devices of each port
+	for i, d := range devices {
+		if id, ok := ids[d.Device]; ok {
+			ofPort[id] = append(ofPort[id], i)
+		}
+	}
+	list := deviceList{devices: devices, details: make([]json.RawMessage, len(devices))}
+	ports := slices.Collect(maps.Keys(ofPort))
+	err = h.eachPortPage(ctx, ports, withoutLargeFields, func(page []network.Port) error {
+		networks, err := h.networksOf(ctx, page)
+		if err != nil {
+			return err
+		}
+		for _, p := range page {
+			if err := list.set(ctx, ofPort[p.ID], h.viewDevice(p, networks[p.Network], host)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	details := make([]object, len(devices))
-	for i, d := range devices {
-		details[i] = object{"device": d.Name}
-		p, ok := ports[ids[d.Device]]
-		switch n := networks[p.Network]; {
-		case !ok || !p.Bound() || !h.sender.wires(p):
-		case host != "" && p.Host != host && !p.Distributed() && slices.ContainsFunc(p.Bindings, func(b network.Binding) bool { return b.Host == host }):
-			details[i]["no_active_binding"] = true
-		default:
-			details[i] = viewDeviceDetails(d, p, n)
+	for i, set := range list.details {
+		if set == nil {
+			if err := list.set(ctx, []int{i}, object{}); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return details, nil
+	return list.details, nil
 }
 
-// portsWithNetworks reads ports, without tags and DHCP options, and the networks of these ports.
-// portsWithNetworks returns a map from the ID to the port and a map from the ID to the network.
-func (h *handlers) portsWithNetworks(
-	ctx context.Context,
-	ids []uuid.UUID,
-) (map[uuid.UUID]network.Port, map[uuid.UUID]network.Network, error) {
-	list, err := h.Store.Ports(ctx, db.Listing{
-		Where:  []db.Condition{db.OneOfIDs("id", ids)},
-		Fields: withoutLargeFields.names,
-	})
-	if err != nil {
-		return nil, nil, err
+// deviceList is a list of the encoded details of devices.
+type deviceList struct {
+	encodedObjects
+	devices []device
+	details []json.RawMessage // in the order of the devices
+}
+
+// set sets the details of the devices with the given indexes to a view of their port.
+func (l *deviceList) set(ctx context.Context, indexes []int, view object) (err error) {
+	for _, i := range indexes {
+		view["device"] = l.devices[i].Name
+		if l.details[i], err = l.encode(ctx, view); err != nil {
+			return err
+		}
 	}
-	ports := map[uuid.UUID]network.Port{}
-	for _, p := range list {
-		ports[p.ID] = p
-	}
-	networks, err := h.networksOf(ctx, list)
-	return ports, networks, err
+	return nil
 }
 
 // networksOf reads the networks of ports.
@@ -253,10 +283,18 @@ func (h *handlers) networksOf(
 	return networks, err
 }
 
-func viewDeviceDetails(d device, p network.Port, n network.Network) object {
+// viewDevice returns the details of a port for an agent on a host, without the name of the device. viewDevice
+// returns no attributes of a port that the agent does not wire.
+func (h *handlers) viewDevice(p network.Port, n network.Network, host string) object {
+	boundHere := func(b network.Binding) bool { return b.Host == host }
+	switch {
+	case !p.Bound() || !h.sender.wires(p):
+		return object{}
+	case host != "" && p.Host != host && !p.Distributed() && slices.ContainsFunc(p.Bindings, boundHere):
+		return object{"no_active_binding": true}
+	}
 	port := attribute.PortRPC(p)
 	details := object{
-		"device":                  d.Name,
 		"port_id":                 p.ID,
 		"profile":                 port["binding:profile"],
 		"vif_type":                port["binding:vif_type"],

@@ -139,6 +139,26 @@ func TestDevicesDetailsList_SetsPortToBuild(t *testing.T) {
 	}
 }
 
+func TestDevicesDetailsList_ADeviceThatIsNamedAgainHasOneAnswer(t *testing.T) {
+	t.Parallel()
+	st := newFixture(t)
+	port := st.createPorts(t, 1)[0]
+	id, tap := port.ID.String(), "tap"+port.ID.String()[:11]
+	var found []map[string]any
+	st.call(t, &found, "get_devices_details_list", "1.3", map[string]any{
+		"devices": []string{id, "unknown", id, tap, "unknown", tap}, "agent_id": "x", "host": "cmp1"})
+	var names []any
+	for _, d := range found {
+		names = append(names, d["device"])
+		if d["device"] != "unknown" && d["port_id"] != id {
+			t.Errorf("details of the device %s: got the port %v, want %s", d["device"], d["port_id"], id)
+		}
+	}
+	if want := []any{id, "unknown", tap}; !slices.Equal(names, want) {
+		t.Errorf("details of three devices that are named twice: got the devices %v, want %v", names, want)
+	}
+}
+
 func TestTunnelSync_ReturnsAllEndpoints(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)

@@ -2,6 +2,7 @@ package rpc_test
 
 import (
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -89,6 +90,38 @@ func TestSecurityGroupRules_MemoryOfAnAnswerThatIsTooLargeIsBounded(t *testing.T
 		t.Errorf("rules of a device with 570,000 rules: got the failure %q, want %q", got.Message, oslomsg.ReplyTooLarge)
 	}
 	const most = 512 << 20
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > most {
+		t.Errorf("memory allocated for an answer that is too large: got %d MiB, want at most %d MiB",
+			allocated>>20, most>>20)
+	}
+}
+
+// A port can have many addresses, and a call can name one port by many devices.
+func TestDeviceDetails_MemoryForAPortWithManyNamesIsBounded(t *testing.T) {
+	st := newFixture(t)
+	port := st.createPorts(t, 1)[0]
+	storetest.Exec(t, st.database, `
+		insert into port_address (subnet_id, address, port_id, position)
+		select a.subnet_id, '10.1.64.0'::inet + n, a.port_id, n
+		from port_address a cross join generate_series(1, 2000) n
+		where a.port_id = $1`, port.ID)
+	devices := make([]any, 1000)
+	for i := range devices {
+		devices[i] = []any{port.ID, strconv.Itoa(i)} // an ID and a PCI slot
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got := st.request(t, map[string]any{
+		"topic":   "q-plugin",
+		"method":  "get_devices_details_list",
+		"version": "1.3",
+		"args":    map[string]any{"devices": devices, "host": "cmp1"},
+	})
+	runtime.ReadMemStats(&after)
+	if !strings.Contains(got.Message, oslomsg.ReplyTooLarge) {
+		t.Errorf("details of a port with 1000 names: got the failure %q, want %q", got.Message, oslomsg.ReplyTooLarge)
+	}
+	const most = 256 << 20
 	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > most {
 		t.Errorf("memory allocated for an answer that is too large: got %d MiB, want at most %d MiB",
 			allocated>>20, most>>20)

@@ -103,7 +103,7 @@ func (h *handlers) getPorts(ctx context.Context, a listArgs) (any, error) {
 	}
 	list := portList{ports: []json.RawMessage{}}
 	err = h.eachPortPage(ctx, ids, allFields, func(page []network.Port) error {
-		return list.add(page, func(p network.Port) object { return attribute.Select(attribute.PortRPC(p), a.Fields) })
+		return list.add(ctx, page, func(p network.Port) object { return attribute.Select(attribute.PortRPC(p), a.Fields) })
 	})
 	return list.ports, err
 }

@@ -154,7 +154,7 @@ func (h *handlers) portObjects(
 		if err != nil {
 			return err
 		}
-		return list.add(ports, func(p network.Port) object {
+		return list.add(ctx, ports, func(p network.Port) object {
 			return attribute.PortVersioned(p, networks[p.Network], version)
 		})
 	}

@@ -51,19 +51,27 @@ func (h *handlers) eachPortPage(
 	return nil
 }
 
+// maxSmallReply is the largest reply, in bytes, whose call needs no place among the calls with large replies.
+const maxSmallReply = 1 << 20
+
 // encodedObjects counts the bytes of the objects in a reply. The objects are encoded at once, because an
 // encoded object needs less memory than the object.
 type encodedObjects struct{ bytes int }
 
-// encode encodes an object or a list of the reply. If the reply becomes larger than a reply may be, encode
-// returns the failure of the call.
-func (e *encodedObjects) encode(v any) (json.RawMessage, error) {
+// encode encodes an object or a list of the reply. When the reply becomes larger than maxSmallReply, encode
+// waits for the call's place among the calls with large replies. If the reply becomes larger than a reply may
+// be, encode returns the failure of the call.
+func (e *encodedObjects) encode(ctx context.Context, v any) (json.RawMessage, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	if e.bytes += len(raw); e.bytes > oslomsg.MaxReply {
+	e.bytes += len(raw)
+	switch {
+	case e.bytes > oslomsg.MaxReply:
 		return nil, internalFailure(oslomsg.ReplyTooLarge)
+	case e.bytes > maxSmallReply:
+		return raw, oslomsg.LargeReply(ctx)
 	}
 	return raw, nil
 }
@@ -75,9 +83,9 @@ type portList struct {
 }
 
 // add adds ports in the form that the function `view` returns.
-func (l *portList) add(ports []network.Port, view func(network.Port) object) error {
+func (l *portList) add(ctx context.Context, ports []network.Port, view func(network.Port) object) error {
 	for _, p := range ports {
-		raw, err := l.encode(view(p))
+		raw, err := l.encode(ctx, view(p))
 		if err != nil {
 			return err
 		}

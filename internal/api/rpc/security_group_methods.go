@@ -56,21 +56,29 @@ func (h *handlers) filteredPorts(ctx context.Context, devices []device) (filtere
 	if err != nil || len(ids) == 0 {
 		return f, err
 	}
-	ports, _, err := h.portsWithNetworks(ctx, slices.Collect(maps.Values(ids)))
-	if err != nil {
-		return f, err
-	}
-	var groupIDs []uuid.UUID
-	for d, id := range ids {
-		if p, ok := ports[id]; ok && h.sender.wires(p) && !strings.HasPrefix(p.DeviceOwner, "network:") {
-			f.ports[d.Name] = p
-			groupIDs = append(groupIDs, p.SecurityGroups...)
+	names := map[uuid.UUID]string{} // a call can name one port by many devices
+	for _, d := range devices {
+		if id, ok := ids[d.Device]; ok {
+			names[id] = d.Name
 		}
 	}
-	if len(groupIDs) == 0 {
-		return f, nil
+	groupIDs := map[uuid.UUID]bool{}
+	read := func(ports []network.Port) error {
+		for _, p := range ports {
+			if h.sender.wires(p) && !strings.HasPrefix(p.DeviceOwner, "network:") {
+				f.ports[names[p.ID]] = p
+				for _, group := range p.SecurityGroups {
+					groupIDs[group] = true
+				}
+			}
+		}
+		return nil
 	}
-	groups, err := h.Store.SecurityGroups(ctx, db.Listing{Where: []db.Condition{db.OneOfIDs("id", groupIDs)}})
+	err = h.eachPortPage(ctx, slices.Collect(maps.Keys(names)), withoutLargeFields, read)
+	if err != nil || len(groupIDs) == 0 {
+		return f, err
+	}
+	groups, err := h.Store.SecurityGroups(ctx, db.Listing{Where: []db.Condition{db.OneOfIDs("id", slices.Collect(maps.Keys(groupIDs)))}})
 	if err != nil {
 		return f, err
 	}
@@ -150,19 +158,27 @@ func (h *handlers) securityGroupInfoForDevices(ctx context.Context, a securityGr
 	devices, groups := object{}, object{}
 	members := memberLists{withMAC: a.Version != "" && minor >= 3, byGroup: object{}}
 	for name, p := range f.ports {
-		devices[p.ID.String()] = f.viewPort(name, p, providerRules(p))
+		raw, err := members.encode(ctx, f.viewPort(name, p, providerRules(p)))
+		if err != nil {
+			return nil, err
+		}
+		devices[p.ID.String()] = raw
 	}
 	for id, group := range f.groups {
 		rules := []object{}
 		for _, r := range group.Rules {
 			if r.RemoteGroup != nil {
-				if err := members.add(r, f.members[*r.RemoteGroup]); err != nil {
+				if err := members.add(ctx, r, f.members[*r.RemoteGroup]); err != nil {
 					return nil, err
 				}
 			}
 			rules = append(rules, viewRule(r, object{"stateful": group.Stateful}))
 		}
-		groups[id.String()] = rules
+		raw, err := members.encode(ctx, rules)
+		if err != nil {
+			return nil, err
+		}
+		groups[id.String()] = raw
 	}
 	return object{"devices": devices, "security_groups": groups, "sg_member_ips": members.byGroup}, nil
 }
@@ -176,7 +192,7 @@ type memberLists struct {
 
 // add adds the members of a rule's remote group that have the ethertype of the rule, unless an earlier rule
 // has added them.
-func (l *memberLists) add(r network.SecurityRule, members []groupMember) error {
+func (l *memberLists) add(ctx context.Context, r network.SecurityRule, members []groupMember) error {
 	id := r.RemoteGroup.String()
 	byEtherType, ok := l.byGroup[id].(object)
 	if !ok {
@@ -202,7 +218,7 @@ func (l *memberLists) add(r network.SecurityRule, members []groupMember) error {
 			addresses = append(addresses, m.String())
 		}
 	}
-	raw, err := l.encode(addresses)
+	raw, err := l.encode(ctx, addresses)
 	byEtherType[r.EtherType] = raw
 	return err
 }
@@ -218,7 +234,7 @@ func (h *handlers) securityGroupRulesForDevices(ctx context.Context, a securityG
 	for name, p := range f.ports {
 		rules := []json.RawMessage{}
 		add := func(rule object) error {
-			raw, err := encoded.encode(rule)
+			raw, err := encoded.encode(ctx, rule)
 			rules = append(rules, raw)
 			return err
 		}
