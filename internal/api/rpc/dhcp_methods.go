@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -216,10 +217,37 @@ type dhcpPortArgs struct {
 	} `json:"port"`
 }
 
-// maxDHCPSubnets is the maximum number of subnets in which a call gives addresses to the port of a DHCP
-// agent. The agent needs an address in each subnet of the network with DHCP. By Neutron's default quota, a
-// project has at most 100 subnets.
-const maxDHCPSubnets = 256
+// Limits of the addresses that a call gives to the port of a DHCP agent. The agent needs an address in each
+// subnet of the network with DHCP. By Neutron's default quota, a project has at most 100 subnets.
+const (
+	maxDHCPSubnets   = 256
+	maxDHCPAddresses = 2 // in one subnet
+)
+
+// checkDHCPAddresses returns an error if a DHCP agent wants addresses for its port in too many subnets, too
+// many in one subnet, or one without naming the subnet. The port may keep the addresses that it has: the
+// owner of the network can give it more, and an agent whose call fails synchronizes all its networks again
+// and again.
+func checkDHCPAddresses(c network.PortChange, has []network.Address) error {
+	if c.FixedIPs == nil {
+		return nil
+	}
+	inSubnet, most := map[uuid.UUID]int{}, map[uuid.UUID]int{}
+	for _, w := range *c.FixedIPs {
+		if w.Subnet == uuid.Nil {
+			return oslomsg.NewTypeError("fixed_ips of a DHCP port must have a subnet_id")
+		}
+		if !slices.Contains(has, network.Address{Subnet: w.Subnet, IP: w.IP}) {
+			most[w.Subnet] = maxDHCPAddresses
+		}
+		inSubnet[w.Subnet]++
+		if len(inSubnet) > maxDHCPSubnets || inSubnet[w.Subnet] > cmp.Or(most[w.Subnet], attribute.MaxItems) {
+			return oslomsg.NewTypeError("fixed_ips has more than %d subnets or %d addresses in one",
+				maxDHCPSubnets, maxDHCPAddresses)
+		}
+	}
+	return nil
+}
 
 // change returns the change of the port that the DHCP agent requests.
 func (a dhcpPortArgs) change() (network.PortChange, error) {
@@ -235,14 +263,8 @@ func (a dhcpPortArgs) change() (network.PortChange, error) {
 		return c, nil
 	}
 	fixed := make([]network.FixedIP, len(*p.Fixed))
-	inSubnet := map[uuid.UUID]int{}
 	for i, f := range *p.Fixed {
 		fixed[i].Subnet = parseUUID(f.Subnet)
-		inSubnet[fixed[i].Subnet]++
-		if len(inSubnet) > maxDHCPSubnets || inSubnet[fixed[i].Subnet] > attribute.MaxItems {
-			return c, oslomsg.NewTypeError("fixed_ips has more than %d subnets or %d addresses in one",
-				maxDHCPSubnets, attribute.MaxItems)
-		}
 		if f.IP == "" {
 			continue
 		}
@@ -261,6 +283,9 @@ func (a dhcpPortArgs) change() (network.PortChange, error) {
 func (h *handlers) createDHCPPort(ctx context.Context, a dhcpPortArgs) (any, error) {
 	c, err := a.change()
 	if err != nil {
+		return nil, err
+	}
+	if err := checkDHCPAddresses(c, nil); err != nil {
 		return nil, err
 	}
 	p := a.Port.Port
@@ -308,6 +333,9 @@ func (h *handlers) updateDHCPPort(ctx context.Context, a dhcpPortArgs) (any, err
 		return nil, nil
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := checkDHCPAddresses(c, before.Addresses); err != nil {
 		return nil, err
 	}
 	hosts, err := h.Store.DHCPHosts(ctx, before.Network)

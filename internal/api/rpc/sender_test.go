@@ -502,18 +502,62 @@ func TestSender_ADHCPPortHasFewAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fixed := strings.Repeat(fmt.Sprintf(`{"subnet_id":%q},`, subnets[0].ID), 101)
+	fixed := strings.Repeat(fmt.Sprintf(`{"subnet_id":%q},`, subnets[0].ID), 3)
 	before := f.state(t)
 	for method, args := range map[string]string{
 		"create_dhcp_port": fmt.Sprintf(`{"port":{"port":{"network_id":%q,"device_id":"d","fixed_ips":[%s]}}}`, f.network.ID, fixed[:len(fixed)-1]),
 		"update_dhcp_port": fmt.Sprintf(`{"port_id":%q,"port":{"port":{"fixed_ips":[%s]}}}`, f.own.ID, fixed[:len(fixed)-1]),
 	} {
 		if result, exception := f.call(t, method, args); exception != "TypeError" {
-			t.Errorf("%s with 101 fixed IPs: got %.200s, exception %q; want TypeError",
+			t.Errorf("%s with three addresses in one subnet: got %.200s, exception %q; want TypeError",
 				method, result, exception)
 		}
 	}
 	f.checkUnchanged(t, "give a DHCP port many addresses", before)
+}
+
+// The owner of the network can give the port more addresses than the agent may request. An agent whose call
+// fails synchronizes all its networks again and again.
+func TestSender_ADHCPPortKeepsTheAddressesOfTheOwnerOfTheNetwork(t *testing.T) {
+	t.Parallel()
+	f := newSenderFixture(t)
+	f.serveDHCPFrom(t, "cmp2")
+	device := network.DHCPDeviceID("cmp2", f.network.ID)
+	created, _ := f.call(t, "create_dhcp_port", fmt.Sprintf(
+		`{"port":{"port":{"network_id":%q,"device_id":%q,"fixed_ips":[{"subnet_id":%q}]}}}`,
+		f.network.ID, device, f.subnet.ID))
+	var port struct{ ID uuid.UUID }
+	if err := json.Unmarshal([]byte(created), &port); err != nil {
+		t.Fatal(created, err)
+	}
+	given := make([]network.FixedIP, 3)
+	for i := range given {
+		given[i].Subnet = f.subnet.ID
+	}
+	p, err := f.Network.UpdatePort(t.Context(), port.ID, network.PortChange{FixedIPs: &given}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fixed []map[string]any
+	for _, a := range p.Addresses {
+		fixed = append(fixed, map[string]any{"subnet_id": a.Subnet, "ip_address": a.IP})
+	}
+	update := func(fixed []map[string]any) (result, exception string) {
+		raw, err := json.Marshal(fixed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.call(t, "update_dhcp_port", fmt.Sprintf(
+			`{"port_id":%q,"port":{"port":{"network_id":%q,"device_id":%q,"fixed_ips":%s}}}`,
+			port.ID, f.network.ID, device, raw))
+	}
+
+	if result, exception := update(fixed); exception != "" || !strings.Contains(result, p.Addresses[2].IP.String()) {
+		t.Errorf("keep three addresses of a DHCP port: got %.300s, exception %q; want the port", result, exception)
+	}
+	if result, exception := update(append(fixed, map[string]any{"subnet_id": f.subnet.ID})); exception != "TypeError" {
+		t.Errorf("a fourth address for a DHCP port: got %.300s, exception %q; want TypeError", result, exception)
+	}
 }
 
 // All calls that a virtual host may have at the same time wait for a locked port.
