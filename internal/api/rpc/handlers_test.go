@@ -214,6 +214,9 @@ func TestCall_RefusesHugeBatchesAndIgnoresUnknownHosts(t *testing.T) {
 		"get_devices_details_list":         {"devices": many, "host": "cmp1"},
 		"security_group_info_for_devices":  {"devices": many},
 		"security_group_rules_for_devices": {"devices": many},
+		"bulk_pull":                        {"resource_type": "Port", "version": "1.7", "filter_kwargs": map[string]any{"id": many}},
+		"get_ports":                        {"filters": map[string]any{"network_id": many[:600], "device_id": many[600:]}},
+		"get_networks":                     {"filters": map[string]any{"name": many}},
 	} {
 		t.Run(method, func(t *testing.T) {
 			if o := st.request(t, map[string]any{

@@ -22,8 +22,30 @@ type listArgs struct {
 	Fields  []string `json:"fields"`
 }
 
-// conditions translates filters to conditions of the store. The parameter `fieldOf` maps the name of a filter
-// to a field of the store. If a filter is not in `fieldOf`, conditions returns an error.
+// maxFields is the maximum number of fields that a list can ask for. No object has as many.
+const maxFields = 100
+
+// conditions translates the filters of a call to conditions of the store. The parameter `fieldOf` maps the
+// name of a filter to a field of the store. If a filter is not in `fieldOf`, or if the filters have more than
+// maxDevices values, conditions returns an error. Each value costs the database work, so many values count as
+// several messages of the sender, as reports do.
+func (h *handlers) conditions(f filters, fieldOf map[string]string) ([]db.Condition, error) {
+	where, err := f.conditions(fieldOf)
+	if err != nil {
+		return nil, err
+	}
+	values := 0
+	for _, c := range where {
+		values += len(c.In)
+	}
+	if values > maxDevices {
+		return nil, oslomsg.NewTypeError("the filters have %d values, more than %d", values, maxDevices)
+	}
+	h.sender.charge(values)
+	return where, nil
+}
+
+// conditions translates filters to conditions without counting their values.
 func (f filters) conditions(fieldOf map[string]string) ([]db.Condition, error) {
 	var where []db.Condition
 	for name, raw := range f {
@@ -80,6 +102,15 @@ func filterValue(v any) (string, error) {
 	}
 }
 
+// listConditions returns the conditions of a list. If the call asks for more than maxFields fields,
+// listConditions returns an error.
+func (h *handlers) listConditions(a listArgs, fieldOf map[string]string) ([]db.Condition, error) {
+	if len(a.Fields) > maxFields {
+		return nil, oslomsg.NewTypeError("%d fields are more than %d", len(a.Fields), maxFields)
+	}
+	return h.conditions(a.Filters, fieldOf)
+}
+
 var portFilters = map[string]string{
 	"id":                 "id",
 	"network_id":         "network",
@@ -93,7 +124,7 @@ var portFilters = map[string]string{
 }
 
 func (h *handlers) getPorts(ctx context.Context, a listArgs) (any, error) {
-	where, err := a.Filters.conditions(portFilters)
+	where, err := h.listConditions(a, portFilters)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +148,7 @@ var networkFilters = map[string]string{
 }
 
 func (h *handlers) getNetworks(ctx context.Context, a listArgs) (any, error) {
-	where, err := a.Filters.conditions(networkFilters)
+	where, err := h.listConditions(a, networkFilters)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func (h *handlers) bulkPull(ctx context.Context, a pullArgs) (any, error) {
 	if !ok {
 		return []object{}, nil
 	}
-	where, err := a.Filters.conditions(fieldOf)
+	where, err := h.conditions(a.Filters, fieldOf)
 	if err != nil {
 		return nil, err
 	}

@@ -145,10 +145,11 @@ func hostsOf(p network.Port) (hosts []string) {
 	return hosts
 }
 
-// charge counts a message with reports as one message for each network.ReportsPerRequest reports. The call
-// itself does not wait, and its caller gets no exception, but the next messages wait longer in their queue.
-func (s *sender) charge(reports int) {
-	if further := network.FurtherRequests(reports); s != nil && further > 0 {
+// charge counts a message with several items, which are reports or values of filters, as one message for each
+// network.ReportsPerRequest items. The call itself does not wait, and its caller gets no exception, but the
+// next messages wait longer in their queue.
+func (s *sender) charge(items int) {
+	if further := network.FurtherRequests(items); s != nil && further > 0 {
 		s.messages.ReserveN(time.Now(), min(further, s.messages.Burst()))
 	}
 }

@@ -639,12 +639,14 @@ func (f *senderFixture) callFromOtherHost(t *testing.T, vhost string, calls int)
 }
 
 // The rate of the host allows four messages; the next one would be due after an hour.
-func TestSender_ReportsAboutManyPortsCountAsSeveralMessages(t *testing.T) {
+func TestSender_CallsAboutManyPortsCountAsSeveralMessages(t *testing.T) {
 	t.Parallel()
 	for method, args := range map[string]string{
 		"update_device_list":       `{"host":"cmp2","devices_up":%[1]s,"devices_down":%[1]s}`,
 		"get_devices_details_list": `{"host":"cmp2","devices":%[2]s}`,
 		"dhcp_ready_on_ports":      `{"port_ids":%[2]s}`,
+		"get_ports":                `{"filters":{"id":%[2]s}}`,
+		"bulk_pull":                `{"resource_type":"Port","version":"1.7","filter_kwargs":{"network_id":%[2]s}}`,
 	} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
@@ -661,13 +663,13 @@ func TestSender_ReportsAboutManyPortsCountAsSeveralMessages(t *testing.T) {
 				f.call(t, "has_alive_neutron_server", `{}`)
 			}
 			if _, exception := f.call(t, method, fmt.Sprintf(args, ids[0], ids[1])); exception != "" {
-				t.Errorf("reports about many ports: got the exception %s, want an answer", exception)
+				t.Errorf("call about many ports: got the exception %s, want an answer", exception)
 			}
 			before := executedCalls(t, f.registry)
 			f.client.send(t, envelope(`{"method":"tunnel_sync","args":{},"version":"1.0","_unique_id":"next"}`))
 			f.callFromOtherHost(t, newVirtualHost(t), 3)
 			if n := executedCalls(t, f.registry) - before; n != 3 {
-				t.Errorf("calls after reports about many ports: got %d, want only the 3 of another host", n)
+				t.Errorf("calls after a call about many ports: got %d, want only the 3 of another host", n)
 			}
 		})
 	}
