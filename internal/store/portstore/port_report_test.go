@@ -5,11 +5,13 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"berth/internal/network"
 	"berth/internal/store/db"
@@ -315,6 +317,36 @@ func TestPort_ReportsOfOneHostChangeWhatWaitsForTheHost(t *testing.T) {
 		view, err := fx.Network.ReportPort(t.Context(), c.port.ID, []network.Report{c.report})
 		if err != nil || !slices.Equal(view.Accepted, []bool{true}) {
 			t.Errorf("%s: got accepted %v, error %v; want true", name, view.Accepted, err)
+		}
+	}
+}
+
+// countingRecorder counts the changes for which the audit log gets a record.
+type countingRecorder struct{ records atomic.Int64 }
+
+func (r *countingRecorder) QueueRecords(_ *pgx.Batch, changes []db.Change) {
+	r.records.Add(int64(max(len(changes), 1)))
+}
+
+func (r *countingRecorder) QueueRecordIfMarked(*pgx.Batch, db.Change) { r.records.Add(1) }
+
+// An agent that reports its port up and down again and again changes the port each time.
+func TestPort_ReportsOfTheAgentsOfAHostLeaveNoAuditRecord(t *testing.T) {
+	t.Parallel()
+	for hostOnly, want := range map[bool]int64{true: 0, false: 2} {
+		fx := newFixture(t, "10.0.0.0/24")
+		p := fx.createPort(cmp1)
+		recorder := &countingRecorder{}
+		ctx := db.WithRecorder(t.Context(), recorder)
+		for _, report := range []network.Report{l2OnCmp1, l2LostOn(cmp1)} {
+			report.HostOnly = hostOnly
+			if s, err := fx.Network.ReportPort(ctx, p.ID, []network.Report{report}); err != nil || !s.Accepted[0] {
+				t.Fatalf("report %+v: got %+v, error %v; want that it changes the port", report, s, err)
+			}
+		}
+		if got := recorder.records.Load(); got != want {
+			t.Errorf("audit records of two reports, of the agents of one host only: %t: got %d, want %d",
+				hostOnly, got, want)
 		}
 	}
 }

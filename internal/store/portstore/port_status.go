@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -98,9 +99,10 @@ func (s *Store) updatePortStatusInTx(
 
 // ReportPort applies reports that do not come through the port's workflow, and nudges the port's workflow
 // if the reports changed the port. ReportPort returns db.ErrNotFound if the port does not exist. Reports
-// that are only counted as ignored leave no audit record: a host can send them about its ports as often as
-// it likes. Reports of a sender that may act for one host only, about a port that this host's agents cannot
-// change, change nothing and wait for nothing: the result then has no status of the port.
+// that are only counted as ignored, and reports of a sender that may act for one host only, leave no audit
+// record: a host can send them about its ports as often as it likes. Reports of such a sender about a port
+// that this host's agents cannot change, change nothing and wait for nothing: the result then has no status
+// of the port.
 func (s *Store) ReportPort(
 	ctx context.Context,
 	id uuid.UUID,
@@ -118,7 +120,7 @@ func (s *Store) ReportPort(
 		view = after.StatusView()
 		view.Accepted, view.Stale = accepted, after.StaleReports(reports, accepted)
 		switch {
-		case network.OnlyIgnoredReports(before, after):
+		case network.OnlyIgnoredReports(before, after), slices.ContainsFunc(reports, isHostOnly):
 			db.SkipAudit(tx.Tx)
 		case !reflect.DeepEqual(before, after):
 			tx.Audit(before, after)
@@ -127,6 +129,8 @@ func (s *Store) ReportPort(
 	})
 	return view, err
 }
+
+func isHostOnly(r network.Report) bool { return r.HostOnly }
 
 // updatePortStatus applies reports to a port and updates the port's status. If a report is accepted, its
 // entity becomes the entity of the cause.
