@@ -13,10 +13,18 @@ import (
 // before the agent's connection for replies is restored, which takes at most 30 seconds. The RPC servers of
 // oslo.messaging also resend a reply whose queue does not exist.
 const (
-	replyTimeout      = 30 * time.Second
-	replyResendPause  = 250 * time.Millisecond
-	maxPendingReplies = 1000 // the number is limited, because a caller may never create its reply queue again
+	replyTimeout        = 30 * time.Second
+	replyResendPause    = 250 * time.Millisecond // before the first repetition
+	maxReplyResendPause = 4 * time.Second
+	maxPendingReplies   = 1000 // the number is limited, because a caller may never create its reply queue again
 )
+
+// resendPause returns the pause before a reply of the given age is sent again. The pause grows with the age:
+// most reply queues that are still missing after a few seconds will not exist again. The age is up to a
+// second too large, because a timestamp of AMQP has whole seconds.
+func resendPause(age time.Duration) time.Duration {
+	return min(max(age, replyResendPause), maxReplyResendPause)
+}
 
 // ReplyTooLarge is the message of the failure that a caller gets instead of a result that is too large.
 const ReplyTooLarge = "The answer is too large for RabbitMQ."
@@ -27,14 +35,14 @@ const ReplyTooLarge = "The answer is too large for RabbitMQ."
 func (s *Server) resendReturnedReplies(ch *amqp.Channel, returned <-chan amqp.Return) {
 	pending := make(chan struct{}, maxPendingReplies)
 	for r := range returned {
-		size := int64(len(r.Body))
-		if time.Since(r.Timestamp) > replyTimeout || len(pending) == cap(pending) ||
+		size, age := int64(len(r.Body)), time.Since(r.Timestamp)
+		if age > replyTimeout || len(pending) == cap(pending) ||
 			!s.limits.keep(size) {
 			s.metrics.countDrop(dropUnroutable)
 			continue
 		}
 		pending <- struct{}{}
-		time.AfterFunc(replyResendPause, func() {
+		time.AfterFunc(resendPause(age), func() {
 			<-pending
 			s.publishReply(context.Background(), ch, r.RoutingKey, newPublishing(r.Body, r.Timestamp))
 			s.limits.pending.Add(-size)
