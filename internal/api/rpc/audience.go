@@ -1,9 +1,12 @@
 package rpc
 
 import (
+	"context"
 	"slices"
+	"strings"
 
 	"berth/internal/api/rpc/oslomsg"
+	"berth/internal/store/agentstore"
 )
 
 // audience says in which virtual hosts of RabbitMQ a message is published. The virtual host of
@@ -31,10 +34,37 @@ type addressedMessage struct {
 	to audience
 }
 
-// messagesFor returns those messages whose audience satisfies the condition, in order.
-func messagesFor(all []addressedMessage, included func(audience) bool) (messages []oslomsg.Message) {
+// acceptedPushes contains, by host and topic, the pushes that the agents of a host accept. Each version of an
+// object is a message of its own, so a host whose agents register many versions gets all of them, and others
+// only their own ones. A host that is not in acceptedPushes was registered after acceptedPushes was read.
+type acceptedPushes map[string]map[string]bool
+
+// accept reports whether the message is not a push, or a push in a version that the host's agents accept.
+func (p acceptedPushes) accept(host string, m addressedMessage) bool {
+	topics, known := p[host]
+	return !known || topics[m.Topic] || !strings.HasPrefix(m.Topic, pushTopicPrefix)
+}
+
+// acceptedPushes reads which pushes the agents in the virtual hosts accept.
+func (h *handlers) acceptedPushes(
+	ctx context.Context,
+	registered []agentstore.VirtualHost,
+) (acceptedPushes, error) {
+	accepted, hosts := acceptedPushes{}, make([]string, len(registered))
+	for i, v := range registered {
+		accepted[v.Host], hosts[i] = map[string]bool{}, v.Host
+	}
+	versions, err := h.Store.ObjectVersionsOnHosts(ctx, hosts)
+	for _, v := range versions {
+		accepted[v.Host][pushTopic(v.Type, v.Version)] = true
+	}
+	return accepted, err
+}
+
+// messagesFor returns the included messages, in order.
+func messagesFor(all []addressedMessage, included func(addressedMessage) bool) (messages []oslomsg.Message) {
 	for _, m := range all {
-		if included(m.to) {
+		if included(m) {
 			messages = append(messages, m.Message)
 		}
 	}

@@ -43,6 +43,7 @@ func listenAs(t *testing.T, url, host string) hostListener {
 		}
 	}
 	bind("neutron-vo-Port-1.7_fanout", "fanout", "", true)
+	bind("neutron-vo-Port-1.9_fanout", "fanout", "", true)
 	bind("q-agent-notifier-port-update_fanout", "fanout", "", true)
 	bind("q-agent-notifier-port-delete_fanout", "fanout", "", true)
 	bind("neutron", "topic", "dhcp_agent."+host, false)
@@ -158,6 +159,37 @@ func TestPublisher_OtherHostsGetOnlyTheAddressesOfAPort(t *testing.T) {
 				"port_create_end for the DHCP agent on net1, in the virtual host of %s: got %d, want %d",
 				host, got, want,
 			)
+		}
+	}
+}
+
+// Each version that an agent registers is a message of its own, which the agents of other hosts ignore.
+func TestPublisher_AHostGetsOnlyTheVersionsOfItsOwnAgents(t *testing.T) {
+	t.Parallel()
+	f, publisher, listeners := publisherFixture(t, false)
+	if _, err := f.Network.ReportState(t.Context(), network.AgentState{
+		Type:             "NIC Switch agent",
+		Host:             "cmp1",
+		Configurations:   []byte("{}"),
+		ResourceVersions: map[string]string{"Port": "1.9"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	f.createNetwork(t, network.VXLAN)
+	port := f.createPorts(t, 1)[0]
+	f.publishNetwork(t, publisher)
+	if err := f.Network.DeletePort(t.Context(), port.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.publishNetwork(t, publisher)
+
+	for host, l := range listeners {
+		newer := slices.ContainsFunc(l.until(t, "port_delete"), func(m string) bool {
+			return strings.HasPrefix(m, "push ") && strings.Contains(m, `"versioned_object.version":"1.9"`)
+		})
+		if want := host == "cmp1" || host == "main"; newer != want {
+			t.Errorf("push of version 1.9, which an agent on cmp1 has registered, to %s: got %t, want %t",
+				host, newer, want)
 		}
 	}
 }

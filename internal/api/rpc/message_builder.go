@@ -85,10 +85,18 @@ func (b *messageBuilder) addPush(
 	encode func(version string) object,
 ) {
 	for _, v := range versions {
-		b.add(b.to, "neutron-vo-"+objectType+"-"+v, true, "push", pushVersion,
+		b.add(b.to, pushTopic(objectType, v), true, "push", pushVersion,
 			object{"resource_list": []object{encode(v)}, "event_type": event})
 	}
 }
+
+// pushTopic returns the topic of the agents that accept a version of an object type.
+func pushTopic(objectType, version string) string {
+	return pushTopicPrefix + objectType + "-" + version
+}
+
+// pushTopicPrefix is the beginning of the topics of pushes, and of no other topic.
+const pushTopicPrefix = "neutron-vo-"
 
 // pushedTypes maps the resource of a notification (such as a port) to the type of the versioned object that
 // berth pushes to L2 agents.

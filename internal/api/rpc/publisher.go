@@ -78,8 +78,16 @@ func (p *Publisher) Publish(
 	for objectType := range versions {
 		versions[objectType] = slices.DeleteFunc(versions[objectType], isUnknownVersion)
 	}
+	registered, err := registeredVirtualHosts(ctx, p.options)
+	if err != nil {
+		return nil, err
+	}
+	accepted, err := p.handlers.acceptedPushes(ctx, registered)
+	if err != nil {
+		return nil, err
+	}
 	for _, n := range notifications {
-		if err := p.publishInTurn(ctx, n, versions); err != nil {
+		if err := p.publishInTurn(ctx, n, versions, accepted); err != nil {
 			return published, err
 		}
 		published = append(published, n.ID)
@@ -89,11 +97,12 @@ func (p *Publisher) Publish(
 
 // publishInTurn publishes one notification when it is its turn: a network with many notifications delays
 // those of another network by one notification at a time. The parameter `versions` has the versions of the
-// objects that agents accept.
+// objects that agents accept, and the parameter `accepted` those of each host.
 func (p *Publisher) publishInTurn(
 	ctx context.Context,
 	n network.AgentNotification,
 	versions map[string][]string,
+	accepted acceptedPushes,
 ) error {
 	if err := p.turn.Acquire(ctx, 1); err != nil {
 		return fmt.Errorf("wait for the notifications about other networks: %w", err)
@@ -107,7 +116,7 @@ func (p *Publisher) publishInTurn(
 	if err != nil {
 		return err
 	}
-	if err := p.publishMessages(ctx, n, messages, p.hosts.follow(p.options, registered)); err != nil {
+	if err := p.publishMessages(ctx, n, messages, p.hosts.follow(p.options, registered), accepted); err != nil {
 		p.metrics.notifications.WithLabelValues(n.Resource, "failed").Inc()
 		return err
 	}
@@ -122,6 +131,7 @@ func (p *Publisher) publishMessages(
 	n network.AgentNotification,
 	messages []addressedMessage,
 	hosts []*hostPublisher,
+	accepted acceptedPushes,
 ) error {
 	if err := p.wire.RequireConnection(); err != nil {
 		return err // most likely no virtual host is reachable: the notification is published later
@@ -129,14 +139,16 @@ func (p *Publisher) publishMessages(
 	var unroutable []string
 	if !p.options.Identities {
 		var err error
-		published := messagesFor(messages, func(a audience) bool { return a.main })
+		published := messagesFor(messages, func(m addressedMessage) bool { return m.to.main })
 		if unroutable, err = p.wire.Publish(ctx, published); err != nil {
 			return err
 		}
 	}
 	errs := make([]error, len(hosts))
 	forEachHost(hosts, func(i int, h *hostPublisher) {
-		errs[i] = h.publish(ctx, messagesFor(messages, func(a audience) bool { return a.includes(h.Host) }))
+		errs[i] = h.publish(ctx, messagesFor(messages, func(m addressedMessage) bool {
+			return m.to.includes(h.Host) && accepted.accept(h.Host, m)
+		}))
 	})
 	if err := errors.Join(errs...); err != nil {
 		return err

@@ -119,12 +119,21 @@ func enqueueAgentNotification(ctx context.Context, tx *Transaction, a network.Ag
 	})
 }
 
-// ObjectVersions returns, by object type, the versions of the object type that registered agents accept.
+// versionsDownTime is how old the last heartbeat of an agent may be while the versions of the agent count. As
+// in Neutron, it is twice AgentDownTime. When the agent is alive again, the notifications are repeated.
+const versionsDownTime = 2 * network.AgentDownTime
+
+// ObjectVersions returns, by object type, the versions of the object type that agents accept. An agent counts
+// if it is enabled and its last heartbeat is hardly older than the newest one of all agents: while no
+// heartbeats are stored at all, the same agents count as before.
 func (s *Store) ObjectVersions(ctx context.Context) (map[string][]string, error) {
 	rows, err := s.db.Query(ctx, `
 		select v.key, array_agg(distinct v.value)
 		from agent, jsonb_each_text(versions) as v
-		group by v.key`)
+		where admin_up and heartbeat_at >= (
+			select least(max(heartbeat_at), clock_timestamp()) - $1::interval
+			from agent)
+		group by v.key`, versionsDownTime)
 	if err != nil {
 		return nil, fmt.Errorf("read object versions: %w", err)
 	}
@@ -136,4 +145,19 @@ func (s *Store) ObjectVersions(ctx context.Context) (map[string][]string, error)
 		return nil
 	})
 	return versions, err
+}
+
+// ObjectVersion is a version of an object type that the agents of a host accept.
+type ObjectVersion struct{ Host, Type, Version string }
+
+// ObjectVersionsOnHosts returns the versions that the agents of the hosts have registered.
+func (s *Store) ObjectVersionsOnHosts(ctx context.Context, hosts []string) ([]ObjectVersion, error) {
+	versions, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[ObjectVersion], `
+		select distinct host, v.key, v.value
+		from agent, jsonb_each_text(versions) as v
+		where host = any($1)`, hosts)
+	if err != nil {
+		return nil, fmt.Errorf("read object versions: %w", err)
+	}
+	return versions, nil
 }

@@ -173,6 +173,38 @@ func TestHeartbeat_OfAnAliveAgentWritesWhatItReports(t *testing.T) {
 	}
 }
 
+// Each version that counts is a message to all agents about each change.
+func TestObjectVersions_OnlyEnabledAgentsThatAreAliveCount(t *testing.T) {
+	t.Parallel()
+	fx, makeStale := newAgingFixture(t)
+	report := func(host, version string) {
+		t.Helper()
+		if _, err := fx.Network.ReportState(t.Context(), network.AgentState{
+			Type:             network.OVSAgent,
+			Host:             host,
+			Configurations:   json.RawMessage(`{}`),
+			ResourceVersions: map[string]string{"Port": version},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(when string, want ...string) {
+		t.Helper()
+		versions, err := fx.Network.ObjectVersions(t.Context())
+		if err != nil || !cmp.Equal(versions["Port"], want) {
+			t.Errorf("versions %s: got %v, error %v; want %v", when, versions, err, want)
+		}
+	}
+	report("silent", "1.1")
+	makeStale()
+	makeStale() // twice the time after which the agent counts as down
+	check("of an agent, while no agent sends heartbeats", "1.1")
+	report("disabled", "1.2")
+	fx.disableAgent(network.OVSAgent, "disabled")
+	report("alive", "1.3")
+	check("of agents that are silent, disabled and alive", "1.3")
+}
+
 // TestPlan_HeartbeatReadsFewRows fails if a heartbeat reads the agents or the ports of all hosts. The
 // statistics do not contain the entries that a scan of a whole index skips, so the test also checks which
 // index a new agent uses to count the agents of its host.
