@@ -23,6 +23,7 @@ type hostPublisher struct {
 	wasConnected  bool
 	missingSince  time.Time // since when agents may have missed messages; zero: they have missed none
 	reconnectedAt time.Time
+	confirmedAt   time.Time     // when RabbitMQ last confirmed the messages of a notification
 	pause         time.Duration // from missingSince until the next attempt to connect
 }
 
@@ -31,6 +32,9 @@ type hostPublisher struct {
 // replay to all hosts every few seconds.
 const maxHostPause = 10 * time.Minute
 
+// hostConnectTimeout is how long an attempt to connect to the virtual host of one host may take.
+const hostConnectTimeout = 10 * time.Second
+
 // hostPublishTimeout is how long RabbitMQ may take to confirm the messages of a notification in the virtual
 // host of one host. hostPublishTimeout is shorter than an attempt of the activity that publishes: if a queue
 // of one host confirms nothing, the attempt still publishes to the other hosts.
@@ -38,19 +42,27 @@ const hostPublishTimeout = 7 * time.Second
 
 // publish publishes messages. If the virtual host is unreachable or does not confirm the messages in time,
 // publish remembers since when its agents miss messages and returns no error: an unusable virtual host must
-// not delay the messages to other hosts.
+// not delay the messages to other hosts. If ctx ends meanwhile, publish remembers the same and returns an
+// error; the next attempt then does not wait for this virtual host again.
 func (p *hostPublisher) publish(ctx context.Context, messages []oslomsg.Message) error {
 	if p.misses() {
 		return nil
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	limited, cancel := context.WithTimeout(ctx, hostPublishTimeout)
 	defer cancel()
 	_, err := p.wire.Publish(limited, messages)
-	if err != nil && ctx.Err() != nil {
-		return err
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		p.confirmedAt = time.Now()
+		return nil
 	}
-	if err != nil {
-		p.miss(ctx, err)
+	p.miss(ctx, err, p.confirmedAt)
+	if ctx.Err() != nil {
+		return err
 	}
 	return nil
 }
@@ -61,12 +73,12 @@ func (p *hostPublisher) misses() bool {
 	return !p.missingSince.IsZero()
 }
 
-func (p *hostPublisher) miss(ctx context.Context, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// miss remembers that the agents miss messages. The connection has worked until the time workedUntil, or not
+// at all if that is before the connection began. The caller holds p.mu.
+func (p *hostPublisher) miss(ctx context.Context, err error, workedUntil time.Time) {
 	if p.missingSince.IsZero() {
 		p.missingSince = time.Now()
-		p.pause = nextPause(p.pause, time.Since(p.reconnectedAt))
+		p.pause = nextPause(p.pause, workedUntil.Sub(p.reconnectedAt))
 		slog.WarnContext(ctx, "virtual host of agents is unreachable: its agents get no notifications",
 			"virtual_host", p.Name, "host", p.Host, "error", err)
 	}
@@ -84,39 +96,53 @@ func nextPause(previous, worked time.Duration) time.Duration {
 // reconnect connects unless the publisher is connected. After a time without a connection, reconnect returns
 // since when agents may have missed messages, otherwise the zero time.
 func (p *hostPublisher) reconnect(ctx context.Context) (missingSince time.Time) {
-	connected := p.wire.Connected()
-	p.mu.Lock()
-	lost, due := p.wasConnected && !connected, time.Since(p.missingSince) >= p.pause
-	p.wasConnected = connected
-	p.mu.Unlock()
-	if lost {
-		p.miss(ctx, errConnectionLost)
+	if !p.mustConnect(ctx) {
 		return time.Time{}
 	}
-	if connected && !p.misses() || !due {
-		return time.Time{}
-	}
-	if err := p.wire.RequireConnection(); err != nil {
-		p.miss(ctx, err)
-		return time.Time{}
-	}
+	limited, cancel := context.WithTimeout(ctx, hostConnectTimeout)
+	defer cancel()
+	err := p.wire.RequireConnection(limited)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	switch {
+	case err != nil && ctx.Err() == nil:
+		p.miss(ctx, err, p.reconnectedAt)
+		return time.Time{}
+	case err != nil: // the process stops
+		return time.Time{}
+	}
 	missingSince = p.missingSince
 	p.missingSince, p.reconnectedAt, p.wasConnected = time.Time{}, time.Now(), true
 	return missingSince
+}
+
+// mustConnect reports whether the publisher must connect now. If the connection is lost, mustConnect
+// remembers that the agents miss messages.
+func (p *hostPublisher) mustConnect(ctx context.Context) bool {
+	connected := p.wire.Connected()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lost, due := p.wasConnected && !connected, time.Since(p.missingSince) >= p.pause
+	p.wasConnected = connected
+	if lost {
+		p.miss(ctx, errConnectionLost, time.Now())
+		return false
+	}
+	return (!connected || !p.missingSince.IsZero()) && due
 }
 
 var errConnectionLost = errors.New("connection lost")
 
 // hostPublishers are the publishers for all registered virtual hosts.
 type hostPublishers struct {
-	mu  sync.Mutex
-	all map[uuid.UUID]*hostPublisher
+	mu      sync.Mutex
+	all     map[uuid.UUID]*hostPublisher
+	closing sync.WaitGroup // of the publishers for removed registrations
 }
 
-// follow creates a publisher for each registered virtual host that has none, closes the publishers for
-// removed registrations, and returns the publishers for all registered virtual hosts.
+// follow creates a publisher for each registered virtual host that has none, and returns the publishers for
+// all registered virtual hosts. follow closes the publishers for removed registrations in the background,
+// because their connections may be in use, and RabbitMQ may not answer.
 func (s *hostPublishers) follow(o Options, registered []agentstore.VirtualHost) []*hostPublisher {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +161,7 @@ func (s *hostPublishers) follow(o Options, registered []agentstore.VirtualHost) 
 		list = append(list, p)
 	}
 	for _, removed := range before {
-		removed.wire.Close()
+		s.closing.Go(removed.wire.Close)
 	}
 	return list
 }

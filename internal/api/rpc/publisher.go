@@ -54,6 +54,7 @@ func (p *Publisher) Close() {
 	defer p.turn.Release(1)
 	p.wire.Close()
 	p.hosts.follow(p.options, nil)
+	p.hosts.closing.Wait()
 }
 
 // Publish publishes notifications in order and returns the IDs of the notifications that RabbitMQ confirmed.
@@ -133,7 +134,7 @@ func (p *Publisher) publishMessages(
 	hosts []*hostPublisher,
 	accepted acceptedPushes,
 ) error {
-	if err := p.wire.RequireConnection(); err != nil {
+	if err := p.wire.RequireConnection(ctx); err != nil {
 		return err // most likely no virtual host is reachable: the notification is published later
 	}
 	var unroutable []string

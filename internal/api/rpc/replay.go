@@ -38,13 +38,13 @@ func (p *Publisher) Run(ctx context.Context) {
 		ctx,
 		"publisher has no connection to RabbitMQ: agents get no notifications",
 		func(ctx context.Context) error {
-			lost, err := p.wire.Connect()
+			lost, err := p.wire.Connect(ctx)
 			if err != nil {
 				return err
 			}
 			replay := wasConnected
 			if !wasConnected {
-				marked, err := p.wire.ExchangeExists(restartMarker)
+				marked, err := p.wire.ExchangeExists(ctx, restartMarker)
 				if err != nil {
 					return err
 				}
@@ -57,7 +57,7 @@ func (p *Publisher) Run(ctx context.Context) {
 					return err
 				}
 				// only now, so that another process repeats a failed replay
-				if err := p.wire.DeclareExchange(restartMarker); err != nil {
+				if err := p.wire.DeclareExchange(ctx, restartMarker); err != nil {
 					return err
 				}
 			}

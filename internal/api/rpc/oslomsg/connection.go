@@ -22,6 +22,9 @@ import (
 // connection attempt.
 const heartbeatInterval = 10 * time.Second
 
+// closeTimeout is how long RabbitMQ may take to confirm the end of a connection.
+const closeTimeout = time.Second
+
 // Pauses between attempts to reconnect. The pauses between attempts to reconnect are short, because agents
 // wait at most 60 seconds for a reply.
 const (
@@ -50,7 +53,7 @@ func (b Broker) CheckVirtualHost(name string) error {
 	b.VirtualHost = name
 	var errs []error
 	for range b.URLs {
-		conn, err := b.dial("berth check")
+		conn, err := b.dial(context.Background(), "berth check")
 		if err == nil {
 			return conn.Close()
 		}
@@ -59,9 +62,29 @@ func (b Broker) CheckVirtualHost(name string) error {
 	return errors.Join(errs...)
 }
 
-// dial connects to the next node of the RabbitMQ cluster. RabbitMQ shows the parameter `name` as the name of
-// the connection in its list of connections.
-func (b *Broker) dial(name string) (*amqp.Connection, error) {
+// connection is a connection to RabbitMQ.
+type connection struct {
+	*amqp.Connection
+	socket net.Conn // below TLS
+}
+
+// endWith closes the socket when ctx ends, and so ends the calls of the amqp library, which know no context.
+// The caller calls the returned function after the calls of the library.
+func (c *connection) endWith(ctx context.Context) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { _ = c.socket.Close() })
+}
+
+// close closes the connection. If RabbitMQ does not confirm the end in closeTimeout, close returns
+// nevertheless.
+func (c *connection) close() {
+	timer := time.AfterFunc(closeTimeout, func() { _ = c.socket.Close() })
+	defer timer.Stop()
+	_ = c.Close()
+}
+
+// dial connects to the next node of the RabbitMQ cluster, or returns an error when ctx ends. RabbitMQ shows
+// the parameter `name` as the name of the connection in its list of connections.
+func (b *Broker) dial(ctx context.Context, name string) (*connection, error) {
 	url := b.URLs[b.next%len(b.URLs)]
 	b.next++
 	properties := amqp.NewConnectionProperties()
@@ -73,35 +96,55 @@ func (b *Broker) dial(name string) (*amqp.Connection, error) {
 	if target.Scheme == "amqps" { // for the library, which would begin TLS on the guardedConn
 		url = "amqp" + url[len("amqps"):]
 	}
-	conn, err := amqp.DialConfig(url, amqp.Config{
+	var c connection
+	stop := func() bool { return false }
+	c.Connection, err = amqp.DialConfig(url, amqp.Config{
 		Vhost:      b.VirtualHost,
 		Heartbeat:  heartbeatInterval,
 		Locale:     "en_US",
 		Properties: properties,
-		Dial:       func(string, string) (net.Conn, error) { return b.dialGuarded(target) },
+		Dial: func(string, string) (net.Conn, error) {
+			if err := c.open(ctx, target); err != nil {
+				return nil, err
+			}
+			stop = c.endWith(ctx)
+			return b.guard(ctx, c.socket, target)
+		},
 	})
+	stop()
+	if err != nil && c.socket != nil {
+		_ = c.socket.Close()
+	}
 	if err != nil && b.VirtualHost != "" {
 		return nil, fmt.Errorf("connect to the virtual host %s of RabbitMQ: %w", b.VirtualHost, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to RabbitMQ: %w", err)
 	}
-	return conn, nil
+	return &c, nil
 }
 
-// dialGuarded opens a guardedConn to a node of the cluster, over TLS if the node's URL says so.
-func (b *Broker) dialGuarded(node amqp.URI) (net.Conn, error) {
-	conn, err := amqp.DefaultDial(heartbeatInterval)("tcp", net.JoinHostPort(node.Host, strconv.Itoa(node.Port)))
+// open opens the socket to a node of the cluster. The deadline of the socket is that of the handshakes; the
+// amqp library removes it after them.
+func (c *connection) open(ctx context.Context, node amqp.URI) (err error) {
+	dialer := net.Dialer{Timeout: heartbeatInterval}
+	c.socket, err = dialer.DialContext(ctx, "tcp", net.JoinHostPort(node.Host, strconv.Itoa(node.Port)))
 	if err != nil {
-		return nil, err
+		return err
 	}
+	return c.socket.SetDeadline(time.Now().Add(heartbeatInterval))
+}
+
+// guard returns a guardedConn on a socket to a node of the cluster, over TLS if the node's URL says so. guard
+// closes the socket if it returns an error.
+func (b *Broker) guard(ctx context.Context, conn net.Conn, node amqp.URI) (net.Conn, error) {
 	if node.Scheme != "amqps" {
 		return newGuardedConn(conn), nil
 	}
 	config, err := b.tlsConfig(node)
 	if err == nil {
 		secured := tls.Client(conn, config)
-		if err = secured.Handshake(); err == nil {
+		if err = secured.HandshakeContext(ctx); err == nil {
 			return newGuardedConn(secured), nil
 		}
 	}

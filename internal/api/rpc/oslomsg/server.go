@@ -148,7 +148,7 @@ func (s *Server) Run(ctx context.Context) {
 
 // serve answers calls over one connection until the connection or ctx ends.
 func (s *Server) serve(ctx context.Context) error {
-	conn, err := s.broker.dial("berth rpc")
+	conn, err := s.broker.dial(ctx, "berth rpc")
 	if err != nil {
 		return err
 	}
