@@ -26,17 +26,20 @@ type neutronTest struct {
 	neutron *notifytest.Neutron
 	acts    *activities.Activities
 	lease   lease.Lease
+	// beforeProvision is called before each call of Provision, after berth has read the reservation
+	beforeProvision func()
 	// afterProvision is called after each call of Provision, before berth stores the result
 	afterProvision func()
 }
 
-// interruptedCloud calls a function after each call of Provision.
+// interruptedCloud calls functions before and after each call of Provision.
 type interruptedCloud struct {
 	activities.Cloud
 	test *neutronTest
 }
 
 func (c interruptedCloud) Provision(ctx context.Context, r lease.CloudReservation) (lease.CloudIDs, error) {
+	c.test.beforeProvision()
 	ids, err := c.Cloud.Provision(ctx, r)
 	c.test.afterProvision()
 	return ids, err
@@ -52,7 +55,13 @@ func newFloatingIPTest(t *testing.T) *neutronTest {
 // newNeutronTest creates a lease with the reservation that the function `draft` returns.
 func newNeutronTest(t *testing.T, draft func(*neutronTest) lease.ReservationDraft) *neutronTest {
 	t.Helper()
-	e := &neutronTest{T: t, url: storetest.URL(t), neutron: &notifytest.Neutron{}, afterProvision: func() {}}
+	e := &neutronTest{
+		T:               t,
+		url:             storetest.URL(t),
+		neutron:         &notifytest.Neutron{},
+		beforeProvision: func() {},
+		afterProvision:  func() {},
+	}
 	e.store = storetest.Open(t, e.url)
 	server := httptest.NewServer(e.neutron)
 	t.Cleanup(server.Close)
@@ -243,4 +252,87 @@ func TestReservedFloatingIP_OfALeaseDeletedMeanwhileIsDeletedWithAnyName(t *test
 			e.want("after the deletion of the lease", 0)
 		})
 	}
+}
+
+// The workflow of a lease can update Neutron while another workflow ends the lease at its end date. What the
+// update creates afterwards, and whatever its project makes of it, must not stay with the project.
+func TestReservedFloatingIP_CreatedAfterTheEndOfItsLeaseIsDeleted(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]notifytest.Fault{
+		"and the update failed":                {Request: "PUT /", Status: 500},
+		"and the answer to the update is lost": {Request: "POST /floatingips", Status: 500, Applied: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newFloatingIPTest(t)
+			e.advance(lease.StartLease)
+			e.setAmount(2)
+			e.beforeProvision = func() {
+				e.end()
+				e.want("after the end of the lease", 0)
+				e.neutron.InjectFaults(fault)
+			}
+			if err := e.resync(); err == nil {
+				t.Error("update of a lease that has ended meanwhile: got no error")
+			}
+			e.neutron.RenameFloatingIPs("mine")
+			e.want("that the update created after the end", 1)
+			e.clearLeftovers()
+			e.want("after the repeated removal", 0)
+		})
+	}
+}
+
+// The answer of Neutron that names a new floating IP can be lost, and its project can change the description
+// at once. Then berth knows the floating IP by its address alone.
+func TestReservedFloatingIP_WithALostAnswerIsDeletedWithAnyName(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(e *neutronTest){
+		"ended after a retry": func(e *neutronTest) {
+			if err := e.resync(); err != nil {
+				e.Errorf("retry after a lost answer: got %v, want no error", err)
+			}
+			e.want("after the retry", 2)
+			e.neutron.RenameFloatingIPs("mine again")
+			e.end()
+		},
+		"ended":   (*neutronTest).end,
+		"deleted": (*neutronTest).delete,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newFloatingIPTest(t)
+			e.advance(lease.StartLease)
+			e.setAmount(2)
+			e.neutron.InjectFaults(notifytest.Fault{Request: "POST /floatingips", Status: 500, Applied: true})
+			if err := e.resync(); err == nil {
+				t.Error("creation with a lost answer: got no error")
+			}
+			e.neutron.RenameFloatingIPs("mine")
+			e.want("of which one has no known ID", 2)
+			end(e)
+			e.want("after the end of the lease", 0)
+		})
+	}
+}
+
+// Administrators can have given a project a floating IP with an address before they made the address
+// reservable. It is not the reservation's, also not after the end of the lease.
+func TestReservedFloatingIP_OneThatItsProjectHadBeforeStays(t *testing.T) {
+	t.Parallel()
+	e := newFloatingIPTest(t)
+	f := e.lease.Reservations[0]
+	e.neutron.PutFloatingIP(notifytest.FloatingIP{
+		Network:     f.Network.String(),
+		IP:          f.Addresses[0].String(),
+		Project:     e.lease.Project,
+		Description: "mine",
+	})
+	e.advance(lease.StartLease)
+	if l, err := e.store.Lease.Lease(t.Context(), e.lease.ID); err != nil || l.Status != lease.Starting {
+		t.Errorf("lease whose address is in use: got status %s, error %v; want STARTING", l.Status, err)
+	}
+	e.delete()
+	e.clearLeftovers()
+	e.want("after the end of a lease that could not start", 1)
 }

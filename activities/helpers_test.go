@@ -23,6 +23,7 @@ func newActivities(o activities.Options) *activities.Activities {
 		Advance:    time.Hour,
 		Drain:      time.Hour,
 		Trim:       time.Hour,
+		Leftovers:  time.Hour,
 	}
 	return activities.New(o)
 }

@@ -23,6 +23,9 @@ type Cloud interface {
 	// Provision creates or updates a reservation in Nova or Neutron and returns the IDs of the created
 	// objects.
 	Provision(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error)
+	// CheckAddresses returns an error if another floating IP has an address at which berth has not begun to
+	// create a floating IP of the reservation.
+	CheckAddresses(ctx context.Context, c lease.CloudReservation) error
 	// Deprovision removes a reservation from Nova or Neutron. Deprovision returns an error while Nova is
 	// still deleting servers of the reservation.
 	Deprovision(ctx context.Context, c lease.CloudReservation) error
@@ -75,7 +78,10 @@ func (a *Activities) provisionInCloud(ctx context.Context, c lease.CloudReservat
 	}
 	err = a.Store.Lease.SaveCloudIDs(ctx, c.ID, mark)
 	if errors.Is(err, db.ErrConflict) || errors.Is(err, db.ErrNotFound) {
-		err = errors.Join(err, a.Cloud.Deprovision(ctx, c))
+		if failure := a.Cloud.Deprovision(ctx, c); failure != nil {
+			a.keepLeftover(ctx, c, failure)
+			err = errors.Join(err, failure)
+		}
 	}
 	return err
 }
@@ -88,6 +94,9 @@ func (a *Activities) provisionAndKeepIDs(
 	ctx context.Context,
 	c *lease.CloudReservation,
 ) (lease.CloudIDs, error) {
+	if err := a.beginFloatingIPs(ctx, c); err != nil {
+		return lease.CloudIDs{}, err
+	}
 	mark, err := a.Cloud.Provision(ctx, *c)
 	created, deleted := without(mark.FloatingIPIDs, c.FloatingIPIDs), []string(nil)
 	if err == nil {
@@ -103,11 +112,29 @@ func (a *Activities) provisionAndKeepIDs(
 	c.FloatingIPIDs = slices.Concat(c.FloatingIPIDs, created)
 	record, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.Timeouts.Record)
 	defer cancel()
-	return mark, errors.Join(err, a.Store.Lease.SaveNeutronIDs(record, c.ID, leasestore.NeutronIDs{
+	return mark, errors.Join(err, a.Store.Lease.SaveNeutronIDs(record, *c, leasestore.NeutronIDs{
 		Network:            c.NetworkID,
 		CreatedFloatingIPs: created,
 		DeletedFloatingIPs: deleted,
 	}))
+}
+
+// beginFloatingIPs stores that berth begins to create the floating IPs of a reservation, after it has checked
+// that their addresses are free. berth then recognises each of them by its address, also if the answer with
+// its ID is lost.
+func (a *Activities) beginFloatingIPs(ctx context.Context, c *lease.CloudReservation) error {
+	all := c.NotCreated()
+	if len(all) == 0 {
+		return nil
+	}
+	if err := a.Cloud.CheckAddresses(ctx, *c); err != nil {
+		return err
+	}
+	if err := a.Store.Lease.BeginFloatingIPs(ctx, c.ID, all); err != nil {
+		return err
+	}
+	c.Created = slices.Concat(c.Created, all)
+	return nil
 }
 
 // without returns the elements of `all` that are not in `others`.

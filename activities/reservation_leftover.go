@@ -10,7 +10,7 @@ import (
 	"berth/internal/text"
 )
 
-// leftoverBatch is the maximum number of reservations of deleted leases that one call to clearLeftovers
+// leftoverBatch is the maximum number of reservations of ended leases that one call to clearLeftovers
 // removes.
 const leftoverBatch = 100
 
@@ -24,14 +24,15 @@ func (a *Activities) keepLeftover(ctx context.Context, c lease.CloudReservation,
 	}
 }
 
-// clearLeftovers removes what deleted leases may have left in Nova and Neutron. clearLeftovers continues
-// after a failure; the next call repeats the failed removals.
+// clearLeftovers removes what ended and deleted leases may have left in Nova and Neutron. clearLeftovers
+// continues after a failure; a later call repeats the failed removals. After Timeouts.Leftovers,
+// clearLeftovers leaves the remaining ones to the next call.
 func (a *Activities) clearLeftovers(ctx context.Context) error {
 	all, err := a.Store.Lease.DueLeftovers(ctx, leftoverBatch)
 	if err != nil {
 		return classify(err)
 	}
-	for begin := time.Now(); len(all) > 0 && time.Since(begin) < healTime && ctx.Err() == nil; all = all[1:] {
+	for begin := time.Now(); len(all) > 0 && ctx.Err() == nil; all = all[1:] {
 		var failure error
 		if f := all[0]; a.callsCloud(f.Type) {
 			call, cancel := context.WithTimeout(ctx, a.Timeouts.LongCall)
@@ -42,6 +43,9 @@ func (a *Activities) clearLeftovers(ctx context.Context) error {
 		}
 		if err := a.Store.Lease.FinishLeftover(ctx, all[0].ID, all[0].Attempts, failure); err != nil {
 			return classify(err)
+		}
+		if time.Since(begin) >= a.Timeouts.Leftovers {
+			return nil
 		}
 	}
 	return nil

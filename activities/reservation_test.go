@@ -148,3 +148,25 @@ func TestHealReservations_ALeftoverWithAnErrorOfAnyBytesDelaysNoOther(t *testing
 		t.Errorf("removed leftovers: got those of the projects %v, want the one of blue", cloud.deprovisioned)
 	}
 }
+
+// A project can make the removal of its leftovers slow. They must not take the time of healing.
+func TestHealReservations_LeftoversTakeALimitedTime(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	cloud := &recordingCloud{}
+	acts := newActivities(activities.Options{Store: storetest.Open(t, url), Cloud: cloud, HealingWindow: time.Hour})
+	acts.Timeouts.Leftovers = time.Nanosecond
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	activities.Register(env, acts.Functions())
+	storetest.Exec(t, url, `
+		insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at)
+		select gen_random_uuid(), 'physical:host', 'red', '{}'::text[], '2001-01-01'::timestamptz from generate_series(1, 3)`)
+	for round := range 2 {
+		if _, err := env.ExecuteActivity(acts.HealReservations); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(cloud.deprovisioned); got != round+1 {
+			t.Errorf("removed leftovers after round %d: got %d, want one more in each round", round+1, got)
+		}
+	}
+}

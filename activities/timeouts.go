@@ -39,6 +39,10 @@ type Timeouts struct {
 	Drain time.Duration
 	// Trim is the maximum time that one call to Sweep spends on the deletion of each kind of rows.
 	Trim time.Duration
+	// Leftovers is the time after which one call to HealReservations begins no further removal of what ended
+	// leases may have left. Leftovers must be a small part of workflows.LongRunningTimeout, because a removal
+	// takes up to LongCall, and a project can make the removal of its reservations slow.
+	Leftovers time.Duration
 }
 
 func (t Timeouts) withDefaults() Timeouts {
@@ -52,5 +56,6 @@ func (t Timeouts) withDefaults() Timeouts {
 		Advance:    cmp.Or(t.Advance, 2*time.Second),
 		Drain:      cmp.Or(t.Drain, LongCallTimeout-2*ShortCallTimeout),
 		Trim:       cmp.Or(t.Trim, 4*time.Second),
+		Leftovers:  cmp.Or(t.Leftovers, time.Minute),
 	}
 }

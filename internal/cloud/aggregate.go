@@ -203,10 +203,8 @@ func (h hosts) moveFromPool(
 	own aggregates.Aggregate,
 	host string,
 ) error {
-	for _, a := range all {
-		if a.Metadata[owner] != "" && a.Name != own.Name && slices.Contains(a.Hosts, host) {
-			return fmt.Errorf("%w: host %s is in the aggregate of reservation %s", ErrInUse, host, a.Name)
-		}
+	if other := otherReservation(all, own, host); other != "" {
+		return fmt.Errorf("%w: host %s is in the aggregate of reservation %s", ErrInUse, host, other)
 	}
 	if err := h.removeFromFreepool(ctx, all, host); err != nil {
 		return err
@@ -253,7 +251,9 @@ const hostsPerStep = 8
 
 // releaseHosts deletes the servers on the hosts of a reservation's aggregate, and moves each host without
 // servers into the freepool, a few hosts at a time. A host that Nova does not empty or move keeps no other
-// host: releaseHosts continues, and returns the first of such errors in the end.
+// host: releaseHosts continues, and returns the first of such errors in the end. A host that is also in the
+// aggregate of another reservation belongs to that one: a late attempt to provision this reservation, which
+// has ended, can have added it. releaseHosts deletes no servers on it and does not add it to the freepool.
 func (h hosts) releaseHosts(
 	ctx context.Context,
 	all map[string]aggregates.Aggregate,
@@ -261,7 +261,15 @@ func (h hosts) releaseHosts(
 ) error {
 	findPool := sync.OnceValues(func() (aggregates.Aggregate, error) { return h.ensureFreepool(ctx, all) })
 	var first error
-	for step := range slices.Chunk(own.Hosts, hostsPerStep) {
+	var mine []string
+	for _, host := range own.Hosts {
+		if otherReservation(all, own, host) == "" {
+			mine = append(mine, host)
+			continue
+		}
+		first = cmp.Or(first, h.removeHost(ctx, own, host))
+	}
+	for step := range slices.Chunk(mine, hostsPerStep) {
 		left, err := h.emptyHosts(ctx, step)
 		if err != nil {
 			return err
@@ -279,6 +287,17 @@ func (h hosts) releaseHosts(
 		}
 	}
 	return first
+}
+
+// otherReservation returns the ID of a reservation whose aggregate contains the host, except the reservation
+// of the aggregate `own`, or "" if there is none.
+func otherReservation(all map[string]aggregates.Aggregate, own aggregates.Aggregate, host string) string {
+	for _, a := range all {
+		if a.Metadata[owner] != "" && a.Name != own.Name && slices.Contains(a.Hosts, host) {
+			return a.Name
+		}
+	}
+	return ""
 }
 
 // emptyHosts deletes the servers on hosts, and confirms the resizes of servers from these hosts. emptyHosts

@@ -181,6 +181,16 @@ func (c *Cloud) Provision(ctx context.Context, claim lease.CloudReservation) (le
 	return mark, withClaim("provision", claim, err)
 }
 
+// CheckAddresses checks that the floating IPs that berth has not begun to create for a reservation have
+// addresses which are free in Neutron. CheckAddresses returns ErrInUse if another floating IP has one of the
+// addresses.
+func (c *Cloud) CheckAddresses(ctx context.Context, claim lease.CloudReservation) error {
+	if claim.Type != lease.FloatingIP || !c.Supports(claim.Type) {
+		return nil
+	}
+	return withClaim("provision", claim, addresses{c.neutron}.checkAddresses(ctx, claim, claim.NotCreated()))
+}
+
 // Deprovision deletes all objects of a reservation in Nova or Neutron. Deprovision also deletes the servers
 // of the reservation, and returns ErrServersRemain until Nova has deleted them.
 func (c *Cloud) Deprovision(ctx context.Context, claim lease.CloudReservation) error {

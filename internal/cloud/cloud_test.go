@@ -227,6 +227,25 @@ func TestProvision_RefusesAHostOfAnotherReservation(t *testing.T) {
 	}
 }
 
+// A late attempt to provision a reservation that has ended can add a host to the reservation's aggregate,
+// while the next reservation already has the host.
+func TestDeprovision_OfALateReservationTouchesNoHostOfAnother(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	next := instancesClaim("a")
+	next.ID = uuid.New()
+	late := hostsClaim("a", "b")
+	s.apply(late)
+	s.apply(next)
+	s.nova.AddServer(notifytest.Server{Host: "a"})
+	s.nova.AddServer(notifytest.Server{Host: "b"})
+	s.remove(late)
+	s.want(next, map[string][]string{"own": {"a"}, "freepool": {"b"}})
+	if left := s.nova.ComputeState().Servers; len(left) != 1 || left[0].Host != "a" {
+		t.Errorf("servers after the removal: got %+v, want the one on the host of the other reservation", left)
+	}
+}
+
 // In this test, each request of Provision and Deprovision fails twice: once before the stub of Nova or
 // Neutron executes the request, and once after.
 func TestCloud_EveryFailedRequestIsRepaired(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/google/uuid"
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/attributestags"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
@@ -44,15 +43,11 @@ func (a addresses) create(
 	c lease.CloudReservation,
 	f lease.ReservableFloatingIP,
 ) (id string, err error) {
-	found, err := a.listFloatingIPs(ctx,
-		floatingips.ListOpts{FloatingNetworkID: f.Network.String(), FloatingIP: f.IP.String()},
-		func(found floatingips.FloatingIP) bool {
-			return found.FloatingNetworkID == f.Network.String() && found.FloatingIP == f.IP.String()
-		})
+	found, err := a.at(ctx, f)
 	if err != nil {
 		return "", err
 	}
-	if len(found) > 0 && !belongsTo(found[0], c) {
+	if len(found) > 0 && !belongsTo(found[0], c) && !isCreated(found[0], c) {
 		return "", fmt.Errorf("%w: floating IP %s", ErrInUse, f.IP)
 	}
 	if len(found) > 0 {
@@ -85,26 +80,59 @@ func (a addresses) create(
 // user can give a floating IP the description and the tag of a reservation, so the floating IP must also be
 // in the reservation's project.
 func belongsTo(f floatingips.FloatingIP, c lease.CloudReservation) bool {
+	name := reservationName(c)
 	return f.ProjectID == c.Project &&
-		(slices.Contains(c.FloatingIPIDs, f.ID) || isNamed(f, reservationName(c)))
+		(slices.Contains(c.FloatingIPIDs, f.ID) || f.Description == name || slices.Contains(f.Tags, name))
 }
 
-// isNamed reports whether the description or a tag of a floating IP is the name of a reservation.
-func isNamed(f floatingips.FloatingIP, name string) bool {
-	return f.Description == name || slices.Contains(f.Tags, name)
+// isCreated reports whether a floating IP of the reservation's project has an address at which berth has
+// begun to create a floating IP for the reservation, whatever its ID, its description and its tags are: the
+// answer of Neutron with the ID can be lost, and the project can change the others before berth sees the
+// floating IP.
+//
+// The floating IP is not one that the project has created itself. Before berth began, no other floating IP
+// had the address (see checkAddresses). By Neutron's default policy only administrators choose the address of
+// a floating IP, and berth makes only addresses outside the allocation pools reservable, so that Neutron
+// itself chooses none of them.
+func isCreated(f floatingips.FloatingIP, c lease.CloudReservation) bool {
+	return f.ProjectID == c.Project && isAtOneOf(f, c.Created)
 }
 
-// isReserved reports whether a floating IP of the reservation's project has an address of the reservation,
-// whatever its description and its tags are, because the project can change both. A floating IP with the name
-// of another holder of the address is the one of that reservation. If Neutron never had the resources of the
-// reservation, a floating IP with its address may be the project's own.
-func isReserved(f floatingips.FloatingIP, c lease.CloudReservation) bool {
-	same := func(r lease.ReservableFloatingIP) bool {
+// isAtOneOf reports whether a floating IP has one of the given addresses, in the network of the address.
+func isAtOneOf(f floatingips.FloatingIP, all []lease.ReservableFloatingIP) bool {
+	return slices.ContainsFunc(all, func(r lease.ReservableFloatingIP) bool {
 		return f.FloatingNetworkID == r.Network.String() && f.FloatingIP == r.IP.String()
+	})
+}
+
+// at lists the floating IPs with an address: usually none or one.
+func (a addresses) at(
+	ctx context.Context,
+	f lease.ReservableFloatingIP,
+) ([]floatingips.FloatingIP, error) {
+	filter := floatingips.ListOpts{FloatingNetworkID: f.Network.String(), FloatingIP: f.IP.String()}
+	return a.listFloatingIPs(ctx, filter, func(found floatingips.FloatingIP) bool {
+		return isAtOneOf(found, []lease.ReservableFloatingIP{f})
+	})
+}
+
+// checkAddresses returns ErrInUse if one of the given addresses has a floating IP that does not belong to the
+// reservation.
+func (a addresses) checkAddresses(
+	ctx context.Context,
+	c lease.CloudReservation,
+	all []lease.ReservableFloatingIP,
+) error {
+	for _, f := range all {
+		found, err := a.at(ctx, f)
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 && !belongsTo(found[0], c) {
+			return fmt.Errorf("%w: floating IP %s", ErrInUse, f.IP)
+		}
 	}
-	ofOther := func(id uuid.UUID) bool { return isNamed(f, nameOfReservation(id)) }
-	return f.ProjectID == c.Project && slices.ContainsFunc(c.FloatingIPs, same) &&
-		!slices.ContainsFunc(c.OtherHolders, ofOther)
+	return nil
 }
 
 // deleteAllBut deletes the reservation's floating IPs, except the floating IPs in `keep`.
@@ -149,20 +177,19 @@ func (a addresses) deleteFloatingIP(ctx context.Context, id string) error {
 	return floatingips.Delete(ctx, a.client, safeurl.Segment(id)).ExtractErr()
 }
 
-// floatingIPsOf lists the floating IPs of a reservation. While the lease ends, they include those with an
-// address of the reservation, for a reservation whose floating IPs were created before berth stored IDs; at
-// other times, another reservation may hold the addresses meanwhile.
+// floatingIPsOf lists the floating IPs of a reservation. One with the name of the reservation at an address
+// at which berth has begun to create that of another reservation of the project is not listed: it became the
+// other reservation's own.
 func (a addresses) floatingIPsOf(
 	ctx context.Context,
 	c lease.CloudReservation,
 ) (all []floatingips.FloatingIP, err error) {
 	filters := []floatingips.ListOpts{{Tags: reservationName(c)}, {Description: reservationName(c)}}
-	own := func(f floatingips.FloatingIP) bool { return belongsTo(f, c) }
-	if c.Ending || len(c.FloatingIPIDs) > 0 {
-		filters = append(filters, floatingips.ListOpts{ProjectID: c.Project})
+	own := func(f floatingips.FloatingIP) bool {
+		return isCreated(f, c) || belongsTo(f, c) && !isAtOneOf(f, c.CreatedByOthers)
 	}
-	if c.Ending {
-		own = func(f floatingips.FloatingIP) bool { return belongsTo(f, c) || isReserved(f, c) }
+	if len(c.Created)+len(c.FloatingIPIDs) > 0 {
+		filters = append(filters, floatingips.ListOpts{ProjectID: c.Project})
 	}
 	for _, filter := range filters {
 		found, err := a.listFloatingIPs(ctx, filter, own)

@@ -13,11 +13,10 @@ import (
 )
 
 // The project of a reservation can change the description and the tags of its floating IPs. It would keep the
-// floating IP, and the next reservation of the address would fail.
+// floating IP, and the next reservation of the address would fail. After a lost answer, the ID is not known.
 func TestDeprovision_RemovesAReservedFloatingIPThatItsProjectHasRenamed(t *testing.T) {
 	t.Parallel()
 	s := newCloudTest(t)
-	next := uuid.New()
 	put := func(ip, project, description string) notifytest.FloatingIP {
 		f := notifytest.FloatingIP{Network: net.String(), IP: ip, Project: project, Description: description}
 		s.neutron.PutFloatingIP(f)
@@ -26,17 +25,16 @@ func TestDeprovision_RemovesAReservedFloatingIPThatItsProjectHasRenamed(t *testi
 	put("172.24.4.10", "red", "mine")
 	kept := []notifytest.FloatingIP{
 		put("172.24.4.11", "blue", "of another project"),
-		put("172.24.4.12", "red", "reservation:"+next.String()), // the next reservation has started
+		put("172.24.4.12", "red", "of the next reservation of the address"),
 		put("172.24.4.13", "red", "not reserved"),
 	}
 	c := addressesClaim("172.24.4.10", "172.24.4.11", "172.24.4.12")
-	c.OtherHolders = []uuid.UUID{next}
 
 	s.remove(c) // after a start that was abandoned; another reservation may have the addresses now
 	if all := s.neutron.FloatingIPs(); len(all) != 4 {
 		t.Errorf("floating IPs after an abandoned start: got %+v, want all four", all)
 	}
-	c.Ending = true
+	c.Created = c.FloatingIPs[:2] // the next reservation has taken over the third address
 	s.remove(c)
 	if d := cmp.Diff(kept, s.neutron.FloatingIPs(), cmpopts.IgnoreFields(notifytest.FloatingIP{}, "ID")); d != "" {
 		t.Errorf("floating IPs after the end of the lease (-want +got):\n%s", d)
@@ -105,12 +103,36 @@ func TestDeprovision_PortForwardingsKeepNoFloatingIP(t *testing.T) {
 	for _, f := range append(s.neutron.FloatingIPs(), foreign) {
 		s.neutron.AddPortForwardings(f, uuid.NewString(), uuid.NewString())
 	}
-	c.Ending = true
+	c.Created = c.FloatingIPs
 	s.remove(c)
 	if all := s.neutron.FloatingIPs(); len(all) != 1 || all[0].IP != foreign.IP {
 		t.Errorf("floating IPs after the removal: got %+v, want only the one that is not reserved", all)
 	}
 	if all := s.neutron.PortForwardings(); len(all) != 2 {
 		t.Errorf("port forwardings after the removal: got %+v, want the two of the other floating IP", all)
+	}
+}
+
+// Only a late attempt of a reservation that has ended creates a floating IP at an address at which the next
+// reservation of the same project has begun to create its own. The next reservation keeps it.
+func TestDeprovision_OfALeftoverDeletesNoFloatingIPOfTheNextReservation(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	late, next := addressesClaim("172.24.4.10"), addressesClaim("172.24.4.10")
+	next.ID = uuid.New()
+	late.FloatingIPIDs = s.apply(late).FloatingIPIDs
+	if err := s.CheckAddresses(t.Context(), next); !errors.Is(err, cloud.ErrInUse) {
+		t.Errorf("CheckAddresses of an address in use: got %v, want ErrInUse", err)
+	}
+	next.Created = next.FloatingIPs
+	s.apply(next)
+	late.CreatedByOthers = next.FloatingIPs
+	s.remove(late)
+	if all := s.neutron.FloatingIPs(); len(all) != 1 {
+		t.Errorf("floating IPs after the removal of the leftover: got %+v, want the one of the next reservation", all)
+	}
+	s.remove(next)
+	if all := s.neutron.FloatingIPs(); len(all) != 0 {
+		t.Errorf("floating IPs after the end of the next reservation: got %+v, want none", all)
 	}
 }

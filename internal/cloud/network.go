@@ -111,12 +111,12 @@ func (n foundNetwork) isOn(s lease.Segment) bool {
 
 // belongsTo reports whether a network belongs to a reservation. Every user can give a network the
 // reservation's name and tag, so the network must also be in the reservation's project and on the reserved
-// segment. After the end of the reservation, belongsTo does not compare the segment, because it is not known
-// any more.
+// segment, which only administrators choose by Neutron's default policy. If the segment is not known any
+// more, because the reservation has ended, the name and the tag do not suffice.
 func (n foundNetwork) belongsTo(c lease.CloudReservation) bool {
 	return n.ProjectID == c.Project &&
 		(n.Name == reservationName(c) || slices.Contains(n.Tags, reservationName(c))) &&
-		(c.Segment.ID == 0 || n.isOn(c.Segment))
+		n.isOn(c.Segment)
 }
 
 // networksOf returns the networks of a reservation: usually none or one. The network whose ID berth has

@@ -226,6 +226,30 @@ func TestProvision_TakesOnlyANetworkOnTheReservedSegment(t *testing.T) {
 	}
 }
 
+// A member can give any network of the project the name and the tag of a reservation that has ended. If its
+// removal tried to delete such networks, servers on them would make the removal fail again and again.
+func TestDeprovision_OfALeftoverDeletesOnlyANetworkOnItsSegment(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	c, decoy := networkClaim(), networkClaim()
+	decoy.ID, decoy.Segment.ID = uuid.New(), 101
+	decoyID := s.apply(decoy).NetworkID
+	s.apply(c)
+	mark := "reservation:" + c.ID.String()
+	s.neutron.SetNetwork(decoyID, mark, []string{mark})
+	unknown := c
+	unknown.Segment = lease.Segment{}
+
+	s.remove(unknown)
+	if left := s.neutron.Networks(); len(left) != 2 {
+		t.Errorf("networks after a removal without the segment and the ID: got %+v, want both", left)
+	}
+	s.remove(c)
+	if left := s.neutron.Networks(); len(left) != 1 || left[0].ID != decoyID {
+		t.Errorf("networks after the removal: got %+v, want only the network on the other segment", left)
+	}
+}
+
 // Neutron does not remove a router interface while a floating IP of a port needs it.
 func TestDeprovision_DeletesPortsBeforeRouterInterfaces(t *testing.T) {
 	t.Parallel()

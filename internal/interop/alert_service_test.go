@@ -91,6 +91,7 @@ var novaAway = alertScenario{
 		"BerthDeliveriesLate":   {`FAIL +Nova .*connection refused`},
 		"BerthReservationsFail": {`FAIL +Nova .*connection refused`, `Nova has failed since .*connection refused`},
 		"BerthHostsQuarantined": {`node-1 .*gold .*Nova`},
+		"BerthLeftoversStay":    {`FAIL +Nova .*connection refused`},
 	},
 	fault: func(d *alertDeployment) func(map[string]string) {
 		lease := "/reservation/v1/leases/" + d.Rows(`select id::text from lease`)[0]
@@ -100,6 +101,9 @@ var novaAway = alertScenario{
 		d.api.Must("POST", "/agent/v1/reports", servertest.ReportsBody(d.portID("db")))
 		d.AwaitActive(d.api, []string{d.portID("db")})
 		storetest.Exec(d.T, d.Database, `update nova_event set created_at = created_at - interval '1 hour'`)
+		storetest.Exec(d.T, d.Database, `
+			insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at)
+			values (gen_random_uuid(), 'physical:host', 'p', '{}', now() - interval '1 hour')`)
 		return func(map[string]string) {
 			if err := d.nova.Start(); err != nil {
 				d.Fatal(err)

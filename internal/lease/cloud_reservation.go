@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,12 +24,17 @@ type CloudReservation struct {
 	// FloatingIPIDs are the Neutron IDs of the floating IPs that were created for the reservation. The
 	// project can change the description and the tags of a floating IP, but not its ID.
 	FloatingIPIDs []string
-	// OtherHolders are the reservations that hold one of the floating IPs before or after this reservation,
-	// which is ending.
-	OtherHolders []uuid.UUID
-	// Ending means that the lease has started and now ends, is deleted or has failed, and that Nova and
-	// Neutron have the resources that the reservation still holds.
-	Ending bool
+	// Created are the floating IPs that berth has begun to create for this reservation last, also those that
+	// the reservation has given up meanwhile. CreatedByOthers are those of other reservations of the project.
+	// CreatedByOthers is set only for the repeated removal of a reservation.
+	Created, CreatedByOthers []ReservableFloatingIP
+}
+
+// NotCreated returns the floating IPs of the reservation that berth has not begun to create.
+func (c CloudReservation) NotCreated() []ReservableFloatingIP {
+	return slices.DeleteFunc(slices.Clone(c.FloatingIPs), func(f ReservableFloatingIP) bool {
+		return slices.ContainsFunc(c.Created, func(o ReservableFloatingIP) bool { return o.ID == f.ID })
+	})
 }
 
 // ReservedHost is a reserved host; the field Service is the name of the host's Nova compute service.

@@ -38,7 +38,7 @@ func newLeaseCollector(s *leasestore.Store) *leaseCollector {
 		),
 		gauge(
 			"berth_reservation_leftovers",
-			"Reservations of deleted leases whose removal from Nova and Neutron is due, or has failed.",
+			"Reservations of ended leases whose repeated removal from Nova and Neutron has failed or is five minutes late.",
 			func(u leasestore.Unfinished) int64 { return u.Leftovers },
 		),
 		gauge(

@@ -190,6 +190,7 @@ create table event (
     status text not null,
     created_at timestamp with time zone not null default clock_timestamp(),
     updated_at timestamp with time zone,
+    runs integer not null default 0,
     constraint event_pkey PRIMARY KEY (id),
     constraint event_once UNIQUE (lease_id, event_type),
     constraint event_event_type_check CHECK ((event_type = ANY (ARRAY['start_lease'::text, 'end_lease'::text, 'before_end_lease'::text]))),
@@ -208,9 +209,12 @@ create table floatingip (
     reservable boolean not null default true,
     created_at timestamp with time zone not null default clock_timestamp(),
     updated_at timestamp with time zone,
+    creator_id uuid,
     constraint floatingip_pkey PRIMARY KEY (id),
     constraint floatingip_once UNIQUE (subnet_id, address)
 );
+
+CREATE INDEX floatingip_creator ON public.floatingip USING btree (creator_id) WHERE (creator_id IS NOT NULL);
 
 CREATE INDEX floatingip_network ON public.floatingip USING btree (network_id);
 
@@ -874,6 +878,9 @@ create table reservation_leftover (
     created_at timestamp with time zone not null default clock_timestamp(),
     floating_ip_ids text[] not null default '{}'::text[],
     cloud_network_id text not null default ''::text,
+    network_type text not null default ''::text,
+    physical_network text not null default ''::text,
+    segment_id integer not null default 0,
     constraint reservation_leftover_pkey PRIMARY KEY (reservation_id)
 );
 

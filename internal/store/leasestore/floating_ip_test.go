@@ -147,29 +147,55 @@ func TestFloatingIP_FreeAfterTheEnd(t *testing.T) {
 	e.createLease(addressesDraft(net, 1, 2, 1))
 }
 
-// Package cloud removes a floating IP by its address only if no other reservation can have it.
-func TestFloatingIP_EndingReservationNamesOtherHolders(t *testing.T) {
+// Package cloud knows a floating IP by its address alone. If the reservation has given up the address, the
+// reservation that has begun to create a floating IP there last has it.
+func TestFloatingIP_LastReservationToCreateItHasIt(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 0)
 	net := e.registerAddresses(2)
 	l := e.createActive(addressesDraft(net, 1, 2, 2))
-	next := e.createLease(addressesDraft(net, 3, 4, 2)).Reservations[0].ID
-	r := l.Reservations[0].ID
-	c, err := e.Lease.CloudReservation(t.Context(), r)
-	if err != nil || c.Ending || len(c.FloatingIPs) != 2 {
-		t.Errorf("reservation of an active lease: got %+v, error %v; want two floating IPs and not ending", c, err)
+	next := e.createActive(addressesDraft(net, 3, 4, 2))
+	first, second := l.Reservations[0].ID, next.Reservations[0].ID
+	read := func(id uuid.UUID) lease.CloudReservation {
+		t.Helper()
+		c, err := e.Lease.CloudReservation(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
 	}
+	begin := func(id uuid.UUID, all ...lease.ReservableFloatingIP) error {
+		return e.Lease.BeginFloatingIPs(t.Context(), id, all)
+	}
+	both := read(first).FloatingIPs
+	if got := read(first); len(got.Created) != 0 || len(got.NotCreated()) != 2 || begin(first, both...) != nil {
+		t.Errorf("reservation before its floating IPs are created: got %+v, want two that are not created", got)
+	}
+	if got := read(first); len(got.Created) != 2 || len(got.NotCreated()) != 0 {
+		t.Errorf("reservation after berth has begun: got %+v, want two floating IPs", got)
+	}
+	if err := begin(second, both[0]); err != nil {
+		t.Error(err)
+	}
+	if one, other := read(first).Created, read(second).Created; len(one) != 1 || len(other) != 1 ||
+		one[0].IP != both[1].IP || other[0].IP != both[0].IP {
+		t.Errorf("after the next reservation has begun with the first address: got %+v and %+v, want one each", one, other)
+	}
+	if err := begin(second, lease.ReservableFloatingIP{ID: uuid.New()}); err == nil || errors.Is(err, db.ErrConflict) {
+		t.Errorf("begin with an address that the reservation does not have: got %v, want another error than ErrConflict", err)
+	}
+	e.makeDue(l)
+	e.beginStep(l.ID, lease.StepBeforeEnd)
+	e.finishStep(l.ID, lease.StepBeforeEnd, nil)
 	e.beginStep(l.ID, lease.StepEnd)
-	c, err = e.Lease.EndingCloudReservation(t.Context(), r)
-	if err != nil || !c.Ending || len(c.FloatingIPs) != 2 || !slices.Equal(c.OtherHolders, []uuid.UUID{next}) {
-		t.Errorf("reservation of an ending lease: got %+v, error %v; want it ending, with two floating IPs and the other holder %s",
-			c, err, next)
+	if err := begin(first, both...); !errors.Is(err, db.ErrConflict) {
+		t.Errorf("begin for a lease that ends: got %v, want ErrConflict", err)
 	}
 }
 
 // A start fails if the project has a floating IP with a reserved address. The end of such a lease must keep
 // this floating IP.
-func TestFloatingIP_ReservationWhoseStartFailedIsNotEnding(t *testing.T) {
+func TestFloatingIP_ReservationWhoseStartFailedHasCreatedNone(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 0)
 	l := e.createLease(addressesDraft(e.registerAddresses(1), 1, 2, 1))
@@ -178,8 +204,8 @@ func TestFloatingIP_ReservationWhoseStartFailedIsNotEnding(t *testing.T) {
 	e.beginStep(l.ID, lease.StepStart)
 	e.finishStep(l.ID, lease.StepStart, map[uuid.UUID]string{r: "in use by another owner"})
 	c, err := e.Lease.EndingCloudReservation(t.Context(), r)
-	if err != nil || c.Ending || len(c.FloatingIPs) != 1 {
-		t.Errorf("reservation whose start failed: got %+v, error %v; want one floating IP and not ending", c, err)
+	if err != nil || len(c.Created) != 0 || len(c.FloatingIPs) != 1 {
+		t.Errorf("reservation whose start failed: got %+v, error %v; want one floating IP that is not created", c, err)
 	}
 }
 
@@ -190,10 +216,11 @@ func TestFloatingIP_IDsOfADeletedReservationAreKeptForItsRemoval(t *testing.T) {
 	e := newFixture(t, 0)
 	l := e.createActive(addressesDraft(e.registerAddresses(1), 1, 2, 1))
 	r := l.Reservations[0].ID
+	claim := lease.CloudReservation{Reservation: l.Reservations[0], Lease: l.ID, Project: l.Project}
 	save := func(created, deleted []string) {
 		t.Helper()
 		ids := leasestore.NeutronIDs{CreatedFloatingIPs: created, DeletedFloatingIPs: deleted}
-		if err := e.Lease.SaveNeutronIDs(t.Context(), r, ids); err != nil {
+		if err := e.Lease.SaveNeutronIDs(t.Context(), claim, ids); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -218,6 +245,7 @@ func TestFloatingIP_IDsOfADeletedReservationAreKeptForItsRemoval(t *testing.T) {
 	if err := e.Lease.KeepLeftover(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
+	storetest.Exec(t, e.url, `update reservation_leftover set due_at = now()`)
 	all, err := e.Lease.DueLeftovers(t.Context(), 10)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("leftovers: got %+v, error %v; want one", all, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -208,7 +209,7 @@ func removeLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 		return err
 	}
 	if l.Status == lease.Deleting { // the lease has started, so it had objects in Nova or Neutron
-		if err := keepLeftovers(ctx, tx, l, leftoverDelay, l.Reservations...); err != nil {
+		if err := keepLeftovers(ctx, tx, reservationsOf(l)...); err != nil {
 			return err
 		}
 	}
@@ -301,13 +302,19 @@ func releaseEnded(ctx context.Context, tx *transaction, ended []*transition) err
 }
 
 // freeResources deletes the allocations of reservations of the given leases from Placement and from berth's
-// database, and nudges the workflows of the leases that wait for resources of these leases.
+// database, and nudges the workflows of the leases that wait for resources of these leases. freeResources
+// stores that a reservation must be removed once more if an attempt to provision it may be running.
 func freeResources(
 	ctx context.Context,
 	tx *transaction,
 	leases []uuid.UUID,
 	released []leaseReservation,
 ) error {
+	late := slices.DeleteFunc(slices.Clone(released),
+		func(r leaseReservation) bool { return !r.mayBeProvisioned() })
+	if err := keepLeftovers(ctx, tx, late...); err != nil {
+		return err
+	}
 	followers, err := followerNudges(ctx, tx, leases...)
 	if err != nil {
 		return err
@@ -326,6 +333,12 @@ func freeResources(
 		return err
 	}
 	return outbox.Enqueue(ctx, tx, followers...)
+}
+
+// mayBeProvisioned reports whether an attempt to provision the reservation may be running: Nova and Neutron
+// do not have its current resources, or its lease is being deleted.
+func (r leaseReservation) mayBeProvisioned() bool {
+	return r.lease.Status == lease.Deleting || r.CloudOutdated() || !r.lease.HasStarted()
 }
 
 // removeUnusedFromInventory removes from Placement the reservations of a lease whose start has failed. If

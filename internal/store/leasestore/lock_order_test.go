@@ -55,7 +55,7 @@ func TestLockOrder_LeaseBeforeItsReservation(t *testing.T) {
 	r := l.Reservations[0].ID
 
 	err := storetest.NewRival(t, e.url).RunAgainst(func() error {
-		return e.Lease.SaveNeutronIDs(t.Context(), r, leasestore.NeutronIDs{CreatedFloatingIPs: []string{"a"}})
+		return e.Lease.SaveNeutronIDs(t.Context(), lease.CloudReservation{Reservation: lease.Reservation{ID: r}}, leasestore.NeutronIDs{CreatedFloatingIPs: []string{"a"}})
 	}, lock("lease", l.ID, ""), lock("reservation", r, "nowait"))
 
 	if err != nil {

@@ -311,7 +311,8 @@ func TestRegisteredResource_NetworkOfADeletedReservationIsKeptForItsRemoval(t *t
 			r := l.Reservations[0].ID
 			save := func(network string) {
 				t.Helper()
-				if err := e.Lease.SaveNeutronIDs(t.Context(), r, leasestore.NeutronIDs{Network: network}); err != nil {
+				claim := lease.CloudReservation{Reservation: l.Reservations[0], Lease: l.ID, Project: l.Project}
+				if err := e.Lease.SaveNeutronIDs(t.Context(), claim, leasestore.NeutronIDs{Network: network}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -341,9 +342,11 @@ func TestRegisteredResource_NetworkOfADeletedReservationIsKeptForItsRemoval(t *t
 			if err := e.Lease.KeepLeftover(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
+			storetest.Exec(t, e.url, `update reservation_leftover set due_at = now()`)
 			all, err := e.Lease.DueLeftovers(t.Context(), 10)
-			if err != nil || len(all) != 1 || all[0].NetworkID != "n" {
-				t.Errorf("leftovers of the deleted lease: got %+v, error %v; want one with the network n", all, err)
+			if err != nil || len(all) != 1 || all[0].NetworkID != "n" || all[0].Segment.ID != 100 {
+				t.Errorf("leftovers of the deleted lease: got %+v, error %v; want one with the network n and the segment 100",
+					all, err)
 			}
 		})
 	}

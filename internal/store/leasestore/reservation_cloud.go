@@ -51,10 +51,6 @@ func (s *Store) ReleaseReservation(ctx context.Context, id uuid.UUID) error {
 				db.ErrConflict, l.ID, l.Status, id)
 		case l.Status == lease.Error && !l.HasFailedToEnd() || !r.HoldsResources():
 			return removeFromInventory(ctx, tx, leaseReservation{r, l})
-		case l.Status == lease.Deleting:
-			if err := keepLeftovers(ctx, tx, l, leftoverDelay, r); err != nil {
-				return err
-			}
 		}
 		return freeResources(ctx, tx, []uuid.UUID{l.ID}, []leaseReservation{{r, l}})
 	})
@@ -113,7 +109,6 @@ func readCloudReservations(
 			Reservation: h.Reservation,
 			Lease:       h.lease.ID,
 			Project:     h.lease.Project,
-			Ending:      slices.Contains(endingStatuses, h.lease.Status) && h.lease.HasStarted() && !h.CloudOutdated(),
 			BeforeEndAt: h.lease.RunningBeforeEnd(),
 		}, h.ID
 	}
@@ -140,19 +135,11 @@ func readCloudReservations(
 		join floatingip f on f.id = a.floatingip_id
 		where a.reservation_id = any($1)
 		order by f.address, f.id`, ids).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			var a lease.ReservableFloatingIP
-			if err := rows.Scan(&id, &a.ID, &a.Network, &a.Subnet, &a.IP, &a.Reservable, &a.CreatedAt, &a.UpdatedAt); err != nil {
-				return err
-			}
-			c := claims[id]
+		return addFloatingIPs(rows, claims, func(c *lease.CloudReservation, a lease.ReservableFloatingIP) {
 			c.FloatingIPs = append(c.FloatingIPs, a)
-			claims[id] = c
-		}
-		return rows.Err()
+		})
 	})
-	queueOtherHolders(batch, claims)
-	queueFloatingIPIDs(batch, claims)
+	queueCreatedFloatingIPs(batch, claims)
 	queueSegments(batch, ids, claims)
 	if err := q.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("read resources of reservations: %w", err)
@@ -160,37 +147,9 @@ func readCloudReservations(
 	return claims, nil
 }
 
-// queueOtherHolders adds to a batch the query for the other holders of the floating IPs of ending
-// reservations. Other reservations, such as all those that start, need no query.
-func queueOtherHolders(batch *pgx.Batch, claims map[uuid.UUID]lease.CloudReservation) {
-	var ending []uuid.UUID
-	for id, c := range claims {
-		if c.Ending && c.Type == lease.FloatingIP {
-			ending = append(ending, id)
-		}
-	}
-	if len(ending) == 0 {
-		return
-	}
-	batch.Queue(`
-		select distinct a.reservation_id, o.reservation_id
-		from floatingip_allocation a
-		join floatingip_allocation o on o.floatingip_id = a.floatingip_id and o.reservation_id <> a.reservation_id
-		where a.reservation_id = any($1)`, ending).Query(func(rows pgx.Rows) error {
-		var id, other uuid.UUID
-		_, err := pgx.ForEachRow(rows, []any{&id, &other}, func() error {
-			c := claims[id]
-			c.OtherHolders = append(c.OtherHolders, other)
-			claims[id] = c
-			return nil
-		})
-		return err
-	})
-}
-
-// queueFloatingIPIDs adds to a batch the query for the Neutron IDs of the floating IPs of reservations.
-// Reservations of other types need no query.
-func queueFloatingIPIDs(batch *pgx.Batch, claims map[uuid.UUID]lease.CloudReservation) {
+// queueCreatedFloatingIPs adds to a batch the queries for the Neutron IDs and the addresses of the floating
+// IPs that were created for reservations. Reservations of other types need no query.
+func queueCreatedFloatingIPs(batch *pgx.Batch, claims map[uuid.UUID]lease.CloudReservation) {
 	var ids []uuid.UUID
 	for id, c := range claims {
 		if c.Type == lease.FloatingIP {
@@ -216,6 +175,34 @@ func queueFloatingIPIDs(batch *pgx.Batch, claims map[uuid.UUID]lease.CloudReserv
 		}
 		return rows.Err()
 	})
+	batch.Queue(`
+		select creator_id, id, network_id, subnet_id, address, reservable, created_at, updated_at
+		from floatingip
+		where creator_id = any($1)
+		order by address, id`, ids).Query(func(rows pgx.Rows) error {
+		return addFloatingIPs(rows, claims, func(c *lease.CloudReservation, a lease.ReservableFloatingIP) {
+			c.Created = append(c.Created, a)
+		})
+	})
+}
+
+// addFloatingIPs calls `add` for the reservation and the floating IP of each row.
+func addFloatingIPs(
+	rows pgx.Rows,
+	claims map[uuid.UUID]lease.CloudReservation,
+	add func(*lease.CloudReservation, lease.ReservableFloatingIP),
+) error {
+	for rows.Next() {
+		var id uuid.UUID
+		var a lease.ReservableFloatingIP
+		if err := rows.Scan(&id, &a.ID, &a.Network, &a.Subnet, &a.IP, &a.Reservable, &a.CreatedAt, &a.UpdatedAt); err != nil {
+			return err
+		}
+		c := claims[id]
+		add(&c, a)
+		claims[id] = c
+	}
+	return rows.Err()
 }
 
 // queueSegments adds to a batch the query for the network segments of reservations.
@@ -288,27 +275,73 @@ type NeutronIDs struct {
 
 // SaveNeutronIDs stores the ID of the network that was created for a reservation. It adds the IDs of floating
 // IPs that were created to the stored ones, and removes the IDs of those that were deleted. It does so in
-// every status of the lease, because the objects exist in every status. If the lease was deleted meanwhile,
-// SaveNeutronIDs stores the IDs for the repeated removal of the reservation (see keepLeftovers).
-func (s *Store) SaveNeutronIDs(ctx context.Context, reservation uuid.UUID, ids NeutronIDs) error {
+// every status of the lease, because the objects exist in every status. If the lease was deleted or has ended
+// meanwhile, nothing else would remove the objects, so SaveNeutronIDs also stores that the reservation must
+// be removed once more (see keepLeftovers).
+func (s *Store) SaveNeutronIDs(ctx context.Context, c lease.CloudReservation, ids NeutronIDs) error {
 	return s.inTx(ctx, func(tx *transaction) error {
-		table, key := "reservation", "id"
-		_, _, err := lockReservation(ctx, tx, reservation)
-		if errors.Is(err, db.ErrNotFound) {
-			table, key, err = "reservation_leftover", "reservation_id", nil
-		}
-		if err != nil {
+		l, _, err := lockReservation(ctx, tx, c.ID)
+		gone := errors.Is(err, db.ErrNotFound)
+		if err != nil && !gone {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `
-			update `+table+`
+			update reservation
 			set cloud_network_id = coalesce(nullif($4, ''), cloud_network_id),
 				floating_ip_ids = array(
 					select unnest(floating_ip_ids)
 					union select unnest($2::text[])
 					except select unnest($3::text[]))
-			where `+key+` = $1`, reservation, ids.CreatedFloatingIPs, ids.DeletedFloatingIPs, ids.Network); err != nil {
-			return fmt.Errorf("store the network and the floating IPs of reservation %s: %w", reservation, err)
+			where id = $1`, c.ID, ids.CreatedFloatingIPs, ids.DeletedFloatingIPs, ids.Network); err != nil {
+			return fmt.Errorf("store the network and the floating IPs of reservation %s: %w", c.ID, err)
+		}
+		if !gone && (l.Status == lease.Starting || l.Status == lease.Active) {
+			return nil
+		}
+		c.NetworkID, c.FloatingIPIDs = ids.Network, ids.CreatedFloatingIPs
+		return keepLeftover(ctx, tx, c, leftoverDelay)
+	})
+}
+
+// BeginFloatingIPs stores that berth begins to create the floating IPs of a reservation in Neutron. From then
+// on, a floating IP with one of these addresses in the reservation's project is the reservation's own. It is
+// no longer that of a reservation that has given up the address. If the lease of the reservation is no longer
+// starting or active, BeginFloatingIPs returns db.ErrConflict. If the reservation has given up one of the
+// addresses meanwhile, BeginFloatingIPs returns an error, and the next attempt has the new addresses.
+func (s *Store) BeginFloatingIPs(
+	ctx context.Context,
+	reservation uuid.UUID,
+	all []lease.ReservableFloatingIP,
+) error {
+	ids := make([]uuid.UUID, len(all))
+	for i, f := range all {
+		ids[i] = f.ID
+	}
+	return s.inTx(ctx, func(tx *transaction) error {
+		l, _, err := lockReservation(ctx, tx, reservation)
+		switch {
+		case err != nil:
+			return err
+		case l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active:
+			return fmt.Errorf("%w: lease %s is %s: the floating IPs of its reservation %s cannot be created",
+				db.ErrConflict, l.ID, l.Status, reservation)
+		}
+		tag, err := tx.Exec(ctx, `
+			with held as (
+				select id
+				from floatingip
+				where id = any($2)
+					and id in (select floatingip_id from floatingip_allocation where reservation_id = $1)
+				order by id
+				for no key update)
+			update floatingip
+			set creator_id = $1
+			where id in (select id from held)`, reservation, ids)
+		if err != nil {
+			return fmt.Errorf("store that the floating IPs of reservation %s are created: %w", reservation, err)
+		}
+		if tag.RowsAffected() < int64(len(ids)) {
+			return fmt.Errorf("the floating IPs of reservation %s have changed", reservation)
 		}
 		return nil
 	})

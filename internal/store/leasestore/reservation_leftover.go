@@ -7,49 +7,38 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"berth/internal/lease"
 	"berth/internal/store/db"
 )
 
-// leftoverDelay is how long calls to Nova and Neutron for a lease may still be running after the lease was
-// deleted. leftoverDelay is longer than workflows.CloudAttemptTimeout.
+// leftoverDelay is how long calls to Nova and Neutron for a lease may still be running after the lease has
+// ended or was deleted. leftoverDelay is longer than workflows.CloudAttemptTimeout.
 const leftoverDelay = 150 * time.Second
 
-// Leftover is a reservation of a deleted lease whose objects in Nova and Neutron must be removed once more.
+// Leftover is a reservation whose lease has ended or was deleted, and whose objects in Nova and Neutron must
+// be removed once more.
 type Leftover struct {
 	lease.CloudReservation
 	Attempts int
 }
 
-// mergedNeutronIDs are the assignments that add Neutron IDs to those of a stored leftover. A reservation has
-// one network, and a later ID is that of a network that replaced a deleted one.
-const mergedNeutronIDs = `
-	cloud_network_id = coalesce(nullif(excluded.cloud_network_id, ''), reservation_leftover.cloud_network_id),
-	floating_ip_ids = array(
-		select unnest(reservation_leftover.floating_ip_ids) union select unnest(excluded.floating_ip_ids))`
-
-// keepLeftovers stores reservations of a lease that is being deleted, so that their objects in Nova and
-// Neutron are removed once more. This is necessary because another process can have created an object for the
-// lease after the lease's workflow removed all objects.
-func keepLeftovers(
-	ctx context.Context,
-	tx *transaction,
-	l lease.Lease,
-	due time.Duration,
-	reservations ...lease.Reservation,
-) error {
-	for _, r := range reservations {
-		if _, err := tx.Exec(ctx, `
-			insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at, cloud_network_id, floating_ip_ids)
-			values ($1, $2, $3, array(select service_name from host where id = any($4)), clock_timestamp() + $5::interval,
-				$6, coalesce((select floating_ip_ids from reservation where id = $1), '{}'))
-			on conflict (reservation_id) do update
-			set due_at = least(reservation_leftover.due_at, excluded.due_at), `+mergedNeutronIDs, r.ID, r.Type, l.Project, r.Hosts, due, r.NetworkID); err != nil {
-			return fmt.Errorf(
-				"store that a reservation of a deleted lease must be removed from Nova and Neutron: %w",
-				err,
-			)
+// keepLeftovers stores reservations of a lease that ends or is being deleted, so that their objects in Nova
+// and Neutron are removed once more. This is necessary because another process can create an object for the
+// lease after the lease's workflow has removed all objects. A transaction that also releases the resources of
+// the reservations must call keepLeftovers first.
+func keepLeftovers(ctx context.Context, tx *transaction, all ...leaseReservation) error {
+	if len(all) == 0 {
+		return nil
+	}
+	claims, err := readCloudReservations(ctx, tx, all)
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		if err := keepLeftover(ctx, tx, claims[r.ID], leftoverDelay); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -58,44 +47,96 @@ func keepLeftovers(
 // KeepLeftover stores a reservation of a deleted lease whose objects could not be removed from Nova and
 // Neutron, so that the removal is repeated.
 func (s *Store) KeepLeftover(ctx context.Context, c lease.CloudReservation) error {
+	return keepLeftover(ctx, s.db, c, 0)
+}
+
+// keepLeftover stores a leftover that is due after the given time. If the leftover is stored already,
+// keepLeftover adds the Neutron IDs to the stored ones: a reservation has one network, and a later ID is that
+// of a network that replaced a deleted one. The later of the two due times counts, because an attempt that
+// creates objects may be running until then.
+func keepLeftover(ctx context.Context, q executor, c lease.CloudReservation, due time.Duration) error {
 	services := make([]string, len(c.ComputeHosts))
 	for i, h := range c.ComputeHosts {
 		services[i] = h.Service
 	}
-	if _, err := s.db.Exec(ctx, `
-		insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at, floating_ip_ids, cloud_network_id)
-		values ($1, $2, $3, $4, clock_timestamp(), coalesce($5::text[], '{}'), $6)
+	if _, err := q.Exec(ctx, `
+		insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at,
+			floating_ip_ids, cloud_network_id, network_type, physical_network, segment_id)
+		values ($1, $2, $3, $4, clock_timestamp() + $5::interval, coalesce($6::text[], '{}'), $7, $8, $9, $10)
 		on conflict (reservation_id) do update
-		set due_at = least(reservation_leftover.due_at, excluded.due_at), `+mergedNeutronIDs, c.ID, c.Type, c.Project, services, c.FloatingIPIDs, c.NetworkID); err != nil {
-		return fmt.Errorf(
-			"store that a reservation of a deleted lease must be removed from Nova and Neutron: %w",
-			err,
-		)
+		set due_at = greatest(reservation_leftover.due_at, excluded.due_at),
+			services = array(select unnest(reservation_leftover.services) union select unnest(excluded.services)),
+			cloud_network_id = coalesce(nullif(excluded.cloud_network_id, ''), reservation_leftover.cloud_network_id),
+			floating_ip_ids = array(
+				select unnest(reservation_leftover.floating_ip_ids) union select unnest(excluded.floating_ip_ids)),
+			(network_type, physical_network, segment_id) = (
+				select s.*
+				from (values
+					(excluded.network_type, excluded.physical_network, excluded.segment_id),
+					(reservation_leftover.network_type, reservation_leftover.physical_network,
+						reservation_leftover.segment_id)) s (network_type, physical_network, id)
+				order by s.id = 0
+				limit 1)`, c.ID, c.Type, c.Project, services, due, c.FloatingIPIDs, c.NetworkID,
+		c.Segment.NetworkType, c.Segment.PhysicalNetwork, c.Segment.ID); err != nil {
+		return fmt.Errorf("store that a reservation must be removed from Nova and Neutron once more: %w", err)
 	}
 	return nil
 }
 
-// DueLeftovers returns the leftovers whose removal is due, oldest first. The hosts of each leftover are only
-// those that are still registered.
+// executor is a connection pool or a transaction that can run an SQL statement.
+type executor interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// DueLeftovers returns the leftovers whose removal is due: the projects take turns, and within a turn those
+// with fewer failed attempts come first. The hosts of each leftover are only those that are still registered.
 func (s *Store) DueLeftovers(ctx context.Context, limit int) ([]Leftover, error) {
 	all, err := db.QueryAll(ctx, s.db, func(row pgx.CollectableRow) (f Leftover, err error) {
 		var services []string
-		err = row.Scan(&f.ID, &f.Type, &f.Project, &services, &f.NetworkID, &f.FloatingIPIDs, &f.Attempts)
+		err = row.Scan(&f.ID, &f.Type, &f.Project, &services, &f.NetworkID, &f.FloatingIPIDs, &f.Attempts,
+			&f.Segment.NetworkType, &f.Segment.PhysicalNetwork, &f.Segment.ID)
 		for _, service := range services {
 			f.ComputeHosts = append(f.ComputeHosts, lease.ReservedHost{Service: service})
 		}
 		return f, err
 	}, `
 		select f.reservation_id, f.resource_type, f.project_id, array(select service_name from host where service_name = any(f.services)),
-			f.cloud_network_id, f.floating_ip_ids, f.attempts
-		from reservation_leftover f
-		where f.due_at <= clock_timestamp()
-		order by f.due_at
+			f.cloud_network_id, f.floating_ip_ids, f.attempts, f.network_type, f.physical_network, f.segment_id
+		from (
+			select *, row_number() over (partition by project_id order by attempts, due_at, reservation_id) as turn
+			from reservation_leftover
+			where due_at <= clock_timestamp()) f
+		order by f.turn, f.attempts, f.due_at, f.reservation_id
 		limit $1`, limit)
 	if err != nil {
-		return nil, fmt.Errorf("read reservations of deleted leases that must be removed: %w", err)
+		return nil, fmt.Errorf("read reservations that must be removed once more: %w", err)
 	}
-	return all, nil
+	return all, s.addCreatedAddresses(ctx, all)
+}
+
+// addCreatedAddresses sets the addresses at which the floating IPs of the leftovers are, and those at which
+// floating IPs of other reservations are.
+func (s *Store) addCreatedAddresses(ctx context.Context, all []Leftover) error {
+	for i := range all {
+		c := &all[i].CloudReservation
+		if c.Type != lease.FloatingIP {
+			continue
+		}
+		found, err := readFloatingIPs(ctx, s.db, `f.creator_id = $1`, c.ID)
+		if err != nil {
+			return err
+		}
+		others, err := readFloatingIPs(ctx, s.db, `f.creator_id in (
+			select r.id
+			from lease l
+			join reservation r on r.lease_id = l.id
+			where l.project_id = $1 and r.id <> $2)`, c.Project, c.ID)
+		if err != nil {
+			return err
+		}
+		c.Created, c.CreatedByOthers = found, others
+	}
+	return nil
 }
 
 // FinishLeftover deletes a leftover that was removed from Nova and Neutron. If the parameter `failure` is

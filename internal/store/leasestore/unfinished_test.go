@@ -1,9 +1,11 @@
 package leasestore_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"berth/internal/lease"
 	"berth/internal/store/leasestore"
@@ -33,8 +35,16 @@ func TestUnfinished_CountsWhatIsHeldUp(t *testing.T) {
 	storetest.Exec(t, e.url, `insert into host_pooling (service_name) values ('cmp-1')`)
 	storetest.Exec(t, e.url, `
 		insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at)
-		values (gen_random_uuid(), 'physical:host', 'p', '{cmp-1}', now()),
+		values (gen_random_uuid(), 'physical:host', 'p', '{cmp-1}', now() - interval '10 minutes'),
+			(gen_random_uuid(), 'physical:host', 'p', '{cmp-1}', now()), -- the next sweep removes it
 			(gen_random_uuid(), 'physical:host', 'p', '{cmp-1}', now() + interval '1 hour') -- a planned removal, which is not counted`)
+	failedLeftover := uuid.New()
+	storetest.Exec(t, e.url, `
+		insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at)
+		values ($1, 'physical:host', 'p', '{cmp-1}', now())`, failedLeftover)
+	if err := e.Lease.FinishLeftover(t.Context(), failedLeftover, 0, errors.New("Nova answered 500")); err != nil {
+		t.Fatal(err)
+	}
 	e.startDue(e.createLease(hostsDraft(1, 2, 1, 1)))
 	if started, _, err := e.Lease.BeginDueLeases(t.Context(), true); len(started) != 1 || err != nil {
 		t.Fatalf("begin the due steps: got %d, error %v; want 1", len(started), err)
@@ -44,7 +54,7 @@ func TestUnfinished_CountsWhatIsHeldUp(t *testing.T) {
 	if d := cmp.Diff(leasestore.Unfinished{
 		Quarantined:  1,
 		PoolChanges:  1,
-		Leftovers:    1,
+		Leftovers:    2,
 		Interrupted:  1,
 		FailingCalls: 1,
 	}, unfinished()); d != "" {
