@@ -32,11 +32,11 @@ type StartedStep struct {
 }
 
 // BeginDueLeases begins the due steps of at most advanceBatchSize leases in one transaction. If more leases
-// are due, those whose end is due have priority over those whose start is due. BeginDueLeases allocates the
-// resources of the starting leases in Placement, and skips leases that another transaction has locked. The
-// result `started` contains all steps that BeginDueLeases has begun. The result `ready` contains the steps
-// that the caller can now apply at Nova and Neutron and then finish. If a lease's resources cannot be
-// allocated in Placement, the lease's step is only in `started`. If `withCloudReservations` is true, each
+// are due, their projects take turns, and within a turn ends have priority over starts. BeginDueLeases
+// allocates the resources of the starting leases in Placement, and skips leases that another transaction has
+// locked. The result `started` contains all steps that BeginDueLeases has begun. The result `ready` contains
+// the steps that the caller can now apply at Nova and Neutron and then finish. If a lease's resources cannot
+// be allocated in Placement, the lease's step is only in `started`. If `withCloudReservations` is true, each
 // step in `ready` also contains the data about its reservations that Nova and Neutron need.
 func (s *Store) BeginDueLeases(
 	ctx context.Context,
@@ -160,26 +160,38 @@ func bisect[T any](
 	return succeeded, nil
 }
 
+// dueSQL is an SQL condition that the start or end of the lease l, with the event e, can be due.
+const dueSQL = `(e.event_type, l.status) in (('end_lease', 'ACTIVE'), ('end_lease', 'ERROR'), ('start_lease', 'PENDING'))
+	and l.delete_requested_at is null`
+
+// dueLeasesSQL is the query of lockDueLeases. The window function needs all due rows, so the conditions that
+// cost more are checked in the order of the turns, until enough leases are found.
+var dueLeasesSQL = `
+	select l.id, clock_timestamp()
+	from (
+		select e.lease_id, e.event_type, e.at,
+			row_number() over (partition by l.project_id order by e.event_type, e.at, e.lease_id) as turn
+		from event e
+		join lease l on l.id = e.lease_id
+		where e.status = 'UNDONE' and e.event_type <> 'before_end_lease' and e.at <= now() and ` + dueSQL + `) e
+	join lease l on l.id = e.lease_id
+	where ` + dueSQL + `
+		and not exists (
+			select from event b
+			where b.lease_id = l.id and b.event_type = 'before_end_lease' and b.status = 'IN_PROGRESS')
+		and (l.status <> 'PENDING' or not ` + anySQL(allocationTable.isBlockedSQL) + `)
+	order by e.turn, e.event_type, e.at, l.id
+	limit $1
+	for update of l skip locked`
+
 // lockDueLeases locks leases in a stable status whose start or end is due. It returns the database time and
-// the IDs of these leases; leases whose end is due come first. lockDueLeases does not lock a lease whose
+// the IDs of these leases. The projects take turns, so that many due leases of one delay no other; within a
+// turn and within a project, leases whose end is due come first. lockDueLeases does not lock a lease whose
 // start waits until another lease releases a resource, or a lease whose end waits until its before-end
 // action is complete.
 func lockDueLeases(ctx context.Context, tx *transaction) (ids []uuid.UUID, now time.Time, err error) {
 	var id uuid.UUID
-	rows, err := tx.Query(ctx, `
-		select l.id, clock_timestamp()
-		from event e
-		join lease l on l.id = e.lease_id
-		where e.status = 'UNDONE' and e.event_type <> 'before_end_lease' and e.at <= now()
-			and (e.event_type, l.status) in (('end_lease', 'ACTIVE'), ('end_lease', 'ERROR'), ('start_lease', 'PENDING'))
-			and l.delete_requested_at is null
-			and not exists (
-				select from event b
-				where b.lease_id = l.id and b.event_type = 'before_end_lease' and b.status = 'IN_PROGRESS')
-			and (l.status <> 'PENDING' or not `+anySQL(allocationTable.isBlockedSQL)+`)
-		order by e.event_type, e.at, l.id
-		limit $1
-		for update of l skip locked`, advanceBatchSize)
+	rows, err := tx.Query(ctx, dueLeasesSQL, advanceBatchSize)
 	if err == nil {
 		_, err = pgx.ForEachRow(rows, []any{&id, &now}, func() error { ids = append(ids, id); return nil })
 	}

@@ -1,7 +1,9 @@
 package leasestore_test
 
 import (
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -186,6 +188,57 @@ func TestLeaseAdvance_ManyDueLeasesDelayNoOtherLease(t *testing.T) {
 	once()
 
 	e.expectStatus(starting, lease.Active) // the workflows of the deleted leases execute the deletions
+}
+
+// The projects take turns, so that a project with more due ends than one round takes delays no start of
+// another project.
+func TestLeaseAdvance_DueLeasesOfAProjectDelayNoOther(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 1)
+	storetest.Exec(t, e.url, `
+		with crowd as (
+			insert into lease (id, name, user_id, project_id, status, start_at, end_at)
+			select gen_random_uuid(), 'crowd', 'u', 'noisy', 'ACTIVE', now() - interval '2 hours', now() - interval '1 hour'
+			from generate_series(1, 60)
+			returning id)
+		insert into event (id, lease_id, event_type, at, status)
+		select gen_random_uuid(), id, typ, now() - interval '1 hour', status
+		from crowd, (values ('start_lease', 'DONE'), ('end_lease', 'UNDONE')) as e (typ, status)`)
+	l := e.createLease(hostsDraft(1, 2, 1, 1))
+	e.startDue(l)
+	if got, err := e.advanceOnce(nil); got.begun != 50 || got.finished != 50 || err != nil {
+		t.Errorf("one round: got %d begun and %d finished steps, error %v; want 50", got.begun, got.finished, err)
+	}
+	e.expectStatus(l, lease.Active)
+	e.advance(11)
+}
+
+// A round reads the due events, and none of past or future leases.
+func TestLeaseAdvance_ReadsOnlyDueLeases(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	storetest.ExecScript(t, url, `
+		set local session_replication_role = replica;
+		insert into lease (id, name, user_id, project_id, status, start_at, end_at)
+		select gen_random_uuid(), 'l', 'u', 'p' || n % 9, case when n < 20000 then 'TERMINATED' else 'PENDING' end,
+			now() + (n - 20100) * interval '1 hour', now() + (n - 20000) * interval '1 hour'
+		from generate_series(1, 22000) n;
+		insert into event (id, lease_id, event_type, at, status)
+		select gen_random_uuid(), id, typ, at, case status when 'PENDING' then 'UNDONE' else 'DONE' end
+		from lease, lateral (values ('start_lease', start_at), ('end_lease', end_at)) as e (typ, at)`)
+	storetest.FixPlans(t, url)
+	rows, err := storetest.Connect(t, url).Query(t.Context(), `explain `+leasestore.DueLeasesSQL, 50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := strings.Join(lines, "\n")
+	if scan := regexp.MustCompile(`Seq Scan on (lease|event)`).FindString(plan); scan != "" || !strings.Contains(plan, "event_due") {
+		t.Errorf("plan: got %q, want the index event_due:\n%s", scan, plan)
+	}
 }
 
 func TestLeaseAdvance_FailedStepDelaysNoOtherLease(t *testing.T) {
