@@ -29,9 +29,10 @@ const (
 	imageBeforeEnd   = "berth_before_end"  // due time of the before_end event
 )
 
-// maxImages is the maximum number of images of a server that berth keeps for a reservation. As in Blazar, the
-// before_end event runs again after each change of its date, as often as a user changes it.
-const maxImages = 5
+// maxImageRuns is how often the before_end event of a lease creates images. As in Blazar, the event runs
+// again after each change of its date, as often as a user changes it, and the servers can be others each
+// time.
+const maxImageRuns = 5
 
 // maxImageName is the maximum length of the name of an image in Glance, in characters. The name of a server
 // can be as long.
@@ -66,10 +67,16 @@ func (n nova) images(ctx context.Context, c lease.CloudReservation, server strin
 	return all, nil
 }
 
-// beforeEnd creates an image of each server, if the reservation asks for snapshots. beforeEnd continues after
-// a failure and returns the first error. A repeated call creates only the images that do not exist.
+// beforeEnd creates an image of each server, if the reservation asks for snapshots and the event has not
+// begun more often than maxImageRuns. beforeEnd continues after a failure and returns the first error. A
+// repeated call creates only the images that do not exist.
 func (h hosts) beforeEnd(ctx context.Context, c lease.CloudReservation) error {
 	if c.BeforeEnd != "snapshot" {
+		return nil
+	}
+	if c.BeforeEndRuns > maxImageRuns {
+		slog.WarnContext(ctx, "the servers of a reservation get no further images before the end of its lease",
+			"reservation", c.ID, "runs", c.BeforeEndRuns)
 		return nil
 	}
 	var first error
@@ -83,9 +90,8 @@ func (h hosts) beforeEnd(ctx context.Context, c lease.CloudReservation) error {
 	return first
 }
 
-// createImage creates an image of a server, unless the server has an image of the same event, or maxImages
-// images of the reservation. A server that does not exist, or of which Nova makes no image in its present
-// state, gets none.
+// createImage creates an image of a server, unless the server has an image of the same event. A server that
+// does not exist, or of which Nova makes no image in its present state, gets none.
 func (h hosts) createImage(ctx context.Context, c lease.CloudReservation, s servers.Server) error {
 	images, err := h.images(ctx, c, s.ID)
 	if err != nil {
@@ -93,11 +99,6 @@ func (h hosts) createImage(ctx context.Context, c lease.CloudReservation, s serv
 	}
 	event := c.BeforeEndAt.UTC().Format(time.RFC3339)
 	if slices.ContainsFunc(images, func(i image) bool { return i.Metadata.BeforeEnd == event }) {
-		return nil
-	}
-	if len(images) >= maxImages {
-		slog.WarnContext(ctx, "a server gets no further image before the end of its lease",
-			"reservation", c.ID, "server", s.ID, "images", len(images))
 		return nil
 	}
 	err = servers.CreateImage(ctx, h.client, safeurl.Segment(s.ID), servers.CreateImageOpts{

@@ -21,6 +21,8 @@ type CloudReservation struct {
 	// BeforeEndAt is the due time of the before_end_lease event while the event is in progress; otherwise
 	// zero.
 	BeforeEndAt time.Time
+	// BeforeEndRuns is how often the before_end_lease event has begun.
+	BeforeEndRuns int
 	// FloatingIPIDs are the Neutron IDs of the floating IPs that were created for the reservation. The
 	// project can change the description and the tags of a floating IP, but not its ID.
 	FloatingIPIDs []string

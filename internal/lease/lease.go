@@ -165,6 +165,7 @@ type Event struct {
 	Type      EventType
 	At        time.Time
 	Status    EventStatus
+	Runs      int `json:"-"` // how often a before_end_lease event has begun
 	CreatedAt time.Time
 	UpdatedAt *time.Time
 }
@@ -205,6 +206,14 @@ func (l Lease) RunningBeforeEnd() time.Time {
 		return before.At
 	}
 	return time.Time{}
+}
+
+// BeforeEndRuns returns how often the before_end_lease event has begun.
+func (l Lease) BeforeEndRuns() int {
+	if before := l.event(BeforeEndLease); before != nil {
+		return before.Runs
+	}
+	return 0
 }
 
 // event returns the lease's event of the given type, or nil if the lease has no event of this type.

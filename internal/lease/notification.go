@@ -3,6 +3,7 @@ package lease
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -55,6 +56,12 @@ func (n Notification) ReleasesResources() bool {
 	end := n.Lease.event(EndLease)
 	return n.Kind == eventPrefix+string(EndLease)+beginSuffix ||
 		n.Kind == NotificationDelete && end != nil && end.Status == EventUndone
+}
+
+// IsRepeatable reports whether a client can cause notifications of the type any number of times for one
+// lease: by updates, or by later dates of the before_end_lease event.
+func IsRepeatable(kind string) bool {
+	return kind == NotificationUpdate || strings.HasPrefix(kind, eventPrefix+string(BeforeEndLease))
 }
 
 // NotificationsFor returns the types of the notifications to send for the change of a lease from `was` to

@@ -145,6 +145,7 @@ func BeginStep(l Lease, step Step, now time.Time) (Lease, error) {
 			return l, transitionError(l, step)
 		}
 		e.Status = EventInProgress
+		e.Runs++
 		return l, nil
 	case StepDelete:
 		for i := range l.Events {

@@ -249,14 +249,14 @@ func scanReservation(rows pgx.Rows, of *uuid.UUID) (r lease.Reservation, err err
 
 func queueEvents(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
 	batch.Queue(`
-		select lease_id, id, event_type, at, status, created_at, updated_at
+		select lease_id, id, event_type, at, status, runs, created_at, updated_at
 		from event
 		where lease_id = any($1)
 		order by lease_id, at, array_position(array['start_lease', 'before_end_lease', 'end_lease'], event_type)`, ids).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id uuid.UUID
 			var e lease.Event
-			if err := rows.Scan(&id, &e.ID, &e.Type, &e.At, &e.Status, &e.CreatedAt, &e.UpdatedAt); err != nil {
+			if err := rows.Scan(&id, &e.ID, &e.Type, &e.At, &e.Status, &e.Runs, &e.CreatedAt, &e.UpdatedAt); err != nil {
 				return err
 			}
 			byID[id].Events = append(byID[id].Events, e)
@@ -313,8 +313,8 @@ func queueLease(batch *pgx.Batch, was, is lease.Lease) {
 		}
 		batch.Queue(`
 			update event
-			set status = $3, at = $4, updated_at = clock_timestamp()
-			where id = $1 and status = $2`, e.ID, old.Status, e.Status, e.At).Exec(requireRow(is.ID, was.Status))
+			set status = $3, at = $4, runs = $5, updated_at = clock_timestamp()
+			where id = $1 and status = $2`, e.ID, old.Status, e.Status, e.At, e.Runs).Exec(requireRow(is.ID, was.Status))
 	}
 }
 

@@ -40,8 +40,8 @@ func enqueueNotifications(ctx context.Context, tx *transaction, all ...notificat
 			batch.Queue(`
 				insert into lease_notification (lease_id, message_id, kind, lease)
 				values ($1, $2, $3, $4)`, n.ID, uuid.New(), kind, snapshot)
-			if kind == lease.NotificationUpdate {
-				queueOldUpdates(batch, n.ID)
+			if lease.IsRepeatable(kind) {
+				queueOldNotifications(batch, n.ID, kind)
 			}
 		}
 		nudges = append(nudges, contract.Nudge{
@@ -61,15 +61,15 @@ func enqueueNotifications(ctx context.Context, tx *transaction, all ...notificat
 	return outbox.Enqueue(ctx, tx, nudges...)
 }
 
-// maxUnsentUpdates is the maximum number of unsent notifications about updates of one lease. While the
-// receiver is down, a client can update a lease any number of times. Each notification contains the state of
-// the lease, so the newest ones are enough. The other types follow from the life cycle of the lease, and are
-// all kept.
-const maxUnsentUpdates = 100
+// maxUnsentRepeats is the maximum number of unsent notifications of one lease and one type that a client can
+// cause any number of times. While the receiver is down, a client can update a lease, and move its
+// before_end_lease event, any number of times. Each notification contains the state of the lease, so the
+// newest ones are enough. The other types follow from the life cycle of the lease, and are all kept.
+const maxUnsentRepeats = 100
 
-// queueOldUpdates deletes the oldest unsent notifications about updates of a lease if there are too many. It
-// skips those that were sent and are being deleted.
-func queueOldUpdates(batch *pgx.Batch, id uuid.UUID) {
+// queueOldNotifications deletes the oldest unsent notifications of one type about a lease if there are too
+// many. It skips those that were sent and are being deleted.
+func queueOldNotifications(batch *pgx.Batch, id uuid.UUID, kind string) {
 	batch.Queue(`
 		with old as (
 			select id
@@ -83,7 +83,7 @@ func queueOldUpdates(batch *pgx.Batch, id uuid.UUID) {
 			join old on old.id = n.id
 			for update of n skip locked)
 		delete from lease_notification
-		where id in (select id from locked)`, id, lease.NotificationUpdate, maxUnsentUpdates)
+		where id in (select id from locked)`, id, kind, maxUnsentRepeats)
 }
 
 // LeaseNotifications returns at most `limit` undelivered notifications of a lease, oldest first.

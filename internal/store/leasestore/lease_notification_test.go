@@ -148,7 +148,7 @@ func TestLeaseNotification_UnsentUpdatesOfALeaseAreFew(t *testing.T) {
 		Notifications: true,
 	})
 	l := e.createLease(hostsDraft(1, 2, 1, 1))
-	const updates = leasestore.MaxUnsentUpdates + 2
+	const updates = leasestore.MaxUnsentRepeats + 2
 	for i := range updates {
 		e.updateLease(l.ID, lease.Change{Name: new(fmt.Sprint("name ", i))})
 	}
@@ -158,14 +158,42 @@ func TestLeaseNotification_UnsentUpdatesOfALeaseAreFew(t *testing.T) {
 
 	all, err := e.Lease.LeaseNotifications(t.Context(), l.ID, 2*updates)
 
-	if err != nil || len(all) != leasestore.MaxUnsentUpdates+2 {
+	if err != nil || len(all) != leasestore.MaxUnsentRepeats+2 {
 		t.Fatalf("unsent notifications after %d updates: got %d, error %v; want %d updates, the creation and the deletion",
-			updates, len(all), err, leasestore.MaxUnsentUpdates)
+			updates, len(all), err, leasestore.MaxUnsentRepeats)
 	}
 	first, last := all[1], all[len(all)-2]
 	if all[0].Kind != lease.NotificationCreate || all[len(all)-1].Kind != lease.NotificationDelete ||
 		first.Lease.Name != "name 2" || last.Lease.Name != fmt.Sprint("name ", updates-1) {
 		t.Errorf("unsent notifications: got %s, %q to %q, and %s; want the creation, the newest updates and the deletion",
 			all[0].Kind, first.Lease.Name, last.Lease.Name, all[len(all)-1].Kind)
+	}
+}
+
+// A client can move the before_end_lease event again and again, and each time it runs again.
+func TestLeaseNotification_UnsentOnesOfAMovedEventAreFew(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 1)
+	e.Lease = leasestore.New(e.DB, leasestore.Config{
+		Limits:        lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead},
+		Notifications: true,
+	})
+	l := e.createActive(hostsDraft(1, 2, 1, 1))
+	kind := "lease.event.before_end_lease"
+	storetest.Exec(t, e.url, `
+		insert into lease_notification (lease_id, message_id, kind, lease)
+		select $1, gen_random_uuid(), $2, '{}' from generate_series(1, $3)`, l.ID, kind, leasestore.MaxUnsentRepeats+5)
+	e.makeDue(l)
+	e.beginStep(l.ID, lease.StepBeforeEnd)
+	e.finishStep(l.ID, lease.StepBeforeEnd, nil)
+	all, err := e.Lease.LeaseNotifications(t.Context(), l.ID, 1000)
+	n := 0
+	for _, one := range all {
+		if one.Kind == kind {
+			n++
+		}
+	}
+	if err != nil || n != leasestore.MaxUnsentRepeats || all[len(all)-1].Lease.ID != l.ID {
+		t.Errorf("unsent notifications of the event: got %d, error %v; want the newest %d", n, err, leasestore.MaxUnsentRepeats)
 	}
 }

@@ -106,10 +106,11 @@ func readCloudReservations(
 	claims, ids := map[uuid.UUID]lease.CloudReservation{}, make([]uuid.UUID, len(all))
 	for i, h := range all {
 		claims[h.ID], ids[i] = lease.CloudReservation{
-			Reservation: h.Reservation,
-			Lease:       h.lease.ID,
-			Project:     h.lease.Project,
-			BeforeEndAt: h.lease.RunningBeforeEnd(),
+			Reservation:   h.Reservation,
+			Lease:         h.lease.ID,
+			Project:       h.lease.Project,
+			BeforeEndAt:   h.lease.RunningBeforeEnd(),
+			BeforeEndRuns: h.lease.BeforeEndRuns(),
 		}, h.ID
 	}
 	batch := &pgx.Batch{}

@@ -2,6 +2,7 @@ package leasestore_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -74,5 +75,25 @@ func TestReservationCloud_SaveCloudIDsIgnoresOtherRevisions(t *testing.T) {
 			"reservation after SaveCloudIDs with the revisions 4, 3 and 6: got %+v, want only revision 4 stored",
 			r,
 		)
+	}
+}
+
+// A user can move the before_end_lease event any number of times; package cloud limits what its runs create.
+func TestReservationCloud_RunsOfAMovedEventAreCounted(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 1)
+	l := e.createActiveUntil(3)
+	for run := range 3 {
+		storetest.Exec(t, e.url, `update event set at = now() where lease_id = $1 and event_type = 'before_end_lease'`, l.ID)
+		for range 2 { // repeated after a crash
+			e.beginStep(l.ID, lease.StepBeforeEnd)
+		}
+		c, err := e.Lease.CloudReservation(t.Context(), l.Reservations[0].ID)
+		if err != nil || c.BeforeEndRuns != run+1 {
+			t.Errorf("runs of the event: got %d, error %v; want %d", c.BeforeEndRuns, err, run+1)
+		}
+		e.finishStep(l.ID, lease.StepBeforeEnd, nil)
+		later := l.EndAt.Add(-time.Duration(run+1) * time.Minute)
+		e.updateLease(l.ID, lease.Change{BeforeEnd: &later})
 	}
 }
