@@ -90,8 +90,8 @@ func foldCase(name string) string { return strings.ToLower(strings.ToUpper(name)
 
 // FindHypervisor returns the hypervisor that a client calls `name`. The name is the hypervisor's hostname,
 // its ID, the host of its compute service, or a part of its hostname that no other hostname contains.
-// FindHypervisor refuses a hypervisor that TrustedHypervisors does not trust with its hostname and its compute
-// service: the reservations of a host let berth delete the servers of the whole service.
+// FindHypervisor refuses a hypervisor that TrustedHypervisors does not trust with its hostname and its
+// compute service: the reservations of a host let berth delete the servers of the whole service.
 func FindHypervisor(all []Hypervisor, name string) (Hypervisor, error) {
 	for _, same := range []func(Hypervisor) bool{
 		func(h Hypervisor) bool { return h.Hostname == name },

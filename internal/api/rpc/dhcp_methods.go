@@ -237,7 +237,7 @@ func checkDHCPAddresses(c network.PortChange, has []network.Address) error {
 		if w.Subnet == uuid.Nil {
 			return oslomsg.NewTypeError("fixed_ips of a DHCP port must have a subnet_id")
 		}
-		if !slices.Contains(has, network.Address{Subnet: w.Subnet, IP: w.IP}) {
+		if !slices.Contains(has, network.Address(w)) {
 			most[w.Subnet] = maxDHCPAddresses
 		}
 		inSubnet[w.Subnet]++

@@ -164,6 +164,6 @@ func Register(ctx context.Context, c client.Client, name string) error {
 	}
 }
 
-// namespaceConflict is a part of the error with which the server refuses a change of a namespace while another
-// client changes any namespace.
+// namespaceConflict is a part of the error with which the server refuses a change of a namespace while
+// another client changes any namespace.
 const namespaceConflict = "conditional update error"

@@ -54,9 +54,9 @@ const allocationStatement = `
 	from updated_provider`
 
 // replacementStatement is a SQL statement that replaces the allocations of an existing consumer by other
-// amounts of the same resource classes of the same provider. replacementStatement writes only if the consumer,
-// once locked, has the expected generation, which every change of its allocations increments; the other
-// conditions are those of allocationStatement, without the current amounts of the consumer.
+// amounts of the same resource classes of the same provider. replacementStatement writes only if the
+// consumer, once locked, has the expected generation, which every change of its allocations increments; the
+// other conditions are those of allocationStatement, without the current amounts of the consumer.
 const replacementStatement = `
 	with held as (
 		select id

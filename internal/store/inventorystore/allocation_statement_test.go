@@ -76,8 +76,8 @@ func TestAllocationStatement_AllowsTheSameAsCheckCapacity(t *testing.T) {
 	}
 }
 
-// drawStatementWrite draws a write of a new consumer, or of one of the consumers that have allocations, with other
-// amounts of the same resource classes.
+// drawStatementWrite draws a write of a new consumer, or of one of the consumers that have allocations, with
+// other amounts of the same resource classes.
 func drawStatementWrite(t *rapid.T, provider string, held []inventory.ConsumerWrite) inventory.ConsumerWrite {
 	w := inventory.ConsumerWrite{
 		Consumer: uuid.NewString(),

@@ -16,9 +16,9 @@ import (
 
 // waitForTurn is SQL that a transaction runs before it locks the entry $1. If the object is a network or a
 // subnet, waitForTurn waits for the advisory lock that orders the transactions about a network (see
-// QueueNetworkLock of networkstore). Each transaction that creates or changes a port of the network holds this
-// lock, and then locks the entry of the network `for share`. Without the turn, such requests without a pause,
-// also of other projects, could keep the entry waiting for ever.
+// QueueNetworkLock of networkstore). Each transaction that creates or changes a port of the network holds
+// this lock, and then locks the entry of the network `for share`. Without the turn, such requests without a
+// pause, also of other projects, could keep the entry waiting for ever.
 const waitForTurn = `
 	select pg_advisory_xact_lock(hashtextextended('network ' || substr(p, length('network/') + 1), 0))
 	from journal_entry e
