@@ -74,8 +74,8 @@ func (res resource[N, C]) filter(name string, values []string, requester *access
 	if special, ok := res.filters[name]; ok {
 		return special(values)
 	}
-	if field, ok := tagFilters[name]; ok && res.tags.read != nil {
-		return tagCondition(field, values), nil
+	if _, ok := tagFilters[name]; ok && res.tags.read != nil {
+		return tagCondition(name, values)
 	}
 	at := slices.IndexFunc(res.attributes, func(a attribute.Definition[N, C]) bool {
 		return a.Name == name && a.FilterField != "" &&

@@ -3,6 +3,7 @@ package neutron
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -186,12 +187,25 @@ var tagFilters = map[string]string{
 	"not-tags-any": "not_tags_any",
 }
 
-// tagCondition converts a tag filter to a condition of the store. The parameter `field` is a value of
-// tagFilters; the parameter `values` contains the values of the query key.
-func tagCondition(field string, values []string) []db.Condition {
-	c := db.Condition{Field: field, In: []string{}}
+// maxFilterTags is the maximum number of different tags in one tag filter. PostgreSQL compares each of them
+// with the tags of each object that the caller sees.
+const maxFilterTags = 50
+
+// tagCondition converts a tag filter to a condition of the store. The parameter `name` is a key of
+// tagFilters; the parameter `values` contains the values of the query key. tagCondition omits tags that occur
+// again, and refuses more than maxFilterTags tags.
+func tagCondition(name string, values []string) ([]db.Condition, error) {
+	c := db.Condition{Field: tagFilters[name], In: []string{}}
 	for _, v := range values {
-		c.In = append(c.In, strings.Split(v, ",")...)
+		for tag := range strings.SplitSeq(v, ",") {
+			if slices.Contains(c.In, tag) {
+				continue
+			}
+			if len(c.In) == maxFilterTags {
+				return nil, invalid(name, fmt.Errorf("the filter has more than %d tags", maxFilterTags))
+			}
+			c.In = append(c.In, tag)
+		}
 	}
-	return []db.Condition{c}
+	return []db.Condition{c}, nil
 }

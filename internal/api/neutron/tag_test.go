@@ -157,6 +157,28 @@ func TestTag_Filters(t *testing.T) {
 	}
 }
 
+// PostgreSQL compares each tag of a filter with each object, so a filter has a limited number of them.
+func TestTag_FilterHasFewTags(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	many := make([]string, 51)
+	for i := range many {
+		many[i] = fmt.Sprintf("tag%d", i)
+	}
+	for _, name := range []string{"tags", "tags-any", "not-tags", "not-tags-any"} {
+		t.Run(name, func(t *testing.T) {
+			c := c.in(t)
+			path := "/v2.0/networks?" + name + "="
+			c.must(200, "GET", path+strings.Join(many[:50], ",")+strings.Repeat("&"+name+"=tag0,tag1", 100), "")
+			for _, more := range []string{",", "&" + name + "="} {
+				if got := c.fault("GET", path+strings.Join(many[:50], ",")+more+many[50], ""); got != "400 HTTPBadRequest" {
+					t.Errorf("filter by 51 tags: got %s, want 400 HTTPBadRequest", got)
+				}
+			}
+		})
+	}
+}
+
 func TestTag_ConcurrentAddsAreAllKept(t *testing.T) {
 	t.Parallel()
 	c := open(t)
