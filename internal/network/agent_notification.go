@@ -34,7 +34,9 @@ const (
 
 // AgentNotification is one notification to Neutron agents about an event of a resource.
 type AgentNotification struct {
-	ID         int64
+	ID int64
+	// the network that the notification is about; the result of NotificationQueue if it is about no network.
+	// The notifications with the same value are sent in order
 	Network    uuid.UUID
 	Resource   string
 	Event      string
@@ -43,6 +45,21 @@ type AgentNotification struct {
 	Age        time.Duration
 	Claimed    bool // a process sends the notification now, without Temporal
 }
+
+// NotificationQueue returns the AgentNotification.Network of the notifications about a resource that belongs
+// to no network. The security groups of a project and their rules have one queue, so that their notifications
+// keep their order, but wait for those of no other project. Every other resource has a queue of its own, and
+// its project is empty.
+func NotificationQueue(resource, project string) uuid.UUID {
+	if resource == ResourceSecurityGroupRule {
+		resource = ResourceSecurityGroup
+	}
+	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("berth:agent-notifications:"+resource+":"+project))
+}
+
+// IsNotificationQueue reports whether an AgentNotification.Network is a result of NotificationQueue. The IDs
+// of networks are random.
+func IsNotificationQueue(id uuid.UUID) bool { return id.Version() == 5 }
 
 // PortSideEffects says which other host and which security groups the update of a port affects. The
 // notification about the update contains the PortSideEffects.

@@ -96,9 +96,10 @@ func (p *Publisher) Publish(
 	return published, nil
 }
 
-// publishInTurn publishes one notification when it is its turn: a network with many notifications delays
-// those of another network by one notification at a time. The parameter `versions` has the versions of the
-// objects that agents accept, and the parameter `accepted` those of each host.
+// publishInTurn publishes one notification when it is its turn: a network, or the security groups of a
+// project, with many notifications delay those of another network or project by one notification at a time.
+// The parameter `versions` has the versions of the objects that agents accept, and the parameter `accepted`
+// those of each host.
 func (p *Publisher) publishInTurn(
 	ctx context.Context,
 	n network.AgentNotification,

@@ -86,7 +86,7 @@ func TestSyncTunnel_UnchangedEndpointNotifiesNoHost(t *testing.T) {
 		if err != nil || !slices.Contains(all, end) {
 			t.Errorf("sync %s of %s: got %v, error %v; want an answer with it", step.ip, step.host, all, err)
 		}
-		due, err := s.Notifications.Unsent(t.Context(), uuid.Nil, 100)
+		due, err := s.Notifications.Unsent(t.Context(), network.NotificationQueue(network.ResourceTunnel, ""), 100)
 		if err != nil {
 			t.Fatal(err)
 		}

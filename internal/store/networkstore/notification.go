@@ -16,11 +16,17 @@ import (
 	"berth/internal/store/notificationstore"
 )
 
-// EnqueueNotifications records agent notifications in the caller's transaction. EnqueueNotifications does
-// nothing if the configuration disables agent notifications.
+// EnqueueNotifications records agent notifications in the caller's transaction. A notification without a
+// network gets the queue of its resource. EnqueueNotifications does nothing if the configuration disables
+// agent notifications.
 func EnqueueNotifications(ctx context.Context, tx *Transaction, all ...network.AgentNotification) error {
 	if !tx.config.NotifyAgents {
 		return nil
+	}
+	for i, a := range all {
+		if a.Network == uuid.Nil {
+			all[i].Network = network.NotificationQueue(a.Resource, "")
+		}
 	}
 	return notificationstore.Append(ctx, tx, all...)
 }
@@ -68,8 +74,11 @@ func enqueueChangeNotifications(ctx context.Context, tx *Transaction, changes []
 			Event:      events[c.Operation],
 			ResourceID: id,
 		}
-		if a.Resource == network.ResourceNetwork {
+		switch a.Resource {
+		case network.ResourceNetwork:
 			a.Network = id
+		case network.ResourceSecurityGroup, network.ResourceSecurityGroupRule:
+			a.Network = network.NotificationQueue(a.Resource, c.Project)
 		}
 		if a.Event == network.EventDeleted {
 			a.Data = c.Data

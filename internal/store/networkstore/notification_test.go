@@ -476,3 +476,51 @@ func TestNotification_ReplayRepeatsEqualOnesOnce(t *testing.T) {
 		}
 	}
 }
+
+// A project that changes many security groups delays neither the notifications about those of other projects
+// nor those about tunnels and agents.
+func TestNotification_ProjectsTunnelsAndAgentsHaveQueuesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	s.Network.Store = networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
+	for _, project := range []string{"red", "blue"} {
+		groups, err := s.Network.CreateSecurityGroups(t.Context(),
+			[]network.SecurityGroupChange{{Project: &project, Name: new("web")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Network.DeleteSecurityGroup(t.Context(), groups[0].ID, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := network.TunnelEndpoint{Type: "vxlan", Host: "cmp-1", IP: netip.MustParseAddr("192.0.2.1")}
+	if _, err := s.Network.SyncTunnel(t.Context(), end, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Network.RouterMAC(t.Context(), "cmp-1", func() string { return "fa:16:3f:00:00:01" }); err != nil {
+		t.Fatal(err)
+	}
+
+	groups := []string{
+		"security_group created",
+		"security_group_rule created",
+		"security_group_rule created",
+		"security_group_rule deleted",
+		"security_group_rule deleted",
+		"security_group deleted",
+	}
+	for name, tt := range map[string]struct {
+		queue uuid.UUID
+		want  []string
+	}{
+		"security groups of red":  {network.NotificationQueue(network.ResourceSecurityGroup, "red"), groups},
+		"security groups of blue": {network.NotificationQueue(network.ResourceSecurityGroup, "blue"), groups},
+		"tunnels":                 {network.NotificationQueue(network.ResourceTunnel, ""), []string{"tunnel updated"}},
+		"router MACs":             {network.NotificationQueue(network.ResourceDVRMAC, ""), []string{"router_mac created"}},
+		"no network":              {uuid.Nil, nil},
+	} {
+		if d := cmp.Diff(tt.want, takeNotifications(t, s, tt.queue)); d != "" {
+			t.Errorf("unsent notifications in the queue %q (-want +got):\n%s", name, d)
+		}
+	}
+}

@@ -57,7 +57,7 @@ func TestSecurityGroup_DeletionChangesTheGroupsThatReferToIt(t *testing.T) {
 		return found
 	}
 	before := revisions()
-	takeNotifications(t, s, uuid.Nil)
+	takeNotifications(t, s, network.NotificationQueue(network.ResourceSecurityGroup, "p"))
 
 	if err := s.Network.DeleteSecurityGroup(t.Context(), gone, nil); err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestSecurityGroup_DeletionChangesTheGroupsThatReferToIt(t *testing.T) {
 	updated := func(all []string) (n int) {
 		return len(slices.DeleteFunc(all, func(what string) bool { return what != "security_group updated" }))
 	}
-	if n := updated(takeNotifications(t, s, uuid.Nil)); n != 2 {
+	if n := updated(takeNotifications(t, s, network.NotificationQueue(network.ResourceSecurityGroup, "p"))); n != 2 {
 		t.Errorf("notifications of agents about changed groups: got %d, want 2", n)
 	}
 	entries, err := s.Journal.JournalEntries(t.Context(), journalstore.EntryFilter{Limit: 100})

@@ -30,10 +30,15 @@ type Store struct{ db *db.DB }
 // New returns a Store on a database.
 func New(d *db.DB) *Store { return &Store{d} }
 
+// withoutNetwork is the summary of a workflow that publishes notifications about no network.
+const withoutNetwork = "agent notifications about the security groups of a project, tunnels or agents"
+
 // Workflows lists the SQL queries for the networks, ports and trunks whose notifications are unsent.
 var Workflows = []outbox.Source{
 	{Workflow: contract.AgentNotifications, Rows: `
-		select distinct 'agent-notifications/' || network_id, 'agent notifications about network ' || network_id, jsonb_build_object('resource', 'agent-notification')
+		select distinct 'agent-notifications/' || network_id,
+			case when substr(network_id::text, 15, 1) = '5' then '` + withoutNetwork + `' else 'agent notifications about network ' || network_id end,
+			jsonb_build_object('resource', 'agent-notification')
 		from agent_notification
 		where sent_at is null`},
 	{Workflow: contract.Webhook, Rows: `
@@ -86,12 +91,17 @@ func Append(ctx context.Context, tx db.Tx, all ...network.AgentNotification) err
 	return outbox.Enqueue(ctx, tx, nudges...)
 }
 
-// nudge returns the nudge for the workflow that publishes a network's notifications.
+// nudge returns the nudge for the workflow that publishes the notifications of a network, or of a queue of
+// network.NotificationQueue.
 func nudge(id uuid.UUID) contract.Nudge {
+	summary := "agent notifications about network " + id.String()
+	if network.IsNotificationQueue(id) {
+		summary = withoutNetwork
+	}
 	return contract.Nudge{
 		Workflow:   contract.AgentNotifications,
 		ID:         contract.AgentNotificationsID(id.String()),
-		Summary:    "agent notifications about network " + id.String(),
+		Summary:    summary,
 		Attributes: contract.Attributes{Resource: "agent-notification"},
 	}
 }
