@@ -110,6 +110,7 @@ func (a *Activities) attemptEntry(
 	t journal.ClaimResult,
 	save saveOutcome,
 ) (journal.Entry, journal.Outcome, error) {
+	ctx = db.WithProject(ctx, t.Entry.Project)
 	previous := time.Now().Add(-t.SinceLast)
 	var err error
 	if t.Nested, err = a.Store.Journal.NestedObjects(ctx, t.Entry.Object); err != nil {

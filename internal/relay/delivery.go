@@ -39,6 +39,7 @@ type result struct {
 // fails, a relay delivers the note again later, and Deliver returns the error of one of the failed
 // deliveries.
 func (r *Relay) Deliver(ctx context.Context) (int, error) {
+	ctx = withClass(ctx)
 	results := make(chan result, 2*maxConcurrency)
 	n, _, err := r.begin(ctx, results)
 	if err != nil || n == 0 {
@@ -169,7 +170,7 @@ func (r *Relay) DeliverClaimed(notes []contract.Note) {
 		r.claimedInFlight.Add(1)
 		go func() {
 			defer r.claimedInFlight.Add(-1)
-			ctx, cancel := context.WithTimeout(context.Background(), deadline+claimMargin)
+			ctx, cancel := context.WithTimeout(withClass(context.Background()), deadline+claimMargin)
 			defer cancel()
 			err := r.call(ctx, n, deadline)
 			if err == nil {

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"berth/internal/namespace"
+	"berth/internal/store/db"
 	"berth/internal/store/outbox"
 )
 
@@ -92,6 +93,7 @@ func New(o Options) *Relay {
 // Run delivers notes until ctx ends. If the database or Temporal returns an error, Run logs the error and
 // continues.
 func (r *Relay) Run(ctx context.Context) error {
+	ctx = withClass(ctx)
 	wake := make(chan struct{}, 1)
 	go r.listen(ctx, func() {
 		select {
@@ -121,6 +123,10 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	return nil
 }
+
+// withClass returns a context whose statements are a class of their own, so that the deliveries do not wait
+// for a connection behind activities that wait for locks.
+func withClass(ctx context.Context) context.Context { return db.WithClass(ctx, "relay") }
 
 // delay returns how long Run waits at most, if no other event happens, before it claims notes again.
 func (r *Relay) delay(ctx context.Context, working, due bool, running int) time.Duration {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -357,4 +358,46 @@ func claim(t *testing.T, s *store.Store, d time.Duration) []contract.Note {
 		t.Fatalf("claim the note: got %v, error %v; want one note", notes, err)
 	}
 	return notes
+}
+
+// Activities that wait for locks, and hold as many connections as their class can get, leave one for the
+// relay.
+func TestRelay_DeliversWhileOtherWorkWaitsForConnections(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	separator := "?"
+	if strings.Contains(url, "?") {
+		separator = "&"
+	}
+	s := storetest.Open(t, url+separator+"pool_max_conns=3")
+	release, waiting := make(chan struct{}), make(chan struct{})
+	hold := func(begun chan<- struct{}) {
+		err := s.DB.InTx(t.Context(), func(db.Tx) error {
+			if begun != nil {
+				begun <- struct{}{}
+			}
+			<-release
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	var others sync.WaitGroup
+	for range 2 { // as many of three connections as one class can get
+		others.Go(func() { hold(waiting) })
+		<-waiting
+	}
+	others.Go(func() { hold(nil) })
+	for s.DB.Pools()[0].Waiting == 0 {
+		time.Sleep(time.Millisecond)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := newRelay(s, nil, "none").Deliver(ctx); err != nil {
+		t.Errorf("claim notes while transactions of another class wait for connections: %v", err)
+	}
+	close(release)
+	others.Wait()
 }

@@ -11,9 +11,12 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"berth/activities"
+	"berth/internal/store/db"
 )
 
-// activityMetrics measures the attempts of all activities, regular and local ones.
+// activityMetrics measures the attempts of all activities, regular and local ones. The activities of one name
+// form a class of database work, so that activities that wait for locks leave connections for those of other
+// names.
 type activityMetrics struct {
 	interceptor.WorkerInterceptorBase
 	attempts  *prometheus.CounterVec
@@ -55,7 +58,7 @@ func (a *measuredActivity) ExecuteActivity(
 	in *interceptor.ExecuteActivityInput,
 ) (any, error) {
 	begin, name := time.Now(), activity.GetInfo(ctx).ActivityType.Name
-	result, err := a.Next.ExecuteActivity(ctx, in)
+	result, err := a.Next.ExecuteActivity(db.WithClass(ctx, "activity "+name), in)
 	a.metrics.durations.WithLabelValues(name).Observe(time.Since(begin).Seconds())
 	a.metrics.attempts.WithLabelValues(name, activityOutcome(err)).Inc()
 	return result, err

@@ -244,9 +244,22 @@ func (a *API) callHandler(r *http.Request, route *Route, open bool, releaseSlot 
 	if err != nil {
 		return 0, nil, err
 	}
-	ctx := db.WithClient(db.WithClass(r.Context(), a.classOf(route)), clientName(identity.From(r.Context())))
+	ctx := db.WithClient(db.WithClass(r.Context(), a.classOf(route)), databaseClient(identity.From(r.Context())))
 	defer forgetBody(r) // the answer may wait for the client
 	return route.Handle(a.withAudit(r.WithContext(ctx), route))
+}
+
+// databaseClient returns the client of a caller for the connections to the database. Administrators and
+// services are clients without a share.
+func databaseClient(c identity.Caller) string {
+	switch {
+	case !c.AdminOrService():
+		return clientName(c)
+	case c.Admin():
+		return db.Administrators
+	default:
+		return db.Services
+	}
 }
 
 // admit checks the query and the unread answers of the client before the handler of a route is called. A

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"berth/internal/identity"
+	"berth/internal/store/db"
 )
 
 // ProjectRate limits the number of requests of each project with a token bucket. All APIs of a process share
@@ -37,7 +38,7 @@ func ProjectName(c identity.Caller) string {
 	if c.Project == "" {
 		return "user " + c.User
 	}
-	return "project " + c.Project
+	return db.ClientOfProject(c.Project)
 }
 
 // HostRate limits the number of requests of the agents of each host with a token bucket. It concerns only

@@ -13,11 +13,24 @@ import (
 // client, for example a project. An empty client has no limit of its own.
 type caller struct{ class, client string }
 
+// The clients that have no limit of their own: all administrators together, and all services together.
+const (
+	Administrators = "administrators"
+	Services       = "services"
+)
+
+// hasShare reports whether the connections of the caller's client are limited to a share.
+func (c caller) hasShare() bool {
+	return c.client != "" && c.client != Administrators && c.client != Services
+}
+
 // admission decides which caller gets the next connection of a pool. A class gets another connection only
 // while it holds fewer than twice the number of free connections, and a client only while it holds fewer than
 // the number of free connections. Therefore, even if one class has many callers that all wait for a lock,
 // about a third of the connections remains for the other classes; and even if one client has many such
-// callers, about half of the connections remains for the other clients.
+// callers, about half of the connections remains for the other clients. A client that holds no connection
+// gets a free one whatever its class holds, because two clients could otherwise take everything that is left
+// for their class.
 type admission struct {
 	mu      sync.Mutex
 	free    int
@@ -91,7 +104,10 @@ func noConnection(ctx context.Context) error {
 }
 
 func (a *admission) allows(c caller) bool {
-	return a.free > 0 && a.classes[c.class] < 2*a.free && (c.client == "" || a.clients[c.client] < a.free)
+	if a.free > 0 && c.client != "" && a.clients[c.client] == 0 {
+		return true
+	}
+	return a.free > 0 && a.classes[c.class] < 2*a.free && (!c.hasShare() || a.clients[c.client] < a.free)
 }
 
 func (a *admission) admit(c caller) {
@@ -148,7 +164,7 @@ func (a *admission) release(c caller) {
 
 // admitFirst admits the first waiter of a queue. Clients take turns, however many classes they wait in, and
 // the classes of a client take turns: all queues of the client move behind the others, and the queue itself
-// moves behind them. Each queue of the empty client takes turns of its own.
+// moves behind them. Each queue of a client without a share takes turns of its own.
 func (a *admission) admitFirst(q *queue) {
 	a.admit(q.caller)
 	close(q.waiters[0].admitted)
@@ -158,7 +174,7 @@ func (a *admission) admitFirst(q *queue) {
 	for _, o := range a.queues {
 		switch {
 		case o == q:
-		case q.client != "" && o.client == q.client:
+		case q.hasShare() && o.client == q.client:
 			own = append(own, o)
 		default:
 			others = append(others, o)
@@ -193,11 +209,31 @@ func WithClass(ctx context.Context, class string) context.Context {
 }
 
 // WithClient returns a context whose transactions and statements belong to a client, for example a project.
-// If all transactions of one client wait for a lock, other clients still get connections. The empty client
-// has no limit.
+// If all transactions of one client wait for a lock, other clients still get connections. The empty client,
+// Administrators and Services have no limit.
 func WithClient(ctx context.Context, client string) context.Context {
 	return context.WithValue(ctx, clientKey, client)
 }
+
+// WithProject returns a context whose transactions and statements belong to a project, as those of its API
+// requests do. If the context already has a client, or if the project is empty, WithProject returns the
+// context unchanged.
+func WithProject(ctx context.Context, project string) context.Context {
+	if _, client := CallerOf(ctx); client != "" || project == "" {
+		return ctx
+	}
+	return WithClient(ctx, ClientOfProject(project))
+}
+
+// CallerOf returns the class and the client to which the transactions and statements of a context belong.
+func CallerOf(ctx context.Context) (class, client string) {
+	class, _ = ctx.Value(classKey).(string)
+	client, _ = ctx.Value(clientKey).(string)
+	return class, client
+}
+
+// ClientOfProject returns the name of the client that a project is.
+func ClientOfProject(project string) string { return "project " + project }
 
 // WithReserve returns a context whose statements and transactions use the reserved connections. The reserved
 // connections are for readiness checks, metrics and the APIs of operators, which must answer even while
@@ -216,8 +252,6 @@ func (d *DB) poolFor(ctx context.Context) *pgxpool.Pool {
 
 // admit waits until the caller may use a connection of the pool.
 func (d *DB) admit(ctx context.Context, pool *pgxpool.Pool) (release func(), err error) {
-	var c caller
-	c.class, _ = ctx.Value(classKey).(string)
-	c.client, _ = ctx.Value(clientKey).(string)
-	return d.admissions[pool].acquire(ctx, c)
+	class, client := CallerOf(ctx)
+	return d.admissions[pool].acquire(ctx, caller{class, client})
 }

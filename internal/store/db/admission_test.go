@@ -53,6 +53,34 @@ func TestAdmission_OneClientLeavesHalfOfTheConnections(t *testing.T) {
 	}
 }
 
+// Two clients that take all connections of a class that they can get leave connections for further clients of
+// the class, and for administrators and services.
+func TestAdmission_TwoClientsLeaveConnectionsOfTheirClassForOthers(t *testing.T) {
+	t.Parallel()
+	for _, third := range []string{"green", Administrators, Services} {
+		a := newAdmission(8)
+		for _, step := range []struct {
+			client string
+			want   int
+		}{{"red", 4}, {"blue", 2}, {third, 1}} {
+			if got := acquireAll(t, a, caller{"writes", step.client}); got != step.want {
+				t.Errorf("connections of the client %s: got %d, want %d", step.client, got, step.want)
+			}
+		}
+	}
+}
+
+// Administrators and services have no share of their own, only the limit of their class.
+func TestAdmission_AdministratorsAndServicesHaveNoShare(t *testing.T) {
+	t.Parallel()
+	for _, client := range []string{Administrators, Services} {
+		a := newAdmission(9)
+		if got := acquireAll(t, a, caller{"writes", client}); got != 6 {
+			t.Errorf("connections of %s in one class: got %d, want 6, as without a client", client, got)
+		}
+	}
+}
+
 // A client with many waiting callers gets a connection as often as a client with one waiting caller.
 func TestAdmission_ClientsTakeTurns(t *testing.T) {
 	t.Parallel()

@@ -52,6 +52,12 @@ func (e *UnavailableError) Is(target error) bool { return target == ErrUnavailab
 // Unwrap returns the error of the connection or of PostgreSQL.
 func (e *UnavailableError) Unwrap() error { return e.err }
 
+// WasLocked reports whether the error err means that a transaction has not got a lock in time.
+func WasLocked(err error) bool {
+	var unavailable *UnavailableError
+	return errors.As(err, &unavailable) && unavailable.Reason == Locked
+}
+
 // Abandoned returns the error of a write whose caller stopped waiting with the error err, for example because
 // the deadline of the request has passed. The parameter `begun` says whether the write was already being
 // executed, so that its outcome is unknown.

@@ -19,11 +19,40 @@ import (
 // QueueNetworkLock of networkstore). Each transaction that creates or changes a port of the network holds
 // this lock, and then locks the entry of the network `for share`. Without the turn, such requests without a
 // pause, also of other projects, could keep the entry waiting for ever.
-const waitForTurn = `
-	select pg_advisory_xact_lock(hashtextextended('network ' || substr(p, length('network/') + 1), 0))
+const waitForTurn = `select pg_advisory_xact_lock(` + turnKey + `)` + turnsOfEntry
+
+// hasTurn is the SQL condition that the transaction gets the turn of waitForTurn without waiting.
+const hasTurn = `not exists (select` + turnsOfEntry + ` and not pg_try_advisory_xact_lock(` + turnKey + `))`
+
+const (
+	turnsOfEntry = `
 	from journal_entry e
 	cross join unnest(e.parents || (e.object_type || '/' || e.object_id)) as p
 	where e.seq = $1 and e.object_type in ('network', 'subnet') and p like 'network/%'`
+	turnKey = `hashtextextended('network ' || substr(p, length('network/') + 1), 0)`
+)
+
+// A transaction that sends an entry waits for each lock for a tenth of the age of the entry, within these
+// limits. Therefore a network that stays locked keeps connections to the database only for a small part of
+// the time, but an entry that has waited for long also gets its turn among long transactions.
+const (
+	minLockWait = 900 * time.Millisecond
+	maxLockWait = 10 * time.Second
+)
+
+// limitLockWait is SQL that limits the waits of the transaction for locks to the wait of the entry $1; $2 and
+// $3 are minLockWait and maxLockWait.
+const limitLockWait = `
+	select set_config('lock_timeout', ceil(1000 * extract(epoch from
+		least($3::interval, greatest($2::interval, (clock_timestamp() - created_at) / 10))))::text, true)
+	from journal_entry
+	where seq = $1`
+
+// queueTurn queues the wait for the turn of an entry.
+func queueTurn(batch *pgx.Batch, seq int64) {
+	batch.Queue(limitLockWait, seq, minLockWait, maxLockWait)
+	batch.Queue(waitForTurn, seq)
+}
 
 // maxClaimAttempts limits how often ClaimEntry retries when an entry becomes free between its two queries.
 const maxClaimAttempts = 5
@@ -33,11 +62,16 @@ const maxClaimAttempts = 5
 // ClaimEntry does not claim an entry that is completed or has failed, that must wait before its next attempt,
 // or that ClaimBacklog has claimed for another workflow. While the journal is paused, ClaimEntry claims no
 // entry; if the entry is neither completed nor failed, ClaimEntry returns it with the pause.
+//
+// ClaimEntry waits for no lock to find out that the entry cannot be claimed. For the locks of an entry that
+// can be claimed, ClaimEntry waits as a transaction of the entry's project, as limitLockWait says, and then
+// returns an error for which db.WasLocked reports true; the caller must try again later.
 func (s *Store) ClaimEntry(ctx context.Context, seq int64) (journal.ClaimResult, error) {
 	for attempt := 1; ; attempt++ {
-		t, claimed, err := s.claimEntry(ctx, seq)
+		t, claimed, err := s.claimEntry(ctx, seq, attempt > 1)
 		if err == nil && !claimed {
 			t, err = s.unclaimedEntry(ctx, seq)
+			ctx = db.WithProject(ctx, t.Entry.Project)
 		}
 		if err != nil {
 			return journal.ClaimResult{}, fmt.Errorf("claim journal entry: %w", err)
@@ -45,13 +79,26 @@ func (s *Store) ClaimEntry(ctx context.Context, seq int64) (journal.ClaimResult,
 		if claimed || len(t.Blockers) > 0 || t.Wait > 0 || t.Pause != nil || !isSendable(t.Entry) ||
 			attempt == maxClaimAttempts {
 			return t, nil
-		} // otherwise the entry became free between the two queries
+		} // otherwise the entry was locked, or became free between the two queries
 	}
 }
 
-func (s *Store) claimEntry(ctx context.Context, seq int64) (t journal.ClaimResult, claimed bool, err error) {
+// claimEntry claims an entry that can be claimed. With `wait`, claimEntry waits for the locks of the entry;
+// without it, claimEntry does not claim an entry that is locked.
+func (s *Store) claimEntry(
+	ctx context.Context,
+	seq int64,
+	wait bool,
+) (t journal.ClaimResult, claimed bool, err error) {
+	lock, turn := `for no key update skip locked`, hasTurn
+	if wait {
+		lock, turn = `for no key update`, `true`
+	}
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
-		batch.Queue(waitForTurn, seq)
+		t, claimed = journal.ClaimResult{}, false
+		if wait {
+			queueTurn(batch, seq)
+		}
 		batch.Queue(`
 			update journal_entry
 			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp(), retry_at = null,
@@ -60,8 +107,8 @@ func (s *Store) claimEntry(ctx context.Context, seq int64) (t journal.ClaimResul
 				select seq as n, state as was, looked_at as looked
 				from journal_entry
 				where seq = $1
-				for no key update) as before
-			where seq = before.n and state in ('pending', 'processing')
+				`+lock+`) as before
+			where seq = before.n and state in ('pending', 'processing') and `+turn+`
 				and (retry_at is null or retry_at <= clock_timestamp())
 				and not exists (select from journal_dep d where d.entry = seq)
 				and `+isNotPaused+`
@@ -155,6 +202,8 @@ func queryBlockers(ctx context.Context, tx db.Tx, seq int64) ([]journal.Blocker,
 // db.ErrConflict if a newer attempt exists. A second call for the same attempt with the same outcome succeeds
 // and changes nothing. SaveOutcome deletes the note of the workflow, because the workflow is running. If the
 // entry completes, SaveOutcome wakes the workflows of the entries that waited only for this entry.
+// SaveOutcome waits for locks as limitLockWait says, and then returns an error for which db.WasLocked reports
+// true.
 func (s *Store) SaveOutcome(
 	ctx context.Context,
 	seq int64,
@@ -230,7 +279,7 @@ func (s *Store) saveOutcome(
 	var written, due bool
 	var woken int64
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
-		batch.Queue(waitForTurn, seq)
+		queueTurn(batch, seq)
 		queueOutcome(batch, seq, attempt, o, n, &e, &written, &due)
 		if o.State() == journal.Completed {
 			queueUnblock(batch, seq, w, &claimed, &woken)

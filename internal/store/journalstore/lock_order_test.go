@@ -3,6 +3,7 @@ package journalstore_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,8 +52,11 @@ func TestLockOrder_EntriesByNumber(t *testing.T) {
 			recordAll(t, s, change(t, "create network n"), change(t, "create subnet s", "network n"),
 				change(t, "create port p", "network n"))
 			attempt := take(t, s, 1).Entry.Attempt
-			// An operator cannot skip an entry that is being sent.
-			storetest.Exec(t, url, `update journal_entry set taken_at = taken_at - interval '1 hour'`)
+			// An operator cannot skip an entry that is being sent, and a new entry waits only shortly for
+			// locks.
+			storetest.Exec(t, url, `
+				update journal_entry
+				set taken_at = taken_at - interval '1 hour', created_at = created_at - interval '1 hour'`)
 
 			err := storetest.NewRival(t, url).RunAgainst(func() error { return tt.change(s, attempt) },
 				lock(tt.first, ""), lock(tt.second, "nowait"))
@@ -93,4 +97,39 @@ func TestLockedEntries_AreSkippedByBacklogAndSweep(t *testing.T) {
 		t.Errorf("sweep the entries while entry 1 is locked: got %v, error %v; want entry 3", swept, err)
 	}
 	rival.Do(`rollback`)
+}
+
+// A project that keeps its network locked does not keep connections to the database for the claims and the
+// outcomes of its entries: the entry of the network waits only shortly, and entries that wait for others wait
+// for no lock.
+func TestClaimEntry_DoesNotHoldAConnectionWhileItsNetworkIsLocked(t *testing.T) {
+	t.Parallel()
+	base := storetest.URL(t)
+	separator := "?"
+	if strings.Contains(base, "?") {
+		separator = "&"
+	}
+	s := storetest.Open(t, base+separator+"lock_timeout=0")
+	recordAll(t, s, change(t, "create network n"), change(t, "update network n"), change(t, "create network o"))
+	sending := take(t, s, 3).Entry
+	rival := storetest.NewRival(t, base)
+	rival.Do(`begin`)
+	rival.Do(`select pg_advisory_xact_lock(hashtextextended(object, 0)) from (select 'network ' || object_id as object from journal_entry) as e`)
+
+	if _, err := s.Journal.ClaimEntry(t.Context(), 1); !db.WasLocked(err) {
+		t.Errorf("claim the entry of a locked network: got error %v, want one for which WasLocked reports true", err)
+	}
+	blocked, err := s.Journal.ClaimEntry(t.Context(), 2)
+	if err != nil || len(blocked.Blockers) != 1 {
+		t.Errorf("claim an entry that waits for another: got %+v, error %v; want its blocker", blocked, err)
+	}
+	_, err = s.Journal.SaveOutcome(t.Context(), 3, sending.Attempt, journal.Outcome{Kind: journal.OutcomeDone})
+	if !db.WasLocked(err) {
+		t.Errorf("save the outcome of the entry of a locked network: got error %v, want one for which WasLocked reports true", err)
+	}
+
+	rival.Do(`rollback`)
+	if got := take(t, s, 1).Entry.State; got != journal.Processing {
+		t.Errorf("claim the entry when its network is free: got the state %s, want processing", got)
+	}
 }

@@ -1,7 +1,10 @@
 package portstore_test
 
 import (
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"berth/internal/journal"
 	"berth/internal/network"
@@ -53,6 +56,8 @@ func checkTurn(t *testing.T, change func(fx fixture, entry journal.ClaimResult) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	// an old entry waits as long for its locks as a change of the network does
+	storetest.Exec(t, url, `update journal_entry set created_at = created_at - interval '1 hour'`)
 	rename := func(p network.Port) func() error {
 		return func() error {
 			_, err := fx.Network.UpdatePort(t.Context(), p.ID, network.PortChange{Name: ptr("new")}, nil)
@@ -84,4 +89,42 @@ func checkTurn(t *testing.T, change func(fx fixture, entry journal.ClaimResult) 
 			t.Errorf("%s: %v", r.name, err)
 		}
 	}
+}
+
+// The reports of a port whose project keeps it locked wait as transactions of the project, so that the ports
+// of other projects get connections to the database.
+func TestUpdatePortStatus_WaitsForALockedPortAsItsProject(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	separator := "?"
+	if strings.Contains(url, "?") {
+		separator = "&"
+	}
+	fx := fixture{Store: storetest.Open(t, url+separator+"pool_max_conns=4"), t: t}.withNetwork("10.0.0.0/24")
+	var locked [5]network.Port
+	for i := range locked {
+		locked[i] = fx.createPort("")
+	}
+	other := fx.createPort("", func(c *network.PortChange) { c.Project = ptr("q") })
+	rival := storetest.NewRival(t, url)
+	rival.Do(`begin`)
+	rival.Do(`select from port where project = 'p' for update`)
+	var waiting sync.WaitGroup
+	for _, p := range locked {
+		waiting.Go(func() {
+			if _, err := fx.Network.UpdatePortStatus(t.Context(), p.ID, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	// of four connections, a client gets two, and a class without clients three
+	for fx.DB.Pools()[1].Waiting < 2 {
+		time.Sleep(time.Millisecond)
+	}
+
+	if _, err := fx.Network.UpdatePortStatus(t.Context(), other.ID, nil); err != nil {
+		t.Errorf("update the status of a port of another project: %v", err)
+	}
+	rival.Do(`rollback`)
+	waiting.Wait()
 }

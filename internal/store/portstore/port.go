@@ -249,7 +249,7 @@ type lockedPort struct {
 func lockPort(ctx context.Context, tx *transaction, id uuid.UUID) (lockedPort, error) {
 	var h lockedPort
 	batch := &pgx.Batch{}
-	h.queueLock(batch, id, tx.config)
+	h.queueLock(batch, id, tx.config, lockPortInTurn)
 	err := tx.SendBatch(ctx, batch).Close()
 	if db.NoRows(err) {
 		return h, portNotFound(id)
@@ -257,10 +257,17 @@ func lockPort(ctx context.Context, tx *transaction, id uuid.UUID) (lockedPort, e
 	return h, err
 }
 
-// queueLock adds the lock and the read of a port to the batch. The lock is a separate statement, so that the
-// read sees the changes of the transactions that the lock waited for.
-func (h *lockedPort) queueLock(batch *pgx.Batch, id uuid.UUID, c Config) {
-	batch.Queue(`select from port where id = $1 for update`, id)
+// SQL that locks the port $1.
+const (
+	lockPortInTurn = `select from port where id = $1 for update`
+	lockPortNow    = lockPortInTurn + ` nowait` // fails if another transaction holds the lock
+)
+
+// queueLock adds the lock and the read of a port to the batch; the parameter `lock` is lockPortInTurn or
+// lockPortNow. The lock is a separate statement, so that the read sees the changes of the transactions that
+// the lock waited for.
+func (h *lockedPort) queueLock(batch *pgx.Batch, id uuid.UUID, c Config, lock string) {
+	batch.Queue(lock, id)
 	batch.Queue(lockedPortSelect+` where id = $1`, id).
 		QueryRow(func(row pgx.Row) error { return h.scan(row, c) })
 }

@@ -20,14 +20,22 @@ import (
 // call sees the result of the first call. UpdatePortStatus counts reports that change nothing as ignored. If
 // the list of reports is empty, UpdatePortStatus rechecks the port and corrects its blocks and status. For a
 // deleted port, UpdatePortStatus returns only the port's pending Nova events.
+//
+// UpdatePortStatus waits for locks only as a transaction of the port's project, so that the ports of a
+// project that keeps them locked leave connections to the database for the ports of others.
 func (s *Store) UpdatePortStatus(
 	ctx context.Context,
 	id uuid.UUID,
 	reports []network.Report,
 ) (network.StatusView, error) {
-	view, err := s.updatePortStatusPipelined(ctx, id, reports)
+	view, err := s.updatePortStatusPipelined(ctx, id, reports, lockPortNow)
+	if db.WasLocked(err) {
+		if ctx, err = s.withProjectOf(ctx, id); err == nil {
+			view, err = s.updatePortStatusPipelined(ctx, id, reports, lockPortInTurn)
+		}
+	}
 	if errors.Is(err, errNeedsTx) {
-		view, err = s.updatePortStatusInTx(ctx, id, reports)
+		view, err = s.updatePortStatusInTx(db.WithProject(ctx, view.Project), id, reports)
 	}
 	if err != nil {
 		return network.StatusView{}, fmt.Errorf("update status of port %s: %w", id, err)
@@ -35,29 +43,38 @@ func (s *Store) UpdatePortStatus(
 	return view, nil
 }
 
+// withProjectOf returns a context whose transactions belong to the project of a port. If the port does not
+// exist, withProjectOf returns the context unchanged.
+func (s *Store) withProjectOf(ctx context.Context, id uuid.UUID) (context.Context, error) {
+	project, err := db.QueryOne(ctx, s.db, pgx.RowTo[string], nil, `select project from port where id = $1`, id)
+	return db.WithProject(ctx, project), err
+}
+
 // errNeedsTx means that not everything that follows from the change is stored in rows of the port itself.
 var errNeedsTx = errors.New("port change needs a full transaction")
 
 // updatePortStatusPipelined does the same as UpdatePortStatus in two round trips to the database, but only
-// for changes whose effects are stored in rows of the port itself.
+// for changes whose effects are stored in rows of the port itself. If it returns errNeedsTx, the status has
+// the project of the port.
 func (s *Store) updatePortStatusPipelined(
 	ctx context.Context,
 	id uuid.UUID,
 	reports []network.Report,
+	lock string,
 ) (network.StatusView, error) {
 	var h lockedPort
 	var events []network.NovaEvent
 	var view network.StatusView
 	err := s.db.InPipelinedTx(ctx, func(reads *pgx.Batch) {
 		notificationstore.QueueNovaEventsRead(reads, id, &events)
-		h.queueLock(reads, id, s.config)
+		h.queueLock(reads, id, s.config, lock)
 	}, func(_ pgx.Tx, writes *pgx.Batch) error {
 		after, accepted, entity := h.applyReports(reports)
 		w := s.config.portWrite(h.Port, after, network.PortCause{Entity: entity, OwnWorkflow: true})
+		view = after.StatusView()
 		if !w.effects.InOwnRows() {
 			return errNeedsTx
 		}
-		view = after.StatusView()
 		view.Accepted, view.Stale = accepted, after.StaleReports(reports, accepted)
 		if w.queue(writes); writes.Len() > 0 {
 			notificationstore.QueueNovaEventsRead(writes, id, &events) // including the events queued above
