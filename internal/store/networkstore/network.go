@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -148,6 +150,53 @@ func (tx *Transaction) QueueNetworkLock(
 		*found, err = pgx.CollectExactlyOneRow(rows, scanNetwork)
 		return err
 	})
+}
+
+// ForeignLockWait is the maximum time for which a transaction waits for a lock after it has got the turn of a
+// network of another project. It is shorter than the limit of other transactions, because the owner of the
+// network waits meanwhile.
+const ForeignLockWait = 2 * time.Second
+
+// QueuePortNetworkLock queues a shared lock on the row of the network of a port, and the read of the network,
+// as QueueNetworkLock does. If the network belongs to another project than the port, the later waits of the
+// transaction end after ForeignLockWait: a member could otherwise hold the turn of a shared network for as
+// long as the member keeps something else locked for which the transaction waits.
+func (tx *Transaction) QueuePortNetworkLock(
+	batch *pgx.Batch,
+	id uuid.UUID,
+	project string,
+	found *network.Network,
+) {
+	tx.QueueNetworkLock(batch, id, LockShared, found)
+	batch.Queue(`select set_config('lock_timeout', $3, true) from network where id = $1 and project <> $2`,
+		id, project, strconv.FormatInt(ForeignLockWait.Milliseconds(), 10))
+}
+
+// TakePortTurns waits for the turns of the networks of several ports, before the transaction locks anything:
+// first for those of the project's own networks, by ID, then for those of other projects, by ID. A member
+// could otherwise hold the turn of a shared network while the transaction waits for one of the member's own
+// networks.
+func (tx *Transaction) TakePortTurns(ctx context.Context, project string, networks []uuid.UUID) error {
+	rows, err := tx.Query(ctx, `
+		select id, pg_advisory_xact_lock_shared(hashtextextended('network ' || id::text, 0))::text
+		from (
+			select id
+			from network
+			where id = any($1)
+			order by project <> $2, id
+			limit $3) as n`, networks, project, maxNetworkTurns)
+	if err == nil {
+		tx.networkTurns = map[uuid.UUID]bool{}
+		var id uuid.UUID
+		_, err = pgx.ForEachRow(rows, []any{&id, nil}, func() error {
+			tx.networkTurns[id] = true
+			return nil
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("wait for the turns of networks: %w", err)
+	}
+	return nil
 }
 
 // turnSQL returns SQL that waits for the advisory lock of the network $1.

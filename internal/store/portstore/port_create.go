@@ -15,17 +15,32 @@ import (
 )
 
 // CreatePorts creates ports in one transaction. No port gets by chance the address or the MAC that the draft
-// of another port names.
+// of another port names. CreatePorts takes the turns of the networks of all ports before it locks anything.
 func (s *Store) CreatePorts(ctx context.Context, drafts []network.PortChange) ([]network.Port, error) {
 	return networkstore.CreateAll(
 		ctx,
 		s.inPreparedTx,
 		drafts,
 		func(ctx context.Context, tx *transaction, c network.PortChange) (network.Port, error) {
+			if tx.drafts == nil && len(drafts) > 1 {
+				if err := takeTurns(ctx, tx, drafts); err != nil {
+					return network.Port{}, err
+				}
+			}
 			tx.drafts = drafts
 			return createPort(ctx, tx, c)
 		},
 	)
+}
+
+// takeTurns takes the turns of the networks of several drafts, which have the same project unless an
+// administrator creates them.
+func takeTurns(ctx context.Context, tx *transaction, drafts []network.PortChange) error {
+	networks := make([]uuid.UUID, len(drafts))
+	for i, c := range drafts {
+		networks[i] = network.NewPort(uuid.Nil, c).Network
+	}
+	return tx.TakePortTurns(ctx, network.NewPort(uuid.Nil, drafts[0]).Project, networks)
 }
 
 func createPort(ctx context.Context, tx *transaction, c network.PortChange) (network.Port, error) {
@@ -130,7 +145,7 @@ type portContext struct {
 // readPortContext takes a share lock on the port's network and reads the context.
 func readPortContext(ctx context.Context, tx *transaction, p network.Port) (pc portContext, err error) {
 	batch := &pgx.Batch{}
-	tx.QueueNetworkLock(batch, p.Network, networkstore.LockShared, &pc.network)
+	tx.QueuePortNetworkLock(batch, p.Network, p.Project, &pc.network)
 	networkstore.QueueSubnetsRead(batch, p.Network, &pc.subnets)
 	batch.Queue(`select exists (select from dhcp_binding where network_id = $1)`, p.Network).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&pc.hasDHCPAgent) })

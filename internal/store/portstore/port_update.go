@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"berth/internal/network"
 	"berth/internal/store/db"
@@ -53,7 +54,12 @@ func lockPortAndNetwork(ctx context.Context, tx *transaction, id uuid.UUID) (loc
 	if err != nil {
 		return lockedPort{}, err
 	}
-	n, err := networkstore.LockNetwork(ctx, tx.Transaction, p.Network, networkstore.LockShared)
+	var n network.Network
+	batch := &pgx.Batch{}
+	tx.QueuePortNetworkLock(batch, p.Network, p.Project, &n)
+	if err = tx.SendBatch(ctx, batch).Close(); db.NoRows(err) {
+		err = networkstore.NetworkNotFound(p.Network)
+	}
 	if err != nil {
 		return lockedPort{}, err
 	}
