@@ -4,7 +4,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"berth/internal/journal"
 	"berth/internal/network"
@@ -118,8 +117,14 @@ func TestUpdatePortStatus_WaitsForALockedPortAsItsProject(t *testing.T) {
 		})
 	}
 	// of four connections, a client gets two, and a class without clients three
-	for fx.DB.Pools()[1].Waiting < 2 {
-		time.Sleep(time.Millisecond)
+	watch := storetest.Connect(t, url)
+	for locking := 0; locking+fx.DB.Pools()[1].Waiting < len(locked); {
+		err := watch.QueryRow(t.Context(), `
+			select (select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')
+			from pg_sleep(0.005)`).Scan(&locking)
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 
 	if _, err := fx.Network.UpdatePortStatus(t.Context(), other.ID, nil); err != nil {
