@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"berth/internal/api/rpc"
 	"berth/internal/network"
 	"berth/internal/store"
+	"berth/internal/store/db"
 	"berth/internal/store/networkstore"
 	"berth/internal/store/portstore"
 	"berth/internal/store/storetest"
@@ -164,7 +166,16 @@ func (st *fixture) publishNetwork(t *testing.T, c *rpc.Publisher) {
 // that belong to no network.
 func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
 	t.Helper()
-	for _, id := range []uuid.UUID{{}, st.network.ID} {
+	queues, err := db.QueryAll(t.Context(), st.DB, pgx.RowTo[uuid.UUID], `
+		select network_id
+		from agent_notification
+		where sent_at is null
+		group by network_id
+		order by network_id = $1, min(id)`, st.network.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range queues {
 		due, err := st.Notifications.Unsent(t.Context(), id, 1000)
 		if err != nil {
 			t.Fatal(err)
