@@ -77,22 +77,27 @@ func TestSecurityGroupRules_MemoryOfAnAnswerThatIsTooLargeIsBounded(t *testing.T
 		insert into security_group_rule (id, group_id, project, description, direction, ethertype, protocol, port_min, port_max, remote_ip, remote_group)
 		select gen_random_uuid(), $1, 'p1', '', 'ingress', 'IPv4', 'tcp', n, n, '', $1
 		from generate_series(1, 96) n`, group)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	got := st.request(t, map[string]any{
+	st.checkTooLarge(t, "rules of a device with 570,000 rules", 512, map[string]any{
 		"topic":   "q-plugin",
 		"method":  "security_group_rules_for_devices",
 		"version": "1.3",
 		"args":    map[string]any{"devices": []any{ports[0].ID}},
 	})
+}
+
+// checkTooLarge checks that a request gets the failure that its answer is too large, and that berth has
+// allocated at most the given memory for it, in MiB.
+func (st *fixture) checkTooLarge(t *testing.T, what string, most uint64, request map[string]any) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got := st.request(t, request)
 	runtime.ReadMemStats(&after)
 	if !strings.Contains(got.Message, oslomsg.ReplyTooLarge) {
-		t.Errorf("rules of a device with 570,000 rules: got the failure %q, want %q", got.Message, oslomsg.ReplyTooLarge)
+		t.Errorf("%s: got the failure %q, want %q", what, got.Message, oslomsg.ReplyTooLarge)
 	}
-	const most = 512 << 20
-	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > most {
-		t.Errorf("memory allocated for an answer that is too large: got %d MiB, want at most %d MiB",
-			allocated>>20, most>>20)
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > most<<20 {
+		t.Errorf("%s: got %d MiB of memory allocated for the answer, want at most %d MiB", what, allocated>>20, most)
 	}
 }
 
@@ -102,28 +107,17 @@ func TestDeviceDetails_MemoryForAPortWithManyNamesIsBounded(t *testing.T) {
 	port := st.createPorts(t, 1)[0]
 	storetest.Exec(t, st.database, `
 		insert into port_address (subnet_id, address, port_id, position)
-		select a.subnet_id, '10.1.64.0'::inet + n, a.port_id, n
+		select a.subnet_id, '10.2.0.0'::inet + n, a.port_id, n
 		from port_address a cross join generate_series(1, 2000) n
 		where a.port_id = $1`, port.ID)
 	devices := make([]any, 1000)
 	for i := range devices {
 		devices[i] = []any{port.ID, strconv.Itoa(i)} // an ID and a PCI slot
 	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	got := st.request(t, map[string]any{
+	st.checkTooLarge(t, "details of a port with 1,000 names", 256, map[string]any{
 		"topic":   "q-plugin",
 		"method":  "get_devices_details_list",
 		"version": "1.3",
 		"args":    map[string]any{"devices": devices, "host": "cmp1"},
 	})
-	runtime.ReadMemStats(&after)
-	if !strings.Contains(got.Message, oslomsg.ReplyTooLarge) {
-		t.Errorf("details of a port with 1000 names: got the failure %q, want %q", got.Message, oslomsg.ReplyTooLarge)
-	}
-	const most = 256 << 20
-	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > most {
-		t.Errorf("memory allocated for an answer that is too large: got %d MiB, want at most %d MiB",
-			allocated>>20, most>>20)
-	}
 }

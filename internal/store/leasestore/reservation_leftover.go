@@ -44,7 +44,7 @@ func keepLeftovers(ctx context.Context, tx *transaction, all ...leaseReservation
 	return nil
 }
 
-// KeepLeftover stores a reservation of a deleted lease whose objects could not be removed from Nova and
+// KeepLeftover stores a reservation of an ended lease whose objects could not be removed from Nova and
 // Neutron, so that the removal is repeated.
 func (s *Store) KeepLeftover(ctx context.Context, c lease.CloudReservation) error {
 	return keepLeftover(ctx, s.db, c, 0)
@@ -156,7 +156,7 @@ func (s *Store) FinishLeftover(
 			where reservation_id = $1`, reservation, attempts+1, failure.Error(), lease.RetryDelay(lease.Error, attempts+1))
 	}
 	if err != nil {
-		return fmt.Errorf("store the result of removing a reservation of a deleted lease: %w", err)
+		return fmt.Errorf("store the result of removing a reservation of an ended lease: %w", err)
 	}
 	return nil
 }
