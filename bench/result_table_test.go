@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"berth/bench/benchtest"
+	"berth/bench/harness"
+	"berth/bench/resultpage"
+)
+
+// TestResultTable_EqualsMeasuredResults fails when the tables of results in docs/benchmarks.md differ from the
+// measured results. To update the tables, run `go test ./bench -run ResultTable -update`.
+func TestResultTable_EqualsMeasuredResults(t *testing.T) {
+	t.Parallel()
+	r := benchtest.Read[report](t, "../"+benchtest.Results, section)
+	resultpage.Tables{
+		Page:    "docs/benchmarks.md",
+		Source:  benchtest.Results,
+		Command: "go test ./bench -run ResultTable",
+		Root:    "..",
+		Content: map[string]string{"bench": resultTable(r), "details": detailTable(r)},
+	}.Check(t)
+}
+
+// resultTable renders the rates and times of all measurements.
+func resultTable(r report) string {
+	var b strings.Builder
+	m, s := r.Machine, r.Settings
+	fmt.Fprintf(&b, "A machine with %d cores, PostgreSQL %s, Temporal %s; %d clients, %d rounds with a window of %g s.\n\n",
+		m.Cores, m.PostgreSQL, m.Temporal, s.InFlight, s.Rounds, s.Window)
+	b.WriteString("| Name | Measurement | Per second | p50 | p99 | CPU time of each | Baseline | Ratio of the rates | Ratio of the CPU times |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|---|\n")
+	for _, f := range r.Figures {
+		if f.Error != "" {
+			fmt.Fprintf(&b, "| `%s` | %s | failed | | | | | | |\n", f.Name, f.Title)
+			continue
+		}
+		var p50, p99, cpu, baseline string
+		if f.Times != nil {
+			p50, p99 = amount(f.Times.P50)+" ms", amount(f.Times.P99)+" ms"
+		}
+		if total := f.totalCPU(); total > 0 {
+			cpu = amount(total) + " ms"
+		}
+		if f.Baseline != "" {
+			baseline = "`" + f.Baseline + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s | %s | %s |\n",
+			f.Name, f.Title, amount(f.Rate), p50, p99, cpu, baseline, ratio(f.Ratio), ratio(f.ByCPU))
+	}
+	return b.String()
+}
+
+// detailTable renders the other values of the measurements; the name of each contains its unit.
+func detailTable(r report) string {
+	var b strings.Builder
+	b.WriteString("| Name | Quantity, with its unit | Value |\n|---|---|---|\n")
+	for _, f := range r.Figures {
+		for _, d := range f.Details {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name, d.Name, amount(d.Value))
+		}
+	}
+	return b.String()
+}
+
+// amount renders a measured value that is not negative: with two digits after the point below 10, with one
+// below 1,000, and as a whole number with commas above.
+func amount(v float64) string {
+	switch {
+	case v < 10:
+		return fmt.Sprintf("%.2f", v)
+	case v < 1000:
+		return fmt.Sprintf("%.1f", v)
+	default:
+		return harness.Thousands(int(v + 0.5))
+	}
+}
+
+// ratio renders a ratio; a measurement without a baseline has the ratio 0.
+func ratio(v float64) string {
+	if v == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", v)
+}
