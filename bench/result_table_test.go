@@ -20,7 +20,7 @@ func TestResultTable_EqualsMeasuredResults(t *testing.T) {
 		Source:  benchtest.Results,
 		Command: "go test ./bench -run ResultTable",
 		Root:    "..",
-		Content: map[string]string{"bench": resultTable(r), "details": detailTable(r)},
+		Content: map[string]string{"bench": resultTable(r), "details": detailTable(r), "parts": partTable(r)},
 	}.Check(t)
 }
 
@@ -64,6 +64,38 @@ func detailTable(r report) string {
 	}
 	return b.String()
 }
+
+// partTable renders the CPU time of an operation in each part of the system. A measurement whose operations
+// cost less than the table shows is left out.
+func partTable(r report) string {
+	var b strings.Builder
+	b.WriteString("| Name | berth | PostgreSQL of berth | Temporal | PostgreSQL of Temporal | Clients, stubs and others |\n")
+	b.WriteString("|---|---|---|---|---|---|\n")
+	for _, f := range r.Figures {
+		if f.totalCPU() < 0.1 {
+			continue
+		}
+		var berth, others float64
+		for part, used := range f.CPU {
+			switch {
+			case strings.HasPrefix(part, "berth "):
+				berth += used
+			case part != berthDatabase && part != temporalServer && part != temporalDatabase:
+				others += used
+			}
+		}
+		fmt.Fprintf(&b, "| `%s` | %.2f | %.2f | %.2f | %.2f | %.2f |\n",
+			f.Name, berth, f.CPU[berthDatabase], f.CPU[temporalServer], f.CPU[temporalDatabase], others)
+	}
+	return b.String()
+}
+
+// Names of parts in result.CPU; those of berth's processes begin with "berth ".
+const (
+	berthDatabase    = "postgres of berth"
+	temporalServer   = "server"
+	temporalDatabase = "postgres of temporal"
+)
 
 // amount renders a measured value that is not negative: with two digits after the point below 10, with one
 // below 1,000, and as a whole number with commas above.
