@@ -10,8 +10,8 @@ import (
 	"berth/bench/resultpage"
 )
 
-// TestResultTable_EqualsMeasuredResults fails when the tables of results in docs/benchmarks.md differ from the
-// measured results. To update the tables, run `go test ./bench -run ResultTable -update`.
+// TestResultTable_EqualsMeasuredResults fails when the tables of results in docs/benchmarks.md differ from
+// the measured results. To update the tables, run `go test ./bench -run ResultTable -update`.
 func TestResultTable_EqualsMeasuredResults(t *testing.T) {
 	t.Parallel()
 	r := benchtest.Read[report](t, "../"+benchtest.Results, section)
