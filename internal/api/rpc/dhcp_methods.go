@@ -52,12 +52,14 @@ func (h *handlers) getActiveNetworksInfo(ctx context.Context, a activeNetworksAr
 	if err != nil || len(agents) == 0 || !agents[0].AdminUp {
 		return []object{}, err
 	}
-	networks, err := h.Store.HostedNetworks(ctx, agents[0].ID)
+	served, err := h.Store.NetworkIDs(ctx, db.Listing{Where: []db.Condition{
+		networkstore.ServedByDHCPOf(h.sender.host(a.Host)),
+		{Field: "admin_up", In: []string{"true"}},
+	}})
 	if err != nil {
 		return nil, err
 	}
-	networks = slices.DeleteFunc(networks, func(n network.Network) bool { return !n.AdminUp })
-	return h.networkInfos(ctx, networks, a.Filter)
+	return h.networkInfos(ctx, served, a.Filter)
 }
 
 type networkInfoArgs struct {
@@ -67,13 +69,12 @@ type networkInfoArgs struct {
 // getNetworkInfo returns one network. If the network does not exist, getNetworkInfo returns null.
 func (h *handlers) getNetworkInfo(ctx context.Context, a networkInfoArgs) (any, error) {
 	byID := []db.Condition{{Field: "id", In: []string{parseUUID(a.Network).String()}}}
-	found, err := requireReadable(ctx, h.sender, h.Store.Networks, h.Store.NetworkIDs, byID,
-		networkstore.ServedByDHCPOf)
-	if err != nil || len(found) == 0 {
+	found, err := h.sender.readable(ctx, h.Store.NetworkIDs, byID, networkstore.ServedByDHCPOf)
+	if err != nil {
 		return nil, err
 	}
 	infos, err := h.networkInfos(ctx, found, false)
-	if err != nil {
+	if err != nil || len(infos) == 0 {
 		return nil, err
 	}
 	return infos[0], nil
@@ -81,65 +82,107 @@ func (h *handlers) getNetworkInfo(ctx context.Context, a networkInfoArgs) (any, 
 
 // networkInfos returns networks with their subnets and ports. If the parameter `dhcpOnly` is true,
 // networkInfos leaves out the subnets for which DHCP is disabled.
-func (h *handlers) networkInfos(
-	ctx context.Context,
-	networks []network.Network,
-	dhcpOnly bool,
-) ([]object, error) {
-	if len(networks) == 0 {
-		return []object{}, nil
+func (h *handlers) networkInfos(ctx context.Context, ids []uuid.UUID, dhcpOnly bool) ([]object, error) {
+	infos, subnets := []object{}, []uuid.UUID{}
+	if len(ids) == 0 {
+		return infos, nil
 	}
-	onNetworks := db.Listing{Where: []db.Condition{{Field: "network", In: make([]string, len(networks))}}}
-	for i, n := range networks {
-		onNetworks.Where[0].In[i] = n.ID.String()
-	}
-	subnets, err := h.Store.Subnets(ctx, onNetworks)
-	if err != nil {
-		return nil, err
-	}
-	ids, err := h.Store.PortIDs(ctx, onNetworks)
-	if err != nil {
-		return nil, err
-	}
-	encoded, ports, refused := encodedObjects{}, map[uuid.UUID][]json.RawMessage{}, refusedGateways{}
-	err = h.eachPortPage(ctx, ids, allFields, func(page []network.Port) error {
-		for _, p := range page {
-			raw, err := encoded.encode(ctx, attribute.PortRPC(p))
-			if err != nil {
-				return err
-			}
-			ports[p.Network] = append(ports[p.Network], raw)
-			refused.addPort(p)
+	err := eachPage(ctx, h.Store.Networks, ids, allFields, func(page []network.Network) error {
+		for _, n := range page {
+			infos, subnets = append(infos, viewNetworkInfo(n)), append(subnets, n.Subnets...)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	refused.removeFrom(subnets)
-	infos := make([]object, len(networks))
-	for i, n := range networks {
-		infos[i] = viewNetworkInfo(n, subnets, dhcpOnly)
-		infos[i]["ports"] = emptyIfNil(ports[n.ID])
+	parts := networkParts{
+		subnets: map[uuid.UUID][]json.RawMessage{},
+		ports:   map[uuid.UUID][]json.RawMessage{},
+		refused: refusedGateways{},
+	}
+	if err := h.addNetworkPorts(ctx, &parts, ids); err != nil {
+		return nil, err
+	}
+	if err := h.addNetworkSubnets(ctx, &parts, subnets, dhcpOnly); err != nil {
+		return nil, err
+	}
+	for _, info := range infos {
+		id := info["id"].(uuid.UUID)
+		info["subnets"], info["ports"] = emptyIfNil(parts.subnets[id]), emptyIfNil(parts.ports[id])
 	}
 	return infos, nil
 }
 
-// viewNetworkInfo returns a network with those of the subnets that belong to it, and without its ports.
-func viewNetworkInfo(n network.Network, subnets []network.Subnet, dhcpOnly bool) object {
-	views := []object{}
-	for _, s := range subnets {
-		if s.Network == n.ID && (s.DHCP || !dhcpOnly) {
-			views = append(views, viewSubnet(s))
+// networkParts are the encoded subnets and ports of the networks in a reply.
+type networkParts struct {
+	encodedObjects
+	subnets map[uuid.UUID][]json.RawMessage // by network
+	ports   map[uuid.UUID][]json.RawMessage // by network
+	refused refusedGateways
+}
+
+func (h *handlers) addNetworkPorts(ctx context.Context, parts *networkParts, networks []uuid.UUID) error {
+	ids, err := h.Store.PortIDs(ctx, db.Listing{Where: []db.Condition{db.OneOfIDs("network", networks)}})
+	if err != nil {
+		return err
+	}
+	return h.eachPortPage(ctx, ids, allFields, func(page []network.Port) error {
+		for _, p := range page {
+			raw, err := parts.encode(ctx, attribute.PortRPC(p))
+			if err != nil {
+				return err
+			}
+			parts.ports[p.Network] = append(parts.ports[p.Network], raw)
+			parts.refused.addPort(p)
+		}
+		return nil
+	})
+}
+
+// addNetworkSubnets adds the subnets with the given IDs, without the gateways that the kernel of the agent's
+// host refuses. The ports of the DHCP agents must have been added before.
+func (h *handlers) addNetworkSubnets(
+	ctx context.Context,
+	parts *networkParts,
+	ids []uuid.UUID,
+	dhcpOnly bool,
+) error {
+	addBroadcast := func(page []network.Subnet) error {
+		parts.refused.addSubnets(page)
+		return nil
+	}
+	if len(ids) > allFields.size {
+		// a gateway can be a broadcast address of a subnet on a later page
+		if err := eachPage(ctx, h.Store.Subnets, ids, withoutLargeFields, addBroadcast); err != nil {
+			return err
 		}
 	}
+	return eachPage(ctx, h.Store.Subnets, ids, allFields, func(page []network.Subnet) error {
+		parts.refused.addSubnets(page)
+		parts.refused.removeFrom(page)
+		for _, s := range page {
+			if dhcpOnly && !s.DHCP {
+				continue
+			}
+			raw, err := parts.encode(ctx, viewSubnet(s))
+			if err != nil {
+				return err
+			}
+			parts.subnets[s.Network] = append(parts.subnets[s.Network], raw)
+		}
+		return nil
+	})
+}
+
+// viewNetworkInfo returns a network without its subnets and ports.
+func viewNetworkInfo(n network.Network) object {
 	return object{
 		"id":                n.ID,
 		"project_id":        n.Project,
 		"tenant_id":         n.Project,
 		"admin_state_up":    n.AdminUp,
 		"mtu":               n.MTU,
-		"subnets":           views,
 		"non_local_subnets": []object{},
 	}
 }
@@ -154,16 +197,16 @@ func (h *handlers) getDHCPPort(ctx context.Context, a portArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list portList
+	list := newEncodedList()
 	err = h.eachPortPage(ctx, found, allFields,
-		func(page []network.Port) error { return list.add(ctx, page, attribute.PortRPC) })
+		func(page []network.Port) error { return addAll(ctx, list, page, attribute.PortRPC) })
 	if err != nil {
 		return nil, err
 	}
-	if len(list.ports) == 0 {
+	if len(list.objects) == 0 {
 		return nil, network.NotFound(network.PortNotFound, "Port", id)
 	}
-	return list.ports[0], nil
+	return list.objects[0], nil
 }
 
 type readyArgs struct {
@@ -374,7 +417,7 @@ type releaseArgs struct {
 // returns no error. The ports of other hosts and those of trunks stay, also without an error: an agent whose
 // call fails synchronizes all its networks again and again.
 func (h *handlers) releaseDHCPPort(ctx context.Context, a releaseArgs) (any, error) {
-	ports, err := h.Store.Ports(ctx, db.Listing{Where: []db.Condition{
+	ids, err := h.Store.PortIDs(ctx, db.Listing{Where: []db.Condition{
 		{Field: "network", In: []string{parseUUID(a.Network).String()}},
 		{Field: "device_id", In: []string{a.Device}},
 		{Field: "device_owner", In: []string{network.DeviceOwnerDHCP}},
@@ -382,15 +425,17 @@ func (h *handlers) releaseDHCPPort(ctx context.Context, a releaseArgs) (any, err
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range ports {
-		if h.sender != nil && p.Host != h.sender.Host {
-			continue
+	return nil, h.eachPortPage(ctx, ids, withoutLargeFields, func(page []network.Port) error {
+		for _, p := range page {
+			if h.sender != nil && p.Host != h.sender.Host {
+				continue
+			}
+			if err := h.Store.DeletePort(ctx, p.ID, nil); err != nil && !mayKeepPort(err) {
+				return err
+			}
 		}
-		if err := h.Store.DeletePort(ctx, p.ID, nil); err != nil && !mayKeepPort(err) {
-			return nil, err
-		}
-	}
-	return nil, nil
+		return nil
+	})
 }
 
 // mayKeepPort reports whether the error means that the port is deleted already, or is that of a trunk.

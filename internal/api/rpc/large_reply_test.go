@@ -121,3 +121,45 @@ func TestDeviceDetails_MemoryForAPortWithManyNamesIsBounded(t *testing.T) {
 		"args":    map[string]any{"devices": devices, "host": "cmp1"},
 	})
 }
+
+// A call can ask for the objects of all projects. berth reads them in parts, and stops at the limit of an
+// answer: the objects of each call have 160 MB together.
+func TestCall_MemoryForManyLargeObjectsIsBounded(t *testing.T) {
+	st := newFixture(t)
+	storetest.Exec(t, st.database, `
+		insert into network (id, project, name, description, admin_up, shared, external, mtu, port_security, type)
+		select gen_random_uuid(), 'p1', 'n', repeat('x', 400000), true, false, false, 1400, true, 'local'
+		from generate_series(1, 400)`)
+	storetest.Exec(t, st.database, `
+		insert into subnet (id, network_id, project, name, description, cidr, dhcp, pools, dns, routes, ra_mode, address_mode)
+		select gen_random_uuid(), network_id, project, name, repeat('x', 400000), cidr, dhcp, pools, dns, routes, ra_mode, address_mode
+		from subnet cross join generate_series(1, 400)`)
+	storetest.Exec(t, st.database, `
+		insert into security_group (id, project, name, description, stateful, tags)
+		select gen_random_uuid(), 'p1', 'g', repeat('x', 400000), true, '{}'
+		from generate_series(1, 400)`)
+	storetest.Exec(t, st.database, `
+		insert into security_group_rule (id, group_id, project, description, direction, ethertype, protocol, port_min, port_max, remote_ip, remote_group)
+		select gen_random_uuid(), g.id, 'p1', repeat('x', 20000), 'ingress', 'IPv4', 'tcp', n, n, '', null
+		from (select id from security_group order by id desc limit 1) as g cross join generate_series(1, 8000) n`)
+	for _, objectType := range []string{"Network", "Subnet", "SecurityGroup", "SecurityGroupRule"} {
+		st.checkTooLarge(t, "bulk_pull of all objects of the type "+objectType, 512, map[string]any{
+			"topic":   "q-plugin",
+			"method":  "bulk_pull",
+			"version": "1.1",
+			"args": map[string]any{
+				"resource_type": objectType,
+				"version":       "1.0",
+				"filter_kwargs": map[string]any{},
+			},
+		})
+	}
+	for method, args := range map[string]map[string]any{
+		"get_networks":             {"filters": map[string]any{}},
+		"get_network_info":         {"network_id": st.network.ID},
+		"get_active_networks_info": {"host": "net1"},
+	} {
+		request := map[string]any{"topic": "q-plugin", "method": method, "version": "1.0", "args": args}
+		st.checkTooLarge(t, method, 512, request)
+	}
+}

@@ -132,11 +132,13 @@ func (h *handlers) getPorts(ctx context.Context, a listArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := portList{ports: []json.RawMessage{}}
+	list := newEncodedList()
 	err = h.eachPortPage(ctx, ids, allFields, func(page []network.Port) error {
-		return list.add(ctx, page, func(p network.Port) object { return attribute.Select(attribute.PortRPC(p), a.Fields) })
+		return addAll(ctx, list, page, func(p network.Port) object {
+			return attribute.Select(attribute.PortRPC(p), a.Fields)
+		})
 	})
-	return list.ports, err
+	return list.objects, err
 }
 
 var networkFilters = map[string]string{
@@ -155,15 +157,15 @@ func (h *handlers) getNetworks(ctx context.Context, a listArgs) (any, error) {
 	if h.sender != nil {
 		where = append(where, networkstore.OnHost(h.sender.Host))
 	}
-	networks, err := h.Store.Networks(ctx, db.Listing{Where: where})
-	return viewList(networks, viewNetwork, a.Fields), err
-}
-
-// viewList applies the function `view` to each element, and selects the fields of each result.
-func viewList[T any](all []T, view func(T) object, fields []string) []object {
-	views := make([]object, len(all))
-	for i, v := range all {
-		views[i] = attribute.Select(view(v), fields)
+	ids, err := h.Store.NetworkIDs(ctx, db.Listing{Where: where})
+	if err != nil {
+		return nil, err
 	}
-	return views
+	list := newEncodedList()
+	err = eachPage(ctx, h.Store.Networks, ids, allFields, func(page []network.Network) error {
+		return addAll(ctx, list, page, func(n network.Network) object {
+			return attribute.Select(viewNetwork(n), a.Fields)
+		})
+	})
+	return list.objects, err
 }

@@ -312,11 +312,11 @@ func (h *handlers) buildObjectMessages(
 	dhcpHosts, versions []string,
 ) error {
 	objectType := pushedTypes[n.Resource]
-	found, err := h.pull(ctx, pullArgs{Type: objectType, ID: n.ResourceID.String()})
+	found, err := h.objectByID(ctx, objectType, n.ResourceID)
 	if err != nil || found == nil {
 		return err
 	}
-	data := found.(object)["versioned_object.data"].(object)
+	data := found["versioned_object.data"].(object)
 	b.addPush(objectType, "updated", versions,
 		func(v string) object { return attribute.Versioned(objectType, v, data) })
 	switch n.Resource {

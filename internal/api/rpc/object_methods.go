@@ -63,13 +63,19 @@ type pullArgs struct {
 }
 
 func (h *handlers) bulkPull(ctx context.Context, a pullArgs) (any, error) {
+	return h.versionedObjects(ctx, a)
+}
+
+// versionedObjects returns the objects that match the filters of a call as encoded versioned objects.
+func (h *handlers) versionedObjects(ctx context.Context, a pullArgs) ([]json.RawMessage, error) {
+	list := newEncodedList()
 	fieldOf, ok := objectFilters[a.Type]
 	if !ok && !emptyTypes[a.Type] {
 		return nil, oslomsg.NewFailure("neutron.api.rpc.callbacks.exceptions",
 			"CallbackNotFound", "Callback for %s not found", oslomsg.Excerpt(a.Type))
 	}
 	if !ok {
-		return []object{}, nil
+		return list.objects, nil
 	}
 	where, err := h.conditions(a.Filters, fieldOf)
 	if err != nil {
@@ -77,36 +83,60 @@ func (h *handlers) bulkPull(ctx context.Context, a pullArgs) (any, error) {
 	}
 	switch a.Type {
 	case typePort:
-		return h.portObjects(ctx, where, a.Version)
+		err = h.addPorts(ctx, list, where, a.Version)
 	case typeNetwork:
-		found, err := requireReadable(
-			ctx, h.sender, h.Store.Networks, h.Store.NetworkIDs, where, networkstore.OnHost,
-		)
-		return versionedObjects(found, func(n network.Network) object {
-			return networkObject(n, a.Version)
-		}), err
+		err = eachReadable(ctx, h.sender, h.networks(), where, func(n network.Network) error {
+			return list.add(ctx, networkObject(n, a.Version))
+		})
 	case typeSubnet:
-		found, err := requireReadable(
-			ctx, h.sender, h.Store.Subnets, h.Store.SubnetIDs, where, networkstore.OnHost,
-		)
-		return versionedObjects(found, func(s network.Subnet) object {
-			return subnetObject(s, a.Version)
-		}), err
+		err = eachReadable(ctx, h.sender, h.subnets(), where, func(s network.Subnet) error {
+			return list.add(ctx, subnetObject(s, a.Version))
+		})
 	case typeSecurityGroup:
-		found, err := requireReadable(
-			ctx, h.sender, h.Store.SecurityGroups, h.Store.SecurityGroupIDs, where, networkstore.OnHost,
-			networkstore.RemoteGroupsOf,
-		)
-		return versionedObjects(found, func(g network.SecurityGroup) object {
-			return securityGroupObject(g, a.Version)
-		}), err
+		err = eachReadable(ctx, h.sender, h.securityGroups(), where, func(g network.SecurityGroup) error {
+			return list.addGroup(ctx, g, a.Version)
+		})
 	default:
-		found, err := requireReadable(
-			ctx, h.sender, h.Store.SecurityRules, h.Store.SecurityRuleIDs, where, networkstore.OnHost,
-		)
-		return versionedObjects(found, func(r network.SecurityRule) object {
-			return securityGroupRuleObject(r, a.Version)
-		}), err
+		err = eachReadable(ctx, h.sender, h.securityRules(), where, func(r network.SecurityRule) error {
+			return list.add(ctx, securityGroupRuleObject(r, a.Version))
+		})
+	}
+	return list.objects, err
+}
+
+func (h *handlers) networks() source[network.Network] {
+	return source[network.Network]{
+		list:   h.Store.Networks,
+		ids:    h.Store.NetworkIDs,
+		pages:  allFields,
+		scopes: []scope{networkstore.OnHost},
+	}
+}
+
+func (h *handlers) subnets() source[network.Subnet] {
+	return source[network.Subnet]{
+		list:   h.Store.Subnets,
+		ids:    h.Store.SubnetIDs,
+		pages:  allFields,
+		scopes: []scope{networkstore.OnHost},
+	}
+}
+
+func (h *handlers) securityGroups() source[network.SecurityGroup] {
+	return source[network.SecurityGroup]{
+		list:   h.Store.SecurityGroups,
+		ids:    h.Store.SecurityGroupIDs,
+		pages:  allFields,
+		scopes: []scope{networkstore.OnHost, networkstore.RemoteGroupsOf},
+	}
+}
+
+func (h *handlers) securityRules() source[network.SecurityRule] {
+	return source[network.SecurityRule]{
+		list:   h.Store.SecurityRules,
+		ids:    h.Store.SecurityRuleIDs,
+		pages:  smallObjects,
+		scopes: []scope{networkstore.OnHost},
 	}
 }
 
@@ -116,56 +146,83 @@ func (h *handlers) pull(ctx context.Context, a pullArgs) (any, error) {
 		return nil, nil
 	}
 	a.Filters = filters{"id": []byte(strconv.Quote(a.ID))}
-	found, err := h.bulkPull(ctx, a)
-	if err != nil {
+	found, err := h.versionedObjects(ctx, a)
+	if err != nil || len(found) != 1 {
 		return nil, err
 	}
-	switch all := found.(type) {
-	case []object:
-		if len(all) == 1 {
-			return all[0], nil
-		}
-	case []json.RawMessage:
-		if len(all) == 1 {
-			return all[0], nil
-		}
-	}
-	return nil, nil
+	return found[0], nil
 }
 
-// portObjects returns the ports that match the conditions as versioned objects, with the segments of the
-// ports' networks.
-func (h *handlers) portObjects(
+// objectByID returns a network, a subnet, a security group or a rule as a versioned object without a version.
+// If the object does not exist, objectByID returns nil.
+func (h *handlers) objectByID(ctx context.Context, objectType string, id uuid.UUID) (object, error) {
+	switch objectType {
+	case typeNetwork:
+		return viewByID(ctx, h.Store.Networks, id, func(n network.Network) object { return networkObject(n, "") })
+	case typeSubnet:
+		return viewByID(ctx, h.Store.Subnets, id, func(s network.Subnet) object { return subnetObject(s, "") })
+	case typeSecurityGroup:
+		return viewByID(ctx, h.Store.SecurityGroups, id, func(g network.SecurityGroup) object {
+			rules := []object{}
+			for _, r := range g.Rules {
+				rules = append(rules, securityGroupRuleObject(r, nestedRuleVersion))
+			}
+			return securityGroupObject(g, rules, "")
+		})
+	default:
+		return viewByID(ctx, h.Store.SecurityRules, id, func(r network.SecurityRule) object {
+			return securityGroupRuleObject(r, "")
+		})
+	}
+}
+
+// viewByID reads one object with the function `list` and returns it in the form that the function `view`
+// returns. If the object does not exist, viewByID returns nil.
+func viewByID[T any](
 	ctx context.Context,
+	list func(context.Context, db.Listing) ([]T, error),
+	id uuid.UUID,
+	view func(T) object,
+) (object, error) {
+	found, err := list(ctx, db.Listing{Where: []db.Condition{db.OneOfIDs("id", []uuid.UUID{id})}})
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return view(found[0]), nil
+}
+
+// addPorts adds the ports that match the conditions to the list as versioned objects, with the segments of
+// the ports' networks.
+func (h *handlers) addPorts(
+	ctx context.Context,
+	list *encodedList,
 	where []db.Condition,
 	version string,
-) ([]json.RawMessage, error) {
+) error {
 	found, err := h.readablePorts(ctx, where...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	members, err := h.groupMembers(ctx, where, found)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	list := portList{ports: []json.RawMessage{}}
 	add := func(ports []network.Port) error {
 		networks, err := h.networksOf(ctx, ports)
 		if err != nil {
 			return err
 		}
-		return list.add(ctx, ports, func(p network.Port) object {
+		return addAll(ctx, list, ports, func(p network.Port) object {
 			return attribute.PortVersioned(p, networks[p.Network], version)
 		})
 	}
 	if err := h.eachPortPage(ctx, found, withoutLargeFields, add); err != nil {
-		return nil, err
+		return err
 	}
-	err = h.eachPortPage(ctx, members, withoutLargeFields, func(ports []network.Port) error {
+	return h.eachPortPage(ctx, members, withoutLargeFields, func(ports []network.Port) error {
 		for i, p := range ports {
 			ports[i] = reducedPort(p)
 		}
 		return add(ports)
 	})
-	return list.ports, err
 }

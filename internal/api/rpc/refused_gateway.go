@@ -28,14 +28,18 @@ func (refused refusedGateways) addPort(p network.Port) {
 	}
 }
 
-// removeFrom adds the broadcast addresses of the subnets, and removes the gateways that the kernel refuses.
-func (refused refusedGateways) removeFrom(subnets []network.Subnet) {
+// addSubnets adds the broadcast addresses of subnets.
+func (refused refusedGateways) addSubnets(subnets []network.Subnet) {
 	for _, s := range subnets {
 		if s.DHCP && s.Version() == 4 { // old kernels broadcast to the lowest address, too
 			refused[onNetwork{s.Network, s.CIDR.Addr()}] = true
 			refused[onNetwork{s.Network, s.LastAddress()}] = true
 		}
 	}
+}
+
+// removeFrom removes the gateways that the kernel refuses.
+func (refused refusedGateways) removeFrom(subnets []network.Subnet) {
 	for i, s := range subnets {
 		if refused[onNetwork{s.Network, s.Gateway}] {
 			subnets[i].Gateway = netip.Addr{}

@@ -78,19 +78,27 @@ func (h *handlers) filteredPorts(ctx context.Context, devices []device) (filtere
 	if err != nil || len(groupIDs) == 0 {
 		return f, err
 	}
-	groups, err := h.Store.SecurityGroups(ctx, db.Listing{Where: []db.Condition{db.OneOfIDs("id", slices.Collect(maps.Keys(groupIDs)))}})
-	if err != nil {
-		return f, err
-	}
-	for _, group := range groups {
-		f.groups[group.ID] = group
-		for _, r := range group.Rules {
-			if r.RemoteGroup != nil {
-				f.members[*r.RemoteGroup] = nil
+	return f, h.readGroups(ctx, f, slices.Collect(maps.Keys(groupIDs)))
+}
+
+// readGroups reads security groups, and the members of the remote groups of their rules.
+func (h *handlers) readGroups(ctx context.Context, f filteredPorts, ids []uuid.UUID) error {
+	err := eachPage(ctx, h.Store.SecurityGroups, ids, allFields, func(page []network.SecurityGroup) error {
+		for _, group := range page {
+			group.Tags = nil // the answer has no tags
+			f.groups[group.ID] = group
+			for _, r := range group.Rules {
+				if r.RemoteGroup != nil {
+					f.members[*r.RemoteGroup] = nil
+				}
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	return f, h.readMembers(ctx, f.members)
+	return h.readMembers(ctx, f.members)
 }
 
 // readMembers reads the members of the security groups that are keys of the map.

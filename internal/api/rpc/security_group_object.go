@@ -5,7 +5,9 @@ import (
 	"berth/internal/network/attribute"
 )
 
-func securityGroupObject(g network.SecurityGroup, version string) object {
+// securityGroupObject returns a security group as a versioned object. The parameter `rules` is a list of the
+// group's rules as versioned objects.
+func securityGroupObject(g network.SecurityGroup, rules any, version string) object {
 	data := object{
 		"id":         g.ID,
 		"name":       g.Name,
@@ -13,9 +15,7 @@ func securityGroupObject(g network.SecurityGroup, version string) object {
 		"shared":     false,
 		"stateful":   g.Stateful,
 		"is_default": g.Name == network.DefaultGroup,
-		"rules": versionedObjects(g.Rules, func(r network.SecurityRule) object {
-			return securityGroupRuleObject(r, nestedRuleVersion)
-		}),
+		"rules":      rules,
 	}
 	return attribute.Versioned(typeSecurityGroup, version, withStandardAttributes(
 		data, g.Description, g.Revision, formatTime(g.CreatedAt), formatTime(g.UpdatedAt),

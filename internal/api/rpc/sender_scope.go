@@ -12,57 +12,78 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// requireReadable reads the objects that match the conditions. For a sender, requireReadable first checks
-// with checkReadable that the sender may read all of them.
-func requireReadable[T any](
-	ctx context.Context,
-	s *sender,
-	list func(context.Context, db.Listing) ([]T, error),
-	ids func(context.Context, db.Listing) ([]uuid.UUID, error),
-	where []db.Condition,
-	scopes ...func(host string) db.Condition,
-) ([]T, error) {
-	if s != nil {
-		if err := s.checkReadable(ctx, ids, where, scopes...); err != nil {
-			return nil, err
-		}
-	}
-	return list(ctx, db.Listing{Where: where})
+// scope returns the condition for the objects that a host may read for one of its tasks.
+type scope = func(host string) db.Condition
+
+// source is how a call reads objects of one type. A sender may read the objects in the scopes.
+type source[T any] struct {
+	list   func(context.Context, db.Listing) ([]T, error)
+	ids    func(context.Context, db.Listing) ([]uuid.UUID, error)
+	pages  pages
+	scopes []scope
 }
 
-// checkReadable refuses the call if one of the objects that match the conditions is outside all given scopes
-// of the sender: an Open vSwitch agent remembers each answer until it restarts, so an incomplete answer would
-// hide the object from the agent even after the agent needs the object. An agent asks for objects by their
-// IDs, or by the ID of their network or security group; checkReadable refuses other queries. checkReadable
-// reads only the IDs of the objects, because a host knows the IDs of many objects that it may not read.
-func (s *sender) checkReadable(
+// eachReadable reads the objects that match the conditions in parts, and calls `use` with each object. For a
+// sender, eachReadable first checks with readable that the sender may read all of them.
+func eachReadable[T any](
 	ctx context.Context,
-	ids func(context.Context, db.Listing) ([]uuid.UUID, error),
+	s *sender,
+	from source[T],
 	where []db.Condition,
-	scopes ...func(host string) db.Condition,
+	use func(T) error,
 ) error {
-	if !slices.ContainsFunc(where, func(c db.Condition) bool { return idFields[c.Field] }) {
-		// without reading all objects of the cloud
-		return s.refuse(ctx, refusedRead, "the query names no IDs of objects")
-	}
-	unreadable, err := ids(ctx, db.Listing{Where: where})
+	ids, err := s.readable(ctx, from.ids, where, from.scopes...)
 	if err != nil {
 		return err
 	}
+	return eachPage(ctx, from.list, ids, from.pages, func(page []T) error {
+		for _, v := range page {
+			if err := use(v); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// readable returns the IDs of the objects that match the conditions. readable refuses the call of a sender if
+// one of these objects is outside all given scopes of the sender: an Open vSwitch agent remembers each answer
+// until it restarts, so an incomplete answer would hide the object from the agent even after the agent needs
+// the object. An agent asks for objects by their IDs, or by the ID of their network or security group;
+// readable refuses other queries of a sender. readable reads only the IDs of the objects, because a host
+// knows the IDs of many objects that it may not read.
+func (s *sender) readable(
+	ctx context.Context,
+	ids func(context.Context, db.Listing) ([]uuid.UUID, error),
+	where []db.Condition,
+	scopes ...scope,
+) ([]uuid.UUID, error) {
+	if s == nil {
+		return ids(ctx, db.Listing{Where: where})
+	}
+	if !slices.ContainsFunc(where, func(c db.Condition) bool { return idFields[c.Field] }) {
+		// without reading all objects of the cloud
+		return nil, s.refuse(ctx, refusedRead, "the query names no IDs of objects")
+	}
+	all, err := ids(ctx, db.Listing{Where: where})
+	if err != nil {
+		return nil, err
+	}
+	unreadable := slices.Clone(all)
 	for _, scope := range scopes {
 		if len(unreadable) == 0 {
-			return nil
+			return all, nil
 		}
 		found, err := ids(ctx, db.Listing{Where: append(slices.Clip(where), scope(s.Host))})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		unreadable = idsExcept(unreadable, found)
 	}
 	if len(unreadable) > 0 {
-		return s.refuse(ctx, refusedRead, "this host does not serve the object %s", unreadable[0])
+		return nil, s.refuse(ctx, refusedRead, "this host does not serve the object %s", unreadable[0])
 	}
-	return nil
+	return all, nil
 }
 
 // readablePorts returns the IDs of the ports that match the conditions. For a sender, readablePorts leaves
@@ -104,7 +125,7 @@ func (h *handlers) groupMembers(
 		return nil, nil
 	}
 	groups := []db.Condition{{Field: "id", In: where[at].In}}
-	err := h.sender.checkReadable(ctx, h.Store.SecurityGroupIDs, groups,
+	_, err := h.sender.readable(ctx, h.Store.SecurityGroupIDs, groups,
 		networkstore.OnHost, networkstore.RemoteGroupsOf)
 	if err != nil {
 		return nil, err

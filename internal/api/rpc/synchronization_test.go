@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/network"
+	"berth/internal/store/storetest"
 )
 
 // One network that a DHCP agent cannot serve makes the agent synchronize all its networks without end.
@@ -84,6 +85,44 @@ func TestSender_GetsNoGatewayThatItsKernelRefuses(t *testing.T) {
 	for _, s := range fine {
 		if got[s.ID] != s.Gateway.String() {
 			t.Errorf("gateway of the subnet %s: got %q, want %s", s.CIDR, got[s.ID], s.Gateway)
+		}
+	}
+}
+
+// berth reads many subnets in parts. The subnet with the broadcast address is in the last part.
+func TestSender_GetsNoGatewayThatIsABroadcastAddressOfOneOfManySubnets(t *testing.T) {
+	t.Parallel()
+	f := newSenderFixture(t)
+	f.serveDHCPFrom(t, "cmp2")
+	version, broadcast := 4, netip.MustParseAddr("10.8.0.255")
+	drafts := make([]network.SubnetChange, 45)
+	for i := range drafts {
+		prefix := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 9, byte(i), 0}), 24)
+		drafts[i] = network.SubnetChange{
+			Network:   &f.network.ID,
+			IPVersion: &version,
+			CIDR:      &prefix,
+			Gateway:   &broadcast,
+		}
+	}
+	last := netip.MustParsePrefix("10.8.0.0/24")
+	drafts = append(drafts, network.SubnetChange{Network: &f.network.ID, IPVersion: &version, CIDR: &last})
+	if _, err := f.Network.CreateSubnets(t.Context(), drafts); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Exec(t, f.database,
+		`update subnet set id = 'ffffffff-ffff-4fff-bfff-ffffffffffff' where cidr = '10.8.0.0/24'`)
+	result, exception := f.call(t, "get_network_info", fmt.Sprintf(`{"network_id":%q}`, f.network.ID))
+	var info struct{ Subnets []map[string]any }
+	if err := json.Unmarshal([]byte(result), &info); err != nil {
+		t.Fatalf("read the network: got %s, exception %q", result, exception)
+	}
+	if want := 1 + len(drafts); len(info.Subnets) != want { // one is that of the fixture
+		t.Errorf("subnets of the network: got %d, want %d", len(info.Subnets), want)
+	}
+	for _, s := range info.Subnets {
+		if s["gateway_ip"] == broadcast.String() {
+			t.Errorf("subnet %s: got the gateway %s, want none", s["cidr"], broadcast)
 		}
 	}
 }

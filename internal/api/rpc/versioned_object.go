@@ -19,14 +19,6 @@ func isUnknownVersion(version string) bool {
 	return !ok || major != 1 || minor > maxObjectMinor || version != fmt.Sprintf("1.%d", minor)
 }
 
-func versionedObjects[T any](all []T, encode func(T) object) []object {
-	objects := make([]object, len(all))
-	for i, v := range all {
-		objects[i] = encode(v)
-	}
-	return objects
-}
-
 // withStandardAttributes adds Neutron's standard attributes to the data of a versioned object.
 func withStandardAttributes(o object, description string, revision int64, created, updated string) object {
 	o["description"], o["revision_number"], o["created_at"], o["updated_at"] = description, revision, created, updated

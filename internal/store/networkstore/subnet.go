@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -16,6 +17,16 @@ import (
 const subnetSelect = `
 	select id, network_id as network, project, name, description, cidr, host(gateway)::inet as gateway, dhcp, pools, dns, routes, ra_mode, address_mode, service_types, tags, revision, created_at, updated_at
 	from subnet`
+
+// smallSubnetSelect selects subnets without the attributes that can be large.
+var smallSubnetSelect = strings.NewReplacer(
+	" description,", " '' as description,",
+	" pools, dns, routes,", " '[]'::jsonb as pools, array[]::text[] as dns, '[]'::jsonb as routes,",
+	" tags,", " array[]::text[] as tags,",
+).Replace(subnetSelect)
+
+// largeSubnetFields are the attributes of a subnet that can be large.
+var largeSubnetFields = []string{"description", "allocation_pools", "dns_nameservers", "host_routes", "tags"}
 
 var subnetColumns = db.Tagged("subnet", map[string]db.Column{
 	"id":             {Expr: "subnet.id", Cast: "uuid[]"},
@@ -50,14 +61,19 @@ func scanSubnet(row pgx.CollectableRow) (network.Subnet, error) {
 	return pgx.RowToStructByName[network.Subnet](row)
 }
 
-// Subnets lists subnets.
+// Subnets lists subnets. If the request needs none of the attributes that can be large, Subnets does not read
+// them.
 func (s *Store) Subnets(ctx context.Context, q db.Listing) ([]network.Subnet, error) {
 	l := db.ListQuery{Columns: subnetColumns, Table: "subnet"}
 	clauses, err := l.Clauses(q, visibleSubnet...)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.db.Query(ctx, subnetSelect+clauses, l.Args...)
+	columns := smallSubnetSelect
+	if slices.ContainsFunc(largeSubnetFields, q.Needs) {
+		columns = subnetSelect
+	}
+	rows, err := s.db.Query(ctx, columns+clauses, l.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("list subnets: %w", err)
 	}
