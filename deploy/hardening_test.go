@@ -156,10 +156,19 @@ func isSecureBroker(f files, s service) bool {
 }
 
 // checkBroker checks that the messages of an agent cannot fill the disk, on which the volume of PostgreSQL
-// is, too.
+// is, too, that RabbitMQ takes the largest answer of berth, and that it ends clients that keep messages.
 func checkBroker(f files, s service) (found []string) {
-	if strings.HasPrefix(s.Image, "rabbitmq:") && !strings.Contains(f[rabbitConf], "\ndisk_free_limit.absolute = ") {
+	if !strings.HasPrefix(s.Image, "rabbitmq:") {
+		return nil
+	}
+	if !strings.Contains(f[rabbitConf], "\ndisk_free_limit.absolute = ") {
 		found = append(found, "can fill the disk")
+	}
+	if !strings.Contains(f[rabbitConf], "\nmax_message_size = 33554432\n") {
+		found = append(found, "does not take messages of 32 MiB")
+	}
+	if !strings.Contains(f[rabbitConf], "\nconsumer_timeout = 300000\n") {
+		found = append(found, "lets clients keep messages for long")
 	}
 	return found
 }

@@ -176,6 +176,8 @@ var mistakes = []struct{ file, old, mistake, problem string }{
 		"port 5671 is published beyond loopback",
 	},
 	{rabbitConf, "\ndisk_free_limit.absolute = 2GB\n", "\n", "rabbitmq: can fill the disk"},
+	{rabbitConf, "max_message_size = 33554432", "", "rabbitmq: does not take messages of 32 MiB"},
+	{rabbitConf, "consumer_timeout = 300000", "", "rabbitmq: lets clients keep messages for long"},
 	{
 		composeYAML,
 		"  BERTH_LISTEN: 0.0.0.0:8778",

@@ -83,6 +83,27 @@ func TestDocs_FilesWithSecretsAreOnlyForTheirOwner(t *testing.T) {
 	}
 }
 
+// passwordArgument matches a command of RabbitMQ with a password in its arguments.
+var passwordArgument = regexp.MustCompile(`rabbitmqctl (add_user|change_password|authenticate_user) +\S+ +\S`)
+
+// TestDocs_NoPasswordIsAnArgument checks that the commands for users of RabbitMQ read the password from their
+// standard input: each user of a machine can see the arguments of all its programs.
+func TestDocs_NoPasswordIsAnArgument(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for _, page := range pages(t) {
+		for _, block := range codeBlock.FindAllString(text(t, page), -1) {
+			found += strings.Count(block, "rabbitmqctl add_user ")
+			if command := passwordArgument.FindString(block); command != "" {
+				t.Errorf("page %s: the command %q has a password in its arguments", page, command)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("commands that create a user of RabbitMQ: got none, want those of docs/agents.md")
+	}
+}
+
 // madeByRuns lists files that the documentation names and that only commands create, so that they are not in
 // the repository.
 var madeByRuns = map[string]bool{

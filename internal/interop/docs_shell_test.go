@@ -26,6 +26,9 @@ const signedByHand = "package agentreport runs the commands together and verifie
 // versionedByRecipe is the reason why the test does not run the commands that move work to another version.
 const versionedByRecipe = "TestWorkerVersioning_RecipesMoveTheWork runs the commands with two versions"
 
+// byAgentTest is the reason why the test does not run the commands that create the user of a host.
+const byAgentTest = "TestNeutronAgents_BringPortsUp runs the commands and starts agents with the new user"
+
 // notRun lists the documented commands that the test does not run: the beginning of the command, and the
 // reason.
 var notRun = []struct{ prefix, reason string }{
@@ -71,7 +74,8 @@ var notRun = []struct{ prefix, reason string }{
 	{"(umask 077; pg_dump ", "TestRestore_RunbookBringsBackAllWork runs the commands"},
 	{"export TEMPORAL_ADDRESS=", "a step of the installation of the packages, which make install-test runs"},
 	{"/usr/share/berth/", "a step of the installation of the packages, which make install-test runs"},
-	{"rabbitmqctl ", "TestNeutronAgents_BringPortsUp runs the commands and starts agents with the new user"},
+	{"rabbitmqctl ", byAgentTest},
+	{"printf '%s\\n' \"$PASSWORD\" | rabbitmqctl ", byAgentTest},
 }
 
 // notRunBecause returns the reason why TestDocs_CommandsRun does not run a command, or "" if the test runs
