@@ -21,16 +21,18 @@ import (
 func TestWhy_AsksWorkflowsWithoutARow(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	id, port := uuid.NewString(), uuid.NewString()
+	id, port, derived := uuid.NewString(), uuid.NewString(), uuid.NewSHA1(uuid.NameSpaceURL, []byte("tunnels")).String()
 	for word, c := range map[string]struct{ workflow, startsWhen string }{
 		"pool/cmp-1":                {contract.PoolID("cmp-1"), "It starts when the host must be added to Nova's aggregate freepool or removed from it."},
 		"webhook/" + id:             {contract.WebhookID(id), "It starts when the lease changes, or when nothing blocks the port or trunk any more, if a webhook is configured."},
 		"webhook/port/" + port:      {contract.WebhookID(port), "It starts when the lease changes, or when nothing blocks the port or trunk any more, if a webhook is configured."},
 		"agent-notifications/" + id: {contract.AgentNotificationsID(id), "It starts when agents must be notified of a change of the network."},
-		"odl/full-sync":             {contract.RunID(contract.KeyFullSync), "`starter odl sync` starts it"},
-		"odl/recovery":              {contract.RunID(contract.KeyRecovery), "`starter odl recover` starts it"},
-		"odl/audit":                 {contract.RunID(contract.KeyAudit), "`starter odl audit` starts it"},
-		"odl/repair":                {contract.RunID(contract.KeyRepair), "`starter odl repair` starts it"},
+		"agent-notifications/" + derived: {contract.AgentNotificationsID(derived),
+			"It starts when agents must be notified of a change of the security groups of a project, of tunnel endpoints, of MACs of distributed routers, or of DHCP agents."},
+		"odl/full-sync": {contract.RunID(contract.KeyFullSync), "`starter odl sync` starts it"},
+		"odl/recovery":  {contract.RunID(contract.KeyRecovery), "`starter odl recover` starts it"},
+		"odl/audit":     {contract.RunID(contract.KeyAudit), "`starter odl audit` starts it"},
+		"odl/repair":    {contract.RunID(contract.KeyRepair), "`starter odl repair` starts it"},
 		"maintenance/sweep-2030-01-31T10:00:00Z": {contract.MaintenanceID("sweep-2030-01-31T10:00:00Z"),
 			"The schedule maintenance/sweep starts the rounds of the sweep."},
 	} {

@@ -38,6 +38,7 @@ type AgentNotification struct {
 	// the network that the notification is about; the result of NotificationQueue if it is about no network.
 	// The notifications with the same value are sent in order
 	Network    uuid.UUID
+	Project    string // of a security group or rule that is recorded; empty in a notification that was read
 	Resource   string
 	Event      string
 	ResourceID uuid.UUID
@@ -60,6 +61,25 @@ func NotificationQueue(resource, project string) uuid.UUID {
 // IsNotificationQueue reports whether an AgentNotification.Network is a result of NotificationQueue. The IDs
 // of networks are random.
 func IsNotificationQueue(id uuid.UUID) bool { return id.Version() == 5 }
+
+// NotificationSubject says what the notifications with the given value of AgentNotification.Network are
+// about. The parameter `project` is the project of their security groups, if it is known.
+func NotificationSubject(queue, project string) string {
+	id, err := uuid.Parse(queue)
+	switch {
+	case err != nil, !IsNotificationQueue(id):
+		return "network " + queue
+	case id == NotificationQueue(ResourceTunnel, ""):
+		return "tunnel endpoints"
+	case id == NotificationQueue(ResourceDVRMAC, ""):
+		return "MACs of distributed routers"
+	case id == NotificationQueue(ResourceDHCPAgent, ""):
+		return "states of DHCP agents"
+	case project == "":
+		return "the security groups of a project"
+	}
+	return "the security groups of project " + project
+}
 
 // PortSideEffects says which other host and which security groups the update of a port affects. The
 // notification about the update contains the PortSideEffects.

@@ -61,6 +61,8 @@ func resolveNotified(ctx context.Context, s *cli.Session, name string) (string, 
 // startsWhen returns a sentence about what starts a workflow that has no object in the API.
 func startsWhen(workflow string) string {
 	switch kind, key, _ := strings.Cut(workflow, "/"); {
+	case kind == "agent-notifications" && isDerivedID(key):
+		return "It starts when agents must be notified of a change of the security groups of a project, of tunnel endpoints, of MACs of distributed routers, or of DHCP agents."
 	case kind == "agent-notifications":
 		return "It starts when agents must be notified of a change of the network."
 	case kind == "webhook":
@@ -78,6 +80,12 @@ func startsWhen(workflow string) string {
 	default:
 		return "`starter odl repair` starts it."
 	}
+}
+
+// isDerivedID reports whether a UUID is derived from a name (version 5). Notifications about no network have
+// such an ID instead of that of a network.
+func isDerivedID(id string) bool {
+	return len(id) == len("00000000-0000-5000-8000-000000000000") && id[14] == '5'
 }
 
 // explainWorkflow says what a workflow without an object in the API waits for. If the workflow is closed,

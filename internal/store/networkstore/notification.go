@@ -78,7 +78,7 @@ func enqueueChangeNotifications(ctx context.Context, tx *Transaction, changes []
 		case network.ResourceNetwork:
 			a.Network = id
 		case network.ResourceSecurityGroup, network.ResourceSecurityGroupRule:
-			a.Network = network.NotificationQueue(a.Resource, c.Project)
+			a.Network, a.Project = network.NotificationQueue(a.Resource, c.Project), c.Project
 		}
 		if a.Event == network.EventDeleted {
 			a.Data = c.Data

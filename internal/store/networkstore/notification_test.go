@@ -11,9 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
+	"berth/internal/contract"
 	"berth/internal/network"
 	"berth/internal/store"
+	"berth/internal/store/db"
 	"berth/internal/store/networkstore"
 	"berth/internal/store/portstore"
 	"berth/internal/store/storetest"
@@ -522,5 +525,11 @@ func TestNotification_ProjectsTunnelsAndAgentsHaveQueuesOfTheirOwn(t *testing.T)
 		if d := cmp.Diff(tt.want, takeNotifications(t, s, tt.queue)); d != "" {
 			t.Errorf("unsent notifications in the queue %q (-want +got):\n%s", name, d)
 		}
+	}
+	red := contract.AgentNotificationsID(network.NotificationQueue(network.ResourceSecurityGroup, "red").String())
+	projects, err := db.QueryAll(t.Context(), s.DB, pgx.RowTo[string],
+		`select coalesce(attributes->>'project', '') from note where workflow_id = $1`, red)
+	if err != nil || !slices.Equal(projects, []string{"red"}) {
+		t.Errorf("project of the workflow for the security groups of red: got %v, error %v; want red", projects, err)
 	}
 }

@@ -48,7 +48,7 @@ func replay(ctx context.Context, tx db.Tx, within time.Duration) error {
 	}
 	nudges := make([]contract.Nudge, len(networks))
 	for i, id := range networks {
-		nudges[i] = nudge(id)
+		nudges[i] = nudge(id, "")
 	}
 	return outbox.Enqueue(ctx, tx, nudges...)
 }

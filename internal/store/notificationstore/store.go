@@ -80,7 +80,7 @@ func Append(ctx context.Context, tx db.Tx, all ...network.AgentNotification) err
 			a.Data = json.RawMessage(`null`)
 		}
 		batch.Queue(appendSQL, a.Network, a.Resource, a.Event, a.ResourceID, a.Data)
-		n := nudge(a.Network)
+		n := nudge(a.Network, a.Project)
 		if !slices.ContainsFunc(nudges, func(o contract.Nudge) bool { return o.ID == n.ID }) {
 			nudges = append(nudges, n)
 		}
@@ -92,22 +92,18 @@ func Append(ctx context.Context, tx db.Tx, all ...network.AgentNotification) err
 }
 
 // nudge returns the nudge for the workflow that publishes the notifications of a network, or of a queue of
-// network.NotificationQueue.
-func nudge(id uuid.UUID) contract.Nudge {
-	summary := "agent notifications about network " + id.String()
-	if network.IsNotificationQueue(id) {
-		summary = withoutNetwork
-	}
+// network.NotificationQueue. The parameter `project` is the project of the security groups, if it is known.
+func nudge(id uuid.UUID, project string) contract.Nudge {
 	return contract.Nudge{
 		Workflow:   contract.AgentNotifications,
 		ID:         contract.AgentNotificationsID(id.String()),
-		Summary:    summary,
-		Attributes: contract.Attributes{Resource: "agent-notification"},
+		Summary:    "agent notifications about " + network.NotificationSubject(id.String(), project),
+		Attributes: contract.Attributes{Project: project, Resource: "agent-notification"},
 	}
 }
 
 const unsentSelect = `
-	select id, network_id as network, kind as resource, event, object_id as resource_id, data, clock_timestamp() - at as age,
+	select id, network_id as network, '' as project, kind as resource, event, object_id as resource_id, data, clock_timestamp() - at as age,
 		coalesce(claimed_until > clock_timestamp(), false) as claimed
 	from agent_notification
 	where network_id = $1 and sent_at is null
