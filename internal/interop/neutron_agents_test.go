@@ -54,7 +54,7 @@ func TestNeutronAgents_BringPortsUp(t *testing.T) {
 // newAgentScenario starts RabbitMQ, berth, and a host that has no agents yet.
 func newAgentScenario(t *testing.T) *agentScenario {
 	t.Helper()
-	broker, err := devstack.StartRabbitMQ(t.Context(), t.TempDir(), 2)
+	broker, err := devstack.StartRabbitMQ(t.Context(), t.TempDir(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +95,7 @@ func addVirtualHost(t *testing.T, broker *devstack.RabbitMQ, host string) string
 			if !strings.Contains(command, "rabbitmqctl ") {
 				continue
 			}
+			command = strings.ReplaceAll(command, "cmp-1", host)
 			if err := broker.Control(t.Context(), command, "PASSWORD=secret"); err != nil {
 				t.Fatal(err)
 			}

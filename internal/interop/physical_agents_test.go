@@ -25,9 +25,8 @@ func (c *agentScenario) physicalNetworkLifecycle() {
 	c.Helper()
 	url := c.host.broker.URL(0)
 	if c.host.brokerURL != url {
-		url = c.host.broker.URL(1)
-		c.api.Starter("agent", "vhost", "create", "cmp-2", "--name", "v1", "--type",
-			"NIC Switch agent", "--type", "Macvtap agent")
+		url = addVirtualHost(c.T, c.host.broker, "cmp-2")
+		c.api.Starter("agent", "vhost", "create", "cmp-2", "--type", "NIC Switch agent", "--type", "Macvtap agent")
 	}
 	h := newAgentHost(c.Deployment, "cmp-2", c.host.broker, url)
 	c.physicalHost = h
