@@ -144,18 +144,24 @@ func (e *neutronTest) end() {
 // delete deletes the lease, as its workflow does.
 func (e *neutronTest) delete() {
 	e.Helper()
-	_, err := e.store.Lease.DeleteLease(e.Context(), e.lease.ID)
+	deleteStarted(e.T, e.acts, e.lease)
+}
+
+// deleteStarted deletes a lease that has started and has one reservation, as its workflow does.
+func deleteStarted(t *testing.T, acts *activities.Activities, l lease.Lease) {
+	t.Helper()
+	_, err := acts.Store.Lease.DeleteLease(t.Context(), l.ID)
 	if err == nil {
-		_, err = e.store.Lease.BeginLease(e.Context(), e.lease.ID, lease.StepDelete)
+		_, err = acts.Store.Lease.BeginLease(t.Context(), l.ID, lease.StepDelete)
 	}
 	if err == nil {
-		err = e.acts.ReleaseReservation(e.Context(), e.lease.Reservations[0].ID)
+		err = acts.ReleaseReservation(t.Context(), l.Reservations[0].ID)
 	}
 	if err == nil {
-		_, err = e.store.Lease.FinishLease(e.Context(), e.lease.ID, lease.StepDelete, nil)
+		_, err = acts.Store.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil)
 	}
 	if err != nil {
-		e.Fatal(err)
+		t.Fatal(err)
 	}
 }
 

@@ -102,3 +102,80 @@ func TestReservedNetwork_OfALeaseDeletedMeanwhileIsDeletedWithAnyName(t *testing
 		})
 	}
 }
+
+// The answer of Neutron that names a new network can be lost, and its project can change the name and the
+// tags at once. Then berth knows the network by its segment alone. The project must not keep the segment.
+func TestReservedNetwork_WithALostAnswerIsFoundWithAnyName(t *testing.T) {
+	t.Parallel()
+	lostAnswer := notifytest.Fault{Request: "POST /networks", Status: 500, Applied: true}
+	for name, end := range map[string]func(e *neutronTest){
+		"started by a retry, then ended": func(e *neutronTest) {
+			if err := e.resync(); err != nil {
+				e.Errorf("retry after a lost answer: got %v, want no error", err)
+			}
+			if _, err := e.store.Lease.FinishLease(e.Context(), e.lease.ID, lease.StepStart, nil); err != nil {
+				e.Fatal(err)
+			}
+			if all := e.neutron.Networks(); len(all) != 1 {
+				e.Errorf("networks after the retry: got %+v, want the one that the first attempt created", all)
+			}
+			e.rename()
+			e.end()
+		},
+		"deleted": (*neutronTest).delete,
+		"deleted while a retry creates another one, whose answer is lost, too": func(e *neutronTest) {
+			e.beforeProvision = func() {
+				e.delete()
+				e.wantNoNetwork("after the deletion of the lease")
+				e.neutron.InjectFaults(lostAnswer)
+			}
+			e.afterProvision = e.rename
+			if err := e.resync(); err == nil {
+				e.Error("retry of the start of a lease that was deleted meanwhile: got no error")
+			}
+			e.clearLeftovers()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newNetworkSegmentTest(t)
+			e.neutron.InjectFaults(lostAnswer)
+			e.afterProvision = e.rename
+			e.advance(lease.StartLease)
+			e.afterProvision = func() {}
+			if all := e.neutron.Networks(); len(all) != 1 || all[0].Name != "mine" {
+				t.Fatalf("networks after a lost answer: got %+v, want one with another name", all)
+			}
+			end(e)
+			e.wantNoNetwork("after the end of the lease")
+		})
+	}
+}
+
+// Administrators can have created a network on the segment before they made the segment reservable. It is not
+// the reservation's, also not after the end of the lease.
+func TestReservedNetwork_OneThatWasOnItsSegmentBeforeStays(t *testing.T) {
+	t.Parallel()
+	for _, project := range []string{"p", "q"} {
+		t.Run("of project "+project, func(t *testing.T) {
+			t.Parallel()
+			e := newNetworkSegmentTest(t)
+			e.neutron.AddNetwork(notifytest.Network{
+				Name:            "mine",
+				Project:         project,
+				Type:            "vlan",
+				PhysicalNetwork: "physnet1",
+				Segment:         100,
+			})
+			e.advance(lease.StartLease)
+			if l, err := e.store.Lease.Lease(t.Context(), e.lease.ID); err != nil || l.Status != lease.Starting {
+				t.Errorf("lease whose segment is in use: got status %s, error %v; want STARTING", l.Status, err)
+			}
+			e.delete()
+			e.clearLeftovers()
+			if all := e.neutron.Networks(); len(all) != 1 {
+				t.Errorf("networks after the end of a lease that could not start: got %+v, want the one of the project", all)
+			}
+		})
+	}
+}

@@ -23,9 +23,9 @@ type Cloud interface {
 	// Provision creates or updates a reservation in Nova or Neutron and returns the IDs of the created
 	// objects.
 	Provision(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error)
-	// CheckAddresses returns an error if another floating IP has an address at which berth has not begun to
-	// create a floating IP of the reservation.
-	CheckAddresses(ctx context.Context, c lease.CloudReservation) error
+	// CheckFree returns an error if Neutron has an object of another owner where berth has not begun to
+	// create one for the reservation: a floating IP with one of its addresses, or a network on its segment.
+	CheckFree(ctx context.Context, c lease.CloudReservation) error
 	// Deprovision removes a reservation from Nova or Neutron. Deprovision returns an error while Nova is
 	// still deleting servers of the reservation.
 	Deprovision(ctx context.Context, c lease.CloudReservation) error
@@ -94,7 +94,7 @@ func (a *Activities) provisionAndKeepIDs(
 	ctx context.Context,
 	c *lease.CloudReservation,
 ) (lease.CloudIDs, error) {
-	if err := a.beginFloatingIPs(ctx, c); err != nil {
+	if err := a.beginCreation(ctx, c); err != nil {
 		return lease.CloudIDs{}, err
 	}
 	mark, err := a.Cloud.Provision(ctx, *c)
@@ -119,15 +119,20 @@ func (a *Activities) provisionAndKeepIDs(
 	}))
 }
 
-// beginFloatingIPs stores that berth begins to create the floating IPs of a reservation, after it has checked
-// that their addresses are free. berth then recognises each of them by its address, also if the answer with
-// its ID is lost.
-func (a *Activities) beginFloatingIPs(ctx context.Context, c *lease.CloudReservation) error {
+// beginCreation stores that berth begins to create the floating IPs or the network of a reservation, after it
+// has checked that their addresses or the segment are free. berth then recognises each floating IP by its
+// address and the network by its segment, also if the answer with the ID is lost.
+func (a *Activities) beginCreation(ctx context.Context, c *lease.CloudReservation) error {
 	all := c.NotCreated()
-	if len(all) == 0 {
+	if len(all) == 0 && !c.NeedsNetwork() {
 		return nil
 	}
-	if err := a.Cloud.CheckAddresses(ctx, *c); err != nil {
+	if err := a.Cloud.CheckFree(ctx, *c); err != nil {
+		return err
+	}
+	if c.NeedsNetwork() {
+		err := a.Store.Lease.BeginNetwork(ctx, c.ID)
+		c.NetworkBegun = err == nil
 		return err
 	}
 	if err := a.Store.Lease.BeginFloatingIPs(ctx, c.ID, all); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/aggregates"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 
 	"berth/internal/coalesce"
 	"berth/internal/lease"
@@ -156,7 +157,10 @@ func (n nova) deleteAggregate(ctx context.Context, a aggregates.Aggregate) error
 
 // hosts applies reservations of the type physical:host. Each reservation of physical:host gets an aggregate
 // that contains the hosts of the reservation and has an availability zone of its own.
-type hosts struct{ nova }
+type hosts struct {
+	nova
+	cloud *Cloud
+}
 
 func (h hosts) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
 	all, err := h.aggregates(ctx)
@@ -177,22 +181,65 @@ func (h hosts) apply(ctx context.Context, c lease.CloudReservation) (lease.Cloud
 			joined = append(joined, s.Service)
 		}
 	}
-	if len(joined) > 0 {
-		// the start of a lease does not wait until Nova has emptied its hosts
-		if _, err := h.confirmResizes(ctx, joined); err != nil {
+	isWanted := func(host string) bool { return slices.Contains(wanted, host) }
+	left := slices.DeleteFunc(slices.Clone(own.Hosts), isWanted)
+	if len(own.Hosts) > 0 && len(joined)+len(left) > 0 {
+		if err := h.cloud.checkRevision(ctx, c); err != nil {
 			return mark, err
 		}
+	}
+	if err := h.join(ctx, all, own, joined); err != nil {
+		return mark, err
+	}
+	return mark, h.returnToPool(ctx, all, own, left)
+}
+
+// join moves hosts from the freepool into the reservation's aggregate, and deletes the servers on the hosts.
+func (h hosts) join(
+	ctx context.Context,
+	all map[string]aggregates.Aggregate,
+	own aggregates.Aggregate,
+	joined []string,
+) error {
+	if len(joined) == 0 {
+		return nil
+	}
+	// the start of a lease does not wait until Nova has emptied its hosts
+	resizes, err := h.resizesFrom(ctx, joined)
+	if err == nil && len(resizes) > 0 {
+		if err = h.checkJoining(ctx, own, joined...); err == nil {
+			err = h.confirmResizes(ctx, resizes)
+		}
+	}
+	if err != nil {
+		return err
 	}
 	for _, host := range joined {
 		if err := h.moveFromPool(ctx, all, own, host); err != nil {
-			return mark, err
+			return err
 		}
 	}
-	if err := h.removeFromPool(ctx, all, joined); err != nil {
-		return mark, err
+	return h.removeFromPool(ctx, all, joined)
+}
+
+// checkJoining returns an error unless the hosts can still join the reservation's aggregate: another attempt
+// may have added them already, or the reservation may have ended and the next one may have the hosts. The
+// caller has listed the servers on the hosts before, so the listed ones belong to no running reservation.
+func (h hosts) checkJoining(ctx context.Context, own aggregates.Aggregate, hosts ...string) error {
+	all, err := h.aggregates(ctx)
+	if err != nil {
+		return err
 	}
-	isWanted := func(host string) bool { return slices.Contains(wanted, host) }
-	return mark, h.returnToPool(ctx, all, own, slices.DeleteFunc(slices.Clone(own.Hosts), isWanted))
+	now, is := all[own.Name]
+	for _, host := range hosts {
+		if other := otherReservation(all, own, host); other != "" {
+			return fmt.Errorf("%w: host %s is in the aggregate of reservation %s", ErrInUse, host, other)
+		}
+		if !is || now.Metadata[owner] == endedOwner || slices.Contains(now.Hosts, host) {
+			return fmt.Errorf("%w: host %s cannot join aggregate %s", errLateAttempt, host, own.Name)
+		}
+	}
+	return nil
 }
 
 // moveFromPool moves a host from the freepool into the reservation's aggregate and deletes the servers on the
@@ -209,7 +256,14 @@ func (h hosts) moveFromPool(
 	if err := h.removeFromFreepool(ctx, all, host); err != nil {
 		return err
 	}
-	if _, err := h.requestServerDeletion(ctx, serverFilter{Host: host}); err != nil {
+	onHost, err := h.servers(ctx, serverFilter{Host: host, SoftDeleted: true})
+	if err == nil && len(onHost) > 0 {
+		err = h.checkJoining(ctx, own, host)
+	}
+	if err != nil {
+		return err
+	}
+	if err := h.forceDelete(ctx, onHost); err != nil {
 		return err
 	}
 	return h.addHost(ctx, own, host)
@@ -270,7 +324,7 @@ func (h hosts) releaseHosts(
 		first = cmp.Or(first, h.removeHost(ctx, own, host))
 	}
 	for step := range slices.Chunk(mine, hostsPerStep) {
-		left, err := h.emptyHosts(ctx, step)
+		left, err := h.emptyHosts(ctx, own, step)
 		if err != nil {
 			return err
 		}
@@ -304,17 +358,33 @@ func otherReservation(all map[string]aggregates.Aggregate, own aggregates.Aggreg
 // returns the hosts that Nova does not empty, each with an error. An error of one host, also a missing
 // answer, may have its cause in this host alone, such as a very long list of servers. If Nova ignores the
 // filter by host, or does not list migrations, emptyHosts can empty no host, and stops.
-func (h hosts) emptyHosts(ctx context.Context, hosts []string) (map[string]error, error) {
-	failed := map[string]error{}
+func (h hosts) emptyHosts(
+	ctx context.Context,
+	own aggregates.Aggregate,
+	hosts []string,
+) (map[string]error, error) {
+	failed, onHosts := map[string]error{}, map[string][]servers.Server{}
 	for _, host := range hosts {
-		err := h.deleteServers(ctx, serverFilter{Host: host}, "host "+host)
+		all, err := h.servers(ctx, serverFilter{Host: host, SoftDeleted: true})
 		if errors.Is(err, errIgnoredFilter) {
 			return nil, err
 		}
-		failed[host] = err
+		if failed[host] = err; len(all) > 0 {
+			onHosts[host] = all
+		}
 	}
 	// after the servers, so that a server that leaves its host meanwhile is on one of the lists
-	left, err := h.finishResizes(ctx, hosts)
+	resizes, err := h.resizesFrom(ctx, hosts)
+	if err == nil && len(onHosts)+len(resizes) > 0 {
+		err = h.checkReleasing(ctx, own, hosts)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for host, all := range onHosts {
+		failed[host] = h.deleteListed(ctx, all, serverFilter{Host: host, SoftDeleted: true}, "host "+host)
+	}
+	left, err := h.finishResizes(ctx, hosts, resizes)
 	if err != nil {
 		return nil, err
 	}
@@ -322,6 +392,22 @@ func (h hosts) emptyHosts(ctx context.Context, hosts []string) (map[string]error
 		failed[host] = cmp.Or(failed[host], err)
 	}
 	return failed, nil
+}
+
+// checkReleasing returns errLateAttempt unless all hosts are still in the reservation's aggregate, and in
+// that of no other reservation. The caller has listed the servers on the hosts before, so the listed ones
+// belong to no reservation that has the hosts next.
+func (h hosts) checkReleasing(ctx context.Context, own aggregates.Aggregate, hosts []string) error {
+	all, err := h.aggregates(ctx)
+	if err != nil {
+		return err
+	}
+	for _, host := range hosts {
+		if !slices.Contains(all[own.Name].Hosts, host) || otherReservation(all, own, host) != "" {
+			return fmt.Errorf("%w: host %s has left aggregate %s", errLateAttempt, host, own.Name)
+		}
+	}
+	return nil
 }
 
 // poolStrayHosts adds a host of a reservation to the freepool if the host is neither in the freepool nor in

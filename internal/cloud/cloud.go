@@ -63,6 +63,7 @@ type Cloud struct {
 	hosts         hosts
 	resources     map[string]resource
 	consumers     consumersFunc // nil: not known
+	reread        rereadFunc    // nil: a reservation does not change
 }
 
 // consumersFunc returns the UUIDs of the consumers in Placement that have allocations of the resource class
@@ -76,6 +77,49 @@ func (c *Cloud) ReadConsumers(read consumersFunc) {
 	if c != nil {
 		c.consumers = read
 	}
+}
+
+// rereadFunc reads again what can have changed since a reservation was read: its revision if it is one of
+// hosts or instances, and what berth has begun to create in Neutron for it and for other reservations.
+type rereadFunc func(ctx context.Context, c lease.CloudReservation) (lease.CloudReservation, error)
+
+// Reread sets the function with which Cloud reads a reservation again before it takes objects for those of
+// the reservation. Reread must be called before the other methods of Cloud. It does nothing if neither Nova
+// nor Neutron is used.
+//
+// Two attempts to provision or remove the same reservation can run at the same time: the process of one was
+// paused, and Temporal has begun the other one meanwhile. When the first one continues, the reservation may
+// have ended, and the next reservations may have its hosts, addresses and segments. No service makes a
+// request depend on that. So Cloud first lists the objects that it deletes, then checks that the reservation
+// still has what it had, and then deletes the listed objects by their IDs: what was listed before the check
+// belongs to no later reservation.
+func (c *Cloud) Reread(read rereadFunc) {
+	if c != nil {
+		c.reread = read
+	}
+}
+
+// readAgain returns the reservation as it is now.
+func (c *Cloud) readAgain(ctx context.Context, claim lease.CloudReservation) (lease.CloudReservation, error) {
+	if c.reread == nil {
+		return claim, nil
+	}
+	return c.reread(ctx, claim)
+}
+
+// errLateAttempt means that another attempt has changed the reservation, or its objects in Nova, since this
+// attempt has read them.
+var errLateAttempt = errors.New("another attempt has changed the reservation meanwhile")
+
+// checkRevision returns errLateAttempt if the reservation has changed since it was read. The caller has
+// listed the aggregates before: a host in the reservation's aggregate that is not one of the claim is then
+// one that the reservation had before, and none that healing has given to it since.
+func (c *Cloud) checkRevision(ctx context.Context, claim lease.CloudReservation) error {
+	now, err := c.readAgain(ctx, claim)
+	if err == nil && now.Revision != claim.Revision {
+		err = fmt.Errorf("%w: it had the revision %d, and has %d", errLateAttempt, claim.Revision, now.Revision)
+	}
+	return err
 }
 
 // resource applies the reservations of one type.
@@ -127,14 +171,14 @@ func New(c Config) (*Cloud, error) {
 			coalesce.NewGroup[aggregates.Aggregate](shareDelay),
 		}
 		servers = &n
-		cloud.hosts = hosts{n}
+		cloud.hosts = hosts{n, cloud}
 		cloud.resources[lease.PhysicalHost] = cloud.hosts
 		cloud.resources[lease.VirtualInstance] = instances{n, cloud}
 		cloud.resources[lease.FlavorInstance] = instances{n, cloud}
 	}
 	if cloud.neutron != nil {
-		cloud.resources[lease.FloatingIP] = addresses{cloud.neutron}
-		cloud.resources[lease.NetworkSegment] = networkSegments{cloud.neutron, servers}
+		cloud.resources[lease.FloatingIP] = addresses{cloud.neutron, cloud}
+		cloud.resources[lease.NetworkSegment] = networkSegments{cloud.neutron, servers, cloud}
 	}
 	return cloud, nil
 }
@@ -181,18 +225,23 @@ func (c *Cloud) Provision(ctx context.Context, claim lease.CloudReservation) (le
 	return mark, withClaim("provision", claim, err)
 }
 
-// CheckAddresses checks that the floating IPs that berth has not begun to create for a reservation have
-// addresses which are free in Neutron. CheckAddresses returns ErrInUse if another floating IP has one of the
-// addresses.
-func (c *Cloud) CheckAddresses(ctx context.Context, claim lease.CloudReservation) error {
-	if claim.Type != lease.FloatingIP || !c.Supports(claim.Type) {
-		return nil
+// CheckFree checks that Neutron has no object of another owner where berth has not begun to create one for a
+// reservation: a floating IP with one of its addresses, or a network on its segment. Otherwise CheckFree
+// returns ErrInUse.
+func (c *Cloud) CheckFree(ctx context.Context, claim lease.CloudReservation) (err error) {
+	switch {
+	case !c.Supports(claim.Type):
+	case claim.Type == lease.FloatingIP:
+		err = addresses{c.neutron, c}.checkAddresses(ctx, claim, claim.NotCreated())
+	case claim.NeedsNetwork():
+		err = networkSegments{client: c.neutron}.checkSegment(ctx, claim)
 	}
-	return withClaim("provision", claim, addresses{c.neutron}.checkAddresses(ctx, claim, claim.NotCreated()))
+	return withClaim("provision", claim, err)
 }
 
 // Deprovision deletes all objects of a reservation in Nova or Neutron. Deprovision also deletes the servers
-// of the reservation, and returns ErrServersRemain until Nova has deleted them.
+// of the reservation, and returns ErrServersRemain until Nova has deleted them. If only servers on former
+// hosts are left, the error also is lease.ErrFormerHosts.
 func (c *Cloud) Deprovision(ctx context.Context, claim lease.CloudReservation) error {
 	if !c.Supports(claim.Type) {
 		return nil

@@ -47,6 +47,11 @@ func (i instances) apply(ctx context.Context, c lease.CloudReservation) (lease.C
 	}
 	id := int64(own.ID)
 	mark.AggregateID = &id
+	if len(own.Hosts) > 0 {
+		if err := i.cloud.checkRevision(ctx, c); err != nil {
+			return mark, err
+		}
+	}
 	for _, s := range c.ComputeHosts {
 		if err := i.addHost(ctx, own, s.Service); err != nil {
 			return mark, err

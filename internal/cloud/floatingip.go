@@ -17,7 +17,10 @@ import (
 // addresses applies reservations of the type virtual:floatingip. addresses creates floating IPs for the
 // reservation's project; a tag of each floating IP names the reservation. The project can change the tag, so
 // the caller stores the IDs of the floating IPs.
-type addresses struct{ client *gophercloud.ServiceClient }
+type addresses struct {
+	client *gophercloud.ServiceClient
+	cloud  *Cloud
+}
 
 func (a addresses) apply(
 	ctx context.Context,
@@ -47,8 +50,14 @@ func (a addresses) create(
 	if err != nil {
 		return "", err
 	}
-	if len(found) > 0 && !belongsTo(found[0], c) && !isCreated(found[0], c) {
-		return "", fmt.Errorf("%w: floating IP %s", ErrInUse, f.IP)
+	if len(found) > 0 && !belongsTo(found[0], c) {
+		now, err := a.cloud.readAgain(ctx, c)
+		if err == nil && !isCreated(found[0], now) {
+			err = fmt.Errorf("%w: floating IP %s", ErrInUse, f.IP)
+		}
+		if err != nil {
+			return "", err
+		}
 	}
 	if len(found) > 0 {
 		id = found[0].ID
@@ -142,12 +151,18 @@ func (a addresses) deleteAllBut(
 	keep []lease.ReservableFloatingIP,
 ) error {
 	all, err := a.floatingIPsOf(ctx, c)
-	if err != nil {
+	all = slices.DeleteFunc(all, func(f floatingips.FloatingIP) bool {
+		return slices.ContainsFunc(keep, func(k lease.ReservableFloatingIP) bool { return k.IP.String() == f.FloatingIP })
+	})
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	// after the list, so that no listed floating IP is one that another reservation has begun to create since
+	if c, err = a.cloud.readAgain(ctx, c); err != nil {
 		return err
 	}
 	for _, f := range all {
-		same := func(k lease.ReservableFloatingIP) bool { return k.IP.String() == f.FloatingIP }
-		if slices.ContainsFunc(keep, same) {
+		if !isOwn(f, c) {
 			continue
 		}
 		if f.PortID != "" {
@@ -177,17 +192,20 @@ func (a addresses) deleteFloatingIP(ctx context.Context, id string) error {
 	return floatingips.Delete(ctx, a.client, safeurl.Segment(id)).ExtractErr()
 }
 
-// floatingIPsOf lists the floating IPs of a reservation. One with the name of the reservation at an address
-// at which berth has begun to create that of another reservation of the project is not listed: it became the
+// isOwn reports whether a floating IP is one of the reservation. One with the name of the reservation at an
+// address at which berth has begun to create that of another reservation of the project is not: it became the
 // other reservation's own.
+func isOwn(f floatingips.FloatingIP, c lease.CloudReservation) bool {
+	return isCreated(f, c) || belongsTo(f, c) && !isAtOneOf(f, c.CreatedByOthers)
+}
+
+// floatingIPsOf lists the floating IPs of a reservation.
 func (a addresses) floatingIPsOf(
 	ctx context.Context,
 	c lease.CloudReservation,
 ) (all []floatingips.FloatingIP, err error) {
 	filters := []floatingips.ListOpts{{Tags: reservationName(c)}, {Description: reservationName(c)}}
-	own := func(f floatingips.FloatingIP) bool {
-		return isCreated(f, c) || belongsTo(f, c) && !isAtOneOf(f, c.CreatedByOthers)
-	}
+	own := func(f floatingips.FloatingIP) bool { return isOwn(f, c) }
 	if len(c.Created)+len(c.FloatingIPIDs) > 0 {
 		filters = append(filters, floatingips.ListOpts{ProjectID: c.Project})
 	}

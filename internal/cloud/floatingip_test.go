@@ -121,8 +121,8 @@ func TestDeprovision_OfALeftoverDeletesNoFloatingIPOfTheNextReservation(t *testi
 	late, next := addressesClaim("172.24.4.10"), addressesClaim("172.24.4.10")
 	next.ID = uuid.New()
 	late.FloatingIPIDs = s.apply(late).FloatingIPIDs
-	if err := s.CheckAddresses(t.Context(), next); !errors.Is(err, cloud.ErrInUse) {
-		t.Errorf("CheckAddresses of an address in use: got %v, want ErrInUse", err)
+	if err := s.CheckFree(t.Context(), next); !errors.Is(err, cloud.ErrInUse) {
+		t.Errorf("CheckFree of an address in use: got %v, want ErrInUse", err)
 	}
 	next.Created = next.FloatingIPs
 	s.apply(next)

@@ -24,6 +24,7 @@ import (
 type networkSegments struct {
 	client *gophercloud.ServiceClient
 	nova   *nova // says which servers exist; nil: Nova is not used
+	cloud  *Cloud
 }
 
 // networkDraft is a network with the attributes of its segment, which the gophercloud type of a new network
@@ -44,10 +45,9 @@ func (d networkDraft) ToNetworkCreateMap() (map[string]any, error) {
 
 // apply makes three requests: the first creates the network with a name that contains the reservation's ID,
 // the second sets the network's tags, and the third sets the name that the reservation requests. If a request
-// fails, the next attempt therefore finds the network by its first name or by its tag. The first request
-// already contains the description, because mechanism drivers of Neutron read the description when the
-// network is created. apply returns the ID of the network also if a later request fails: the project can
-// change the name and the tags.
+// fails, the next attempt finds the network by its segment (see belongsTo). The first request already
+// contains the description, because mechanism drivers of Neutron read the description when the network is
+// created. apply returns the ID of the network also if a later request fails.
 func (s networkSegments) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
 	n, err := s.findOrCreate(ctx, c)
 	if err != nil {
@@ -109,42 +109,99 @@ func (n foundNetwork) isOn(s lease.Segment) bool {
 		n.SegmentationID == strconv.Itoa(s.ID)
 }
 
-// belongsTo reports whether a network belongs to a reservation. Every user can give a network the
-// reservation's name and tag, so the network must also be in the reservation's project and on the reserved
-// segment, which only administrators choose by Neutron's default policy. If the segment is not known any
-// more, because the reservation has ended, the name and the tag do not suffice.
+// belongsTo reports whether a network belongs to a reservation. It must be the network whose ID berth has
+// stored, or a network of the reservation's project on the reserved segment, which only administrators choose
+// by Neutron's default policy and of which Neutron has one network at most.
+//
+// If berth has begun to create a network there for the reservation, the segment suffices: the answer of
+// Neutron with the ID can be lost, and the project can change the name and the tags before berth sees the
+// network. The network is not another one of the project: before berth began, no network of another owner was
+// on the segment (see checkSegment). Otherwise the name or the tag must also name the reservation. If the
+// segment is not known any more, because the reservation has ended, the name and the tag do not suffice.
 func (n foundNetwork) belongsTo(c lease.CloudReservation) bool {
-	return n.ProjectID == c.Project &&
-		(n.Name == reservationName(c) || slices.Contains(n.Tags, reservationName(c))) &&
-		n.isOn(c.Segment)
+	isNamed := n.Name == reservationName(c) || slices.Contains(n.Tags, reservationName(c))
+	return n.ID == c.NetworkID || n.ProjectID == c.Project && n.isOn(c.Segment) && (isNamed || c.NetworkBegun)
+}
+
+// segmentFilter selects the networks on a segment, of one project or, if Project is empty, of all projects.
+type segmentFilter struct {
+	Type            string `q:"provider:network_type"`
+	PhysicalNetwork string `q:"provider:physical_network"`
+	Segment         int    `q:"provider:segmentation_id"`
+	Project         string `q:"project_id"`
+}
+
+// ToNetworkListQuery returns the query of the request that lists the networks.
+func (f segmentFilter) ToNetworkListQuery() (string, error) {
+	q, err := gophercloud.BuildQueryString(f)
+	return q.String(), err
+}
+
+func onSegment(s lease.Segment, project string) segmentFilter {
+	return segmentFilter{
+		Type:            s.NetworkType,
+		PhysicalNetwork: s.PhysicalNetwork,
+		Segment:         s.ID,
+		Project:         project,
+	}
+}
+
+// checkSegment returns ErrInUse if a network that does not belong to the reservation is on its segment.
+func (s networkSegments) checkSegment(ctx context.Context, c lease.CloudReservation) error {
+	found, err := s.listNetworks(ctx, onSegment(c.Segment, ""))
+	for _, n := range found {
+		if n.isOn(c.Segment) && !n.belongsTo(c) {
+			return fmt.Errorf("%w: network %s is on segment %s", ErrInUse, n.ID, c.Segment)
+		}
+	}
+	return err
 }
 
 // networksOf returns the networks of a reservation: usually none or one. The network whose ID berth has
 // stored comes first.
 func (s networkSegments) networksOf(ctx context.Context, c lease.CloudReservation) ([]foundNetwork, error) {
-	filters := []networks.ListOpts{
-		{Tags: reservationName(c), ProjectID: c.Project},
-		{Name: reservationName(c), ProjectID: c.Project},
+	filters := []networks.ListOptsBuilder{
+		networks.ListOpts{Tags: reservationName(c), ProjectID: c.Project},
+		networks.ListOpts{Name: reservationName(c), ProjectID: c.Project},
 	}
 	if c.NetworkID != "" {
-		filters = append([]networks.ListOpts{{ID: c.NetworkID}}, filters...)
+		filters = slices.Insert(filters, 0, networks.ListOptsBuilder(networks.ListOpts{ID: c.NetworkID}))
+	}
+	if c.NetworkBegun {
+		filters = append(filters, onSegment(c.Segment, c.Project))
 	}
 	var all []foundNetwork
 	for _, filter := range filters {
-		found, err := listAll(ctx, s.client, networks.List(s.client, filter),
-			func(page pagination.Page) (found []foundNetwork, err error) {
-				err = networks.ExtractNetworksInto(page, &found)
-				return found, err
-			})
+		found, err := s.listNetworks(ctx, filter)
 		if err != nil {
-			return nil, fmt.Errorf("list networks: %w", err)
+			return nil, err
 		}
 		for _, n := range found {
 			known := slices.ContainsFunc(all, func(other foundNetwork) bool { return other.ID == n.ID })
-			if !known && (n.ID == c.NetworkID || n.belongsTo(c)) {
+			if !known && n.belongsTo(c) {
 				all = append(all, n)
 			}
 		}
+	}
+	if len(all) == 0 || !c.NetworkBegun {
+		return all, nil
+	}
+	// after the lists, so that no listed network is one of a reservation that begins to create it meanwhile
+	now, err := s.cloud.readAgain(ctx, c)
+	return slices.DeleteFunc(all, func(n foundNetwork) bool { return !n.belongsTo(now) }), err
+}
+
+func (s networkSegments) listNetworks(
+	ctx context.Context,
+	filter networks.ListOptsBuilder,
+) ([]foundNetwork, error) {
+	all, err := listAll(ctx, s.client, networks.List(s.client, filter),
+		func(page pagination.Page) (found []foundNetwork, err error) {
+			err = networks.ExtractNetworksInto(page, &found)
+			return found, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("list networks: %w", err)
 	}
 	return all, nil
 }

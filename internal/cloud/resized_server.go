@@ -126,18 +126,13 @@ func (n nova) unfinishedResizes(ctx context.Context) (map[string]migration, erro
 	return resizes, nil
 }
 
-// confirmResizes confirms the finished resizes and cold migrations of servers from the given hosts to other
-// hosts. Otherwise Nova would keep the memory and the disk of such a server on its old host for ever, and its
-// owner could revert the migration, which brings the server back to a host that is then reserved for another
-// project. The result `found` is true if Nova has unfinished migrations from the hosts. confirmResizes
-// ignores refusals, and returns the first error of a request without an answer after it has sent all
-// requests.
-func (h hosts) confirmResizes(ctx context.Context, from []string) (found bool, err error) {
-	all, err := h.resizesFrom(ctx, from)
-	if err != nil {
-		return false, err
-	}
-	for _, m := range slices.Concat(slices.Collect(maps.Values(all))...) {
+// confirmResizes confirms those of the resizes and cold migrations that are finished: of servers from hosts
+// that a reservation gets or releases to other hosts. Otherwise Nova would keep the memory and the disk of
+// such a server on its old host for ever, and its owner could revert the migration, which brings the server
+// back to a host that is then reserved for another project. confirmResizes ignores refusals, and returns the
+// first error of a request without an answer after it has sent all requests.
+func (h hosts) confirmResizes(ctx context.Context, resizes map[string][]migration) (err error) {
+	for _, m := range slices.Concat(slices.Collect(maps.Values(resizes))...) {
 		if m.Status != finished {
 			continue
 		}
@@ -147,16 +142,20 @@ func (h hosts) confirmResizes(ctx context.Context, from []string) (found bool, e
 			err = fmt.Errorf("confirm the resize of server %s: %w", m.Server, failed)
 		}
 	}
-	return len(all) > 0, err
+	return err
 }
 
-// finishResizes confirms the resizes and cold migrations of servers from the given hosts to other hosts.
-// finishResizes returns the hosts to which such a server can still come back, each with an error.
-func (h hosts) finishResizes(ctx context.Context, from []string) (map[string]error, error) {
-	found, err := h.confirmResizes(ctx, from)
-	if !found {
-		return nil, err
+// finishResizes confirms the given resizes and cold migrations of servers from the given hosts to other
+// hosts. finishResizes returns the hosts to which such a server can still come back, each with an error.
+func (h hosts) finishResizes(
+	ctx context.Context,
+	from []string,
+	resizes map[string][]migration,
+) (map[string]error, error) {
+	if len(resizes) == 0 {
+		return nil, nil
 	}
+	_ = h.confirmResizes(ctx, resizes)
 	// Nova has usually confirmed most resizes by now, and a request without an answer may have succeeded
 	all, err := h.resizesFrom(ctx, from)
 	if err != nil {

@@ -43,8 +43,8 @@ const serversPerPage = 50
 
 // servers lists the servers that match the filter. Nova ignores a filter that the policy of the caller does
 // not allow, and berth deletes the servers of the list. So servers returns an error if one server does not
-// name the host, the flavor or the ID. The servers have only the ID, the name, the host and the flavor: with
-// large metadata, a user could make the list larger than any limit, and so keep all servers.
+// name the host, the flavor or the ID. The servers have only the attributes that berth reads: with large
+// metadata, a user could make the list larger than any limit, and so keep all servers.
 func (n nova) servers(ctx context.Context, filter serverFilter) ([]servers.Server, error) {
 	filter.AllTenants, filter.Limit = true, serversPerPage
 	all, err := listLargePages(ctx, n.client, servers.List(n.client, filter), extractSmallServers)
@@ -66,7 +66,14 @@ func (n nova) servers(ctx context.Context, filter serverFilter) ([]servers.Serve
 func extractSmallServers(page pagination.Page) ([]servers.Server, error) {
 	all, err := servers.ExtractServers(page)
 	for i, s := range all {
-		all[i] = servers.Server{ID: s.ID, Name: s.Name, Host: s.Host, Flavor: s.Flavor}
+		all[i] = servers.Server{
+			ID:       s.ID,
+			Name:     s.Name,
+			Host:     s.Host,
+			Flavor:   s.Flavor,
+			TenantID: s.TenantID,
+			Created:  s.Created,
+		}
 	}
 	return all, err
 }
@@ -83,33 +90,42 @@ func (n nova) hasServer(ctx context.Context, id string) (bool, error) {
 	return len(found) > 0, err
 }
 
-// requestServerDeletion deletes the servers that match the filter and returns their number. Nova may delete
-// the servers after it has answered the request. The action forceDelete also deletes what the request DELETE
-// would leave restorable: otherwise the owner of a server could restore it on a host that is then reserved
-// for another project.
-func (n nova) requestServerDeletion(ctx context.Context, filter serverFilter) (int, error) {
-	filter.SoftDeleted = true
-	all, err := n.servers(ctx, filter)
-	if err != nil {
-		return 0, err
-	}
+// forceDelete deletes servers. Nova may delete them after it has answered the requests; if their host is
+// down, Nova deletes them at once. The action forceDelete also deletes what the request DELETE would leave
+// restorable: otherwise the owner of a server could restore it on a host that is then reserved for another
+// project.
+func (n nova) forceDelete(ctx context.Context, all []servers.Server) error {
 	for _, s := range all {
 		if err := ignoreNotFound(servers.ForceDelete(ctx, n.client, safeurl.Segment(s.ID)).ExtractErr()); err != nil {
-			return 0, fmt.Errorf("delete server %s: %w", s.ID, err)
+			return fmt.Errorf("delete server %s: %w", s.ID, err)
 		}
 	}
-	return len(all), nil
+	return nil
 }
 
 // deleteServers deletes the servers that match the filter, and returns ErrServersRemain while Nova still has
-// some of these servers. deleteServers lists the servers a second time after its delete requests, because
-// Nova has usually deleted most servers by then.
+// some of these servers.
 func (n nova) deleteServers(ctx context.Context, filter serverFilter, where string) error {
-	asked, err := n.requestServerDeletion(ctx, filter)
-	if err != nil || asked == 0 {
+	filter.SoftDeleted = true
+	all, err := n.servers(ctx, filter)
+	if err != nil {
 		return err
 	}
-	filter.SoftDeleted = true
+	return n.deleteListed(ctx, all, filter, where)
+}
+
+// deleteListed deletes the servers that the caller has listed with the filter, and returns ErrServersRemain
+// while Nova has some. deleteListed lists the servers a second time after its delete requests, because Nova
+// has usually deleted most servers by then.
+func (n nova) deleteListed(
+	ctx context.Context,
+	all []servers.Server,
+	filter serverFilter,
+	where string,
+) error {
+	if err := n.forceDelete(ctx, all); err != nil || len(all) == 0 {
+		return err
+	}
 	left, err := n.servers(ctx, filter)
 	if err == nil && len(left) > 0 {
 		err = fmt.Errorf("%w: %d servers on %s", ErrServersRemain, len(left), where)

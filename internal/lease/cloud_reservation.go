@@ -18,6 +18,9 @@ type CloudReservation struct {
 	ComputeHosts []ReservedHost         // hosts of the reservation, or of its instances
 	FloatingIPs  []ReservableFloatingIP // floating IPs of the reservation
 	Segment      Segment                // network segment of the reservation
+	// NetworkBegun says that berth has begun to create a network on the segment for this reservation, and for
+	// no other one since.
+	NetworkBegun bool
 	// BeforeEndAt is the due time of the before_end_lease event while the event is in progress; otherwise
 	// zero.
 	BeforeEndAt time.Time
@@ -28,7 +31,7 @@ type CloudReservation struct {
 	FloatingIPIDs []string
 	// Created are the floating IPs that berth has begun to create for this reservation last, also those that
 	// the reservation has given up meanwhile. CreatedByOthers are those of other reservations of the project.
-	// CreatedByOthers is set only for the repeated removal of a reservation.
+	// CreatedByOthers is set only after the reservation was read again, before something is deleted.
 	Created, CreatedByOthers []ReservableFloatingIP
 }
 
@@ -38,6 +41,10 @@ func (c CloudReservation) NotCreated() []ReservableFloatingIP {
 		return slices.ContainsFunc(c.Created, func(o ReservableFloatingIP) bool { return o.ID == f.ID })
 	})
 }
+
+// NeedsNetwork reports whether the reservation has a network segment on which berth has not begun to create a
+// network.
+func (c CloudReservation) NeedsNetwork() bool { return c.Type == NetworkSegment && !c.NetworkBegun }
 
 // ReservedHost is a reserved host; the field Service is the name of the host's Nova compute service.
 type ReservedHost struct {

@@ -137,6 +137,7 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 		options.Agents = a.publisher
 	}
 	a.cloud.ReadConsumers(a.store.Lease.ReservationConsumers)
+	a.cloud.Reread(a.store.Lease.RereadCloudReservation)
 	if a.odl != nil {
 		a.odl.ShareBreaker(a.store.Journal.Breaker(cfg.ODL.URL))
 	}

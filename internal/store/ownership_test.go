@@ -70,6 +70,7 @@ var tables = map[string][]string{
 		"lease_combination",
 		"lease_notification",
 		"reservation_failure",
+		"reservation_former_host",
 		"reservation_leftover",
 	},
 	"mirrorstore": {"mirror_run", "mirror_finding", "mirror_run_entry"},

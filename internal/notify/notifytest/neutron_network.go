@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -51,6 +52,15 @@ func (n *Neutron) Networks() []Network {
 		all = append(all, *one)
 	}
 	return all
+}
+
+// AddNetwork adds a network, as administrators can create it on any segment, and returns its ID.
+func (n *Neutron) AddNetwork(one Network) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	one.ID = uuid.NewString()
+	n.networks = append(n.networks, &one)
+	return one.ID
 }
 
 // SetNetwork changes the name and the tags of a network, as the owner of the network may do in a real cloud.
@@ -182,7 +192,14 @@ func (n *Neutron) replyNetworks(r *http.Request, parts []string, raw []byte) (in
 	if parts[0] == "" && r.Method == http.MethodGet {
 		return http.StatusOK, map[string]any{"networks": matching(n.networks, func(one *Network) bool {
 			fits := query.Get("tags") == "" || slices.Contains(one.Tags, query.Get("tags"))
-			for key, has := range map[string]string{"id": one.ID, "name": one.Name, "project_id": one.Project} {
+			for key, has := range map[string]string{
+				"id":                        one.ID,
+				"name":                      one.Name,
+				"project_id":                one.Project,
+				"provider:network_type":     one.Type,
+				"provider:physical_network": one.PhysicalNetwork,
+				"provider:segmentation_id":  strconv.Itoa(one.Segment),
+			} {
 				fits = fits && (query.Get(key) == "" || query.Get(key) == has)
 			}
 			return fits

@@ -779,9 +779,12 @@ create table reservable_resource (
     capabilities jsonb not null default '{}'::jsonb,
     created_at timestamp with time zone not null default clock_timestamp(),
     updated_at timestamp with time zone,
+    creator_id uuid,
     constraint reservable_resource_pkey PRIMARY KEY (id),
     constraint reservable_resource_resource_type_check CHECK ((resource_type = ANY (ARRAY['network'::text, 'device'::text])))
 );
+
+CREATE INDEX reservable_resource_creator ON public.reservable_resource USING btree (creator_id) WHERE (creator_id IS NOT NULL);
 
 CREATE UNIQUE INDEX reservable_resource_device ON public.reservable_resource USING btree (((attributes ->> 'name'::text))) WHERE (resource_type = 'device'::text);
 
@@ -865,6 +868,13 @@ create table reservation_failure (
     attempts integer not null default 1,
     constraint reservation_failure_pkey PRIMARY KEY (reservation_id),
     constraint reservation_failure_attempts_check CHECK ((attempts >= 1))
+);
+
+create table reservation_former_host (
+    reservation_id uuid not null,
+    host_id bigint not null,
+    left_at timestamp with time zone not null default clock_timestamp(),
+    constraint reservation_former_host_pkey PRIMARY KEY (reservation_id, host_id)
 );
 
 create table reservation_leftover (
@@ -1107,6 +1117,8 @@ alter table provider_trait add constraint provider_trait_trait FOREIGN KEY (trai
 alter table reservation add constraint reservation_lease_id_fkey FOREIGN KEY (lease_id) REFERENCES lease(id) ON DELETE CASCADE;
 
 alter table reservation_failure add constraint reservation_failure_reservation_id_fkey FOREIGN KEY (reservation_id) REFERENCES reservation(id) ON DELETE CASCADE;
+
+alter table reservation_former_host add constraint reservation_former_host_host_id_fkey FOREIGN KEY (host_id) REFERENCES host(id) ON DELETE CASCADE;
 
 alter table resource_allocation add constraint resource_allocation_reservation_id_fkey FOREIGN KEY (reservation_id) REFERENCES reservation(id) ON DELETE CASCADE;
 

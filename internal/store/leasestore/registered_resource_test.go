@@ -351,3 +351,83 @@ func TestRegisteredResource_NetworkOfADeletedReservationIsKeptForItsRemoval(t *t
 		})
 	}
 }
+
+// The network of a reservation is recognised by its segment, also if its ID, its name and its tags are not
+// known. That ends when berth begins to create the network of the next reservation of the segment.
+func TestRegisteredResource_SegmentIsOfTheLastReservationThatBegan(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 0)
+	e.registerSegment(100)
+	l := e.createActive(segmentDraft(1, 2, ""))
+	r := l.Reservations[0].ID
+	begin := func(reservation uuid.UUID) error { return e.Lease.BeginNetwork(t.Context(), reservation) }
+	read := func() lease.CloudReservation {
+		t.Helper()
+		c, err := e.Lease.CloudReservation(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	if c := read(); c.NetworkBegun || !c.NeedsNetwork() {
+		t.Errorf("reservation before its network is created: got %+v, want one that needs a network", c)
+	}
+	if err := begin(r); err != nil {
+		t.Fatal(err)
+	}
+	c := read()
+	if !c.NetworkBegun || c.NeedsNetwork() {
+		t.Errorf("reservation whose network is being created: got %+v, want one that has begun", c)
+	}
+	if _, err := e.Lease.DeleteLease(t.Context(), l.ID); err != nil {
+		t.Fatal(err)
+	}
+	e.beginStep(l.ID, lease.StepDelete)
+	if err := begin(r); !errors.Is(err, db.ErrConflict) {
+		t.Errorf("begin a network for a lease that is being deleted: got %v, want ErrConflict", err)
+	}
+	e.release(l)
+	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); err != nil {
+		t.Fatal(err)
+	}
+	next := e.createActive(segmentDraft(3, 4, ""))
+	for _, want := range []bool{true, false} { // before and after the next reservation begins
+		all := e.leftovers()
+		if len(all) != 1 || all[0].NetworkBegun != want {
+			t.Errorf("leftovers: got %+v, want one whose network has begun: %t", all, want)
+		}
+		again, err := e.Lease.RereadCloudReservation(t.Context(), c)
+		if err != nil || again.NetworkBegun != want {
+			t.Errorf("reservation that is read again: got %t, error %v; want %t", again.NetworkBegun, err, want)
+		}
+		if err := begin(next.Reservations[0].ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// After the end of a lease, operators can change the segment that a resource stands for.
+func TestRegisteredResource_ChangedSegmentIsNotOfTheFormerReservation(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 0)
+	segment := e.registerSegment(100)
+	l := e.createActive(segmentDraft(1, 2, ""))
+	if err := e.Lease.BeginNetwork(t.Context(), l.Reservations[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	c, err := e.Lease.CloudReservation(t.Context(), l.Reservations[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.beginStep(l.ID, lease.StepBeforeEnd)
+	e.finishStep(l.ID, lease.StepBeforeEnd, nil)
+	e.beginStep(l.ID, lease.StepEnd)
+	e.release(l)
+	e.finishStep(l.ID, lease.StepEnd, nil)
+	if _, err := e.Lease.UpdateResource(t.Context(), lease.NetworkSegment, segment.ID, map[string]string{"segment_id": "101"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if c, err = e.Lease.RereadCloudReservation(t.Context(), c); err != nil || c.NetworkBegun {
+		t.Errorf("former reservation of the segment: got %+v, error %v; want one whose network has not begun", c, err)
+	}
+}

@@ -209,7 +209,7 @@ func addFloatingIPs(
 // queueSegments adds to a batch the query for the network segments of reservations.
 func queueSegments(batch *pgx.Batch, ids []uuid.UUID, claims map[uuid.UUID]lease.CloudReservation) {
 	batch.Queue(`
-		select a.reservation_id, f.attributes
+		select a.reservation_id, f.attributes, coalesce(f.creator_id = a.reservation_id, false)
 		from resource_allocation a
 		join reservable_resource f on f.id = a.resource_id
 		where f.resource_type = 'network' and a.reservation_id = any($1)`, ids).Query(func(rows pgx.Rows) error {
@@ -217,11 +217,12 @@ func queueSegments(batch *pgx.Batch, ids []uuid.UUID, claims map[uuid.UUID]lease
 		for rows.Next() {
 			// a new variable for each row, because Scan would add the attributes to those of the previous row
 			var f lease.ReservableResource
-			if err := rows.Scan(&id, &f.Attributes); err != nil {
+			var begun bool
+			if err := rows.Scan(&id, &f.Attributes, &begun); err != nil {
 				return err
 			}
 			c := claims[id]
-			c.Segment = f.Segment()
+			c.Segment, c.NetworkBegun = f.Segment(), begun
 			claims[id] = c
 		}
 		return rows.Err()
@@ -319,13 +320,8 @@ func (s *Store) BeginFloatingIPs(
 		ids[i] = f.ID
 	}
 	return s.inTx(ctx, func(tx *transaction) error {
-		l, _, err := lockReservation(ctx, tx, reservation)
-		switch {
-		case err != nil:
+		if err := lockForCreation(ctx, tx, reservation); err != nil {
 			return err
-		case l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active:
-			return fmt.Errorf("%w: lease %s is %s: the floating IPs of its reservation %s cannot be created",
-				db.ErrConflict, l.ID, l.Status, reservation)
 		}
 		tag, err := tx.Exec(ctx, `
 			with held as (
@@ -346,6 +342,73 @@ func (s *Store) BeginFloatingIPs(
 		}
 		return nil
 	})
+}
+
+// BeginNetwork stores that berth begins to create the network of a reservation in Neutron. From then on, a
+// network of the reservation's project on the reserved segment is the reservation's own. If the lease of the
+// reservation is no longer starting or active, BeginNetwork returns db.ErrConflict.
+func (s *Store) BeginNetwork(ctx context.Context, reservation uuid.UUID) error {
+	return s.inTx(ctx, func(tx *transaction) error {
+		if err := lockForCreation(ctx, tx, reservation); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `
+			update reservable_resource
+			set creator_id = $1
+			where resource_type = 'network'
+				and id in (select resource_id from resource_allocation where reservation_id = $1)`, reservation); err != nil {
+			return fmt.Errorf("store that the network of reservation %s is created: %w", reservation, err)
+		}
+		return nil
+	})
+}
+
+// lockForCreation locks the lease of a reservation for which berth begins to create something in Neutron. If
+// the lease is no longer starting or active, lockForCreation returns db.ErrConflict.
+func lockForCreation(ctx context.Context, tx *transaction, reservation uuid.UUID) error {
+	l, _, err := lockReservation(ctx, tx, reservation)
+	if err == nil && (l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active) {
+		err = fmt.Errorf("%w: lease %s is %s: nothing can be created in Neutron for its reservation %s",
+			db.ErrConflict, l.ID, l.Status, reservation)
+	}
+	return err
+}
+
+// RereadCloudReservation reads again what can have changed since a reservation was read: its revision if it
+// is one of hosts or instances, and what berth has begun to create in Neutron for it and for other
+// reservations. A caller that was paused would otherwise take objects of newer reservations for those of this
+// one.
+func (s *Store) RereadCloudReservation(
+	ctx context.Context,
+	c lease.CloudReservation,
+) (lease.CloudReservation, error) {
+	var err error
+	switch c.Type {
+	case lease.PhysicalHost, lease.VirtualInstance, lease.FlavorInstance:
+		c.Revision, err = db.QueryOne(ctx, s.db, pgx.RowTo[int64], nil,
+			`select coalesce((select shape from reservation where id = $1), -1)`, c.ID)
+	case lease.NetworkSegment:
+		c.NetworkBegun, err = db.QueryOne(ctx, s.db, pgx.RowTo[bool], nil, `
+			select exists (
+				select from reservable_resource
+				where creator_id = $1 and resource_type = 'network' and attributes->>'network_type' = $2
+					and coalesce(attributes->>'physical_network', '') = $3
+					and attributes->>'segment_id' = $4::integer::text)`,
+			c.ID, c.Segment.NetworkType, c.Segment.PhysicalNetwork, c.Segment.ID)
+	case lease.FloatingIP:
+		if c.Created, err = readFloatingIPs(ctx, s.db, `f.creator_id = $1`, c.ID); err != nil {
+			break
+		}
+		c.CreatedByOthers, err = readFloatingIPs(ctx, s.db, `f.creator_id in (
+			select r.id
+			from lease l
+			join reservation r on r.lease_id = l.id
+			where l.project_id = $1 and r.id <> $2)`, c.Project, c.ID)
+	}
+	if err != nil {
+		return c, fmt.Errorf("read again what belongs to reservation %s: %w", c.ID, err)
+	}
+	return c, nil
 }
 
 // lockReservation locks the lease of a reservation, and reads the lease and the reservation.

@@ -97,3 +97,33 @@ func TestReservationCloud_RunsOfAMovedEventAreCounted(t *testing.T) {
 		e.updateLease(l.ID, lease.Change{BeforeEnd: &later})
 	}
 }
+
+// A revision that is read again shows an attempt that the reservation has changed, or is gone.
+func TestReservationCloud_RevisionIsReadAgain(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 2)
+	l := e.createActiveUntil(2)
+	c, err := e.Lease.CloudReservation(t.Context(), l.Reservations[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reread := func() int64 {
+		t.Helper()
+		now, err := e.Lease.RereadCloudReservation(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return now.Revision
+	}
+	if got := reread(); got != c.Revision {
+		t.Errorf("revision of an unchanged reservation: got %d, want %d", got, c.Revision)
+	}
+	e.updateHostsAndHeal(map[string]bool{"cmp-1": false}, 0)
+	if got := reread(); got == c.Revision {
+		t.Errorf("revision after a host was replaced: got %d again, want another one", got)
+	}
+	c.ID = uuid.New()
+	if got := reread(); got == c.Revision {
+		t.Errorf("revision of a reservation that is gone: got %d again, want another one", got)
+	}
+}

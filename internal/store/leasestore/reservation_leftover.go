@@ -111,32 +111,13 @@ func (s *Store) DueLeftovers(ctx context.Context, limit int) ([]Leftover, error)
 	if err != nil {
 		return nil, fmt.Errorf("read reservations that must be removed once more: %w", err)
 	}
-	return all, s.addCreatedAddresses(ctx, all)
-}
-
-// addCreatedAddresses sets the addresses at which the floating IPs of the leftovers are, and those at which
-// floating IPs of other reservations are.
-func (s *Store) addCreatedAddresses(ctx context.Context, all []Leftover) error {
 	for i := range all {
 		c := &all[i].CloudReservation
-		if c.Type != lease.FloatingIP {
-			continue
+		if *c, err = s.RereadCloudReservation(ctx, *c); err != nil {
+			return nil, err
 		}
-		found, err := readFloatingIPs(ctx, s.db, `f.creator_id = $1`, c.ID)
-		if err != nil {
-			return err
-		}
-		others, err := readFloatingIPs(ctx, s.db, `f.creator_id in (
-			select r.id
-			from lease l
-			join reservation r on r.lease_id = l.id
-			where l.project_id = $1 and r.id <> $2)`, c.Project, c.ID)
-		if err != nil {
-			return err
-		}
-		c.Created, c.CreatedByOthers = found, others
 	}
-	return nil
+	return all, nil
 }
 
 // FinishLeftover deletes a leftover that was removed from Nova and Neutron. If the parameter `failure` is
