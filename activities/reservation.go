@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -27,7 +28,8 @@ type Cloud interface {
 	// create one for the reservation: a floating IP with one of its addresses, or a network on its segment.
 	CheckFree(ctx context.Context, c lease.CloudReservation) error
 	// Deprovision removes a reservation from Nova or Neutron. Deprovision returns an error while Nova is
-	// still deleting servers of the reservation.
+	// still deleting servers of the reservation: lease.ErrFormerHosts if only servers on former hosts are
+	// left.
 	Deprovision(ctx context.Context, c lease.CloudReservation) error
 	// BeforeEnd runs the action before the end of a reservation.
 	BeforeEnd(ctx context.Context, c lease.CloudReservation) error
@@ -147,6 +149,18 @@ func without(all, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(others, s) })
 }
 
+// deprovisionAtEnd removes a reservation from Nova or Neutron at the end of its lease. Servers on former
+// hosts do not delay the end: the sweep repeats their deletion (see clearLeftovers).
+func (a *Activities) deprovisionAtEnd(ctx context.Context, c lease.CloudReservation) error {
+	err := a.Cloud.Deprovision(ctx, c)
+	if errors.Is(err, lease.ErrFormerHosts) {
+		slog.WarnContext(ctx, "the end of a lease does not wait for the servers on its former hosts",
+			"reservation", c.ID, "error", err)
+		return nil
+	}
+	return err
+}
+
 // ReleaseReservation removes a reservation from Nova and Neutron, and then from the inventory. If the
 // reservation is of hosts or instances, ReleaseReservation also deletes the reservation's servers.
 // ReleaseReservation is idempotent.
@@ -156,10 +170,7 @@ func (a *Activities) ReleaseReservation(ctx context.Context, id uuid.UUID) error
 }
 
 func (a *Activities) releaseReservation(ctx context.Context, id uuid.UUID) error {
-	deprovision := func(ctx context.Context, c lease.CloudReservation) error {
-		return a.Cloud.Deprovision(ctx, c)
-	}
-	err := a.callCloud(ctx, id, a.Store.Lease.EndingCloudReservation, deprovision)
+	err := a.callCloud(ctx, id, a.Store.Lease.EndingCloudReservation, a.deprovisionAtEnd)
 	if err != nil && !errors.Is(err, db.ErrNotFound) {
 		return err
 	}

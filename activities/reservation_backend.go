@@ -51,7 +51,7 @@ func (b reservationBackend) apply(ctx context.Context, step leasestore.StartedSt
 			c.BeforeEnd = b.beforeEndAction(c.Reservation)
 			err = b.Cloud.BeforeEnd(ctx, c)
 		case lease.StepEnd:
-			err = b.Cloud.Deprovision(ctx, c)
+			err = b.deprovisionAtEnd(ctx, c)
 		}
 		if err != nil {
 			return b.record(ctx, c.ID, namedCall(err))

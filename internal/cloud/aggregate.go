@@ -275,8 +275,8 @@ func (h hosts) moveFromPool(
 const endedOwner = "berth:ended"
 
 // remove deletes the objects of the reservation. It also deletes the servers on the hosts of the
-// reservation's aggregate, because another reservation can get these hosts next. remove deletes no servers on
-// hosts outside the reservation's aggregate.
+// reservation's aggregate, because another reservation can get these hosts next. On hosts outside the
+// reservation's aggregate, remove deletes only the servers that formerServers returns.
 func (h hosts) remove(ctx context.Context, c lease.CloudReservation) error {
 	all, err := h.aggregates(ctx)
 	if err != nil {
@@ -295,7 +295,10 @@ func (h hosts) remove(ctx context.Context, c lease.CloudReservation) error {
 			return err
 		}
 	}
-	return h.poolStrayHosts(ctx, all, c)
+	if err := h.poolStrayHosts(ctx, all, c); err != nil {
+		return err
+	}
+	return h.deleteFormerServers(ctx, c)
 }
 
 // hostsPerStep is the number of hosts that releaseHosts empties before it moves them into the freepool. The

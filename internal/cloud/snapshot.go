@@ -67,9 +67,9 @@ func (n nova) images(ctx context.Context, c lease.CloudReservation, server strin
 	return all, nil
 }
 
-// beforeEnd creates an image of each server, if the reservation asks for snapshots and the event has not
-// begun more often than maxImageRuns. beforeEnd continues after a failure and returns the first error. A
-// repeated call creates only the images that do not exist.
+// beforeEnd creates an image of each server, also on former hosts, if the reservation asks for snapshots and
+// the event has not begun more often than maxImageRuns. beforeEnd continues after a failure and returns the
+// first error. A repeated call creates only the images that do not exist.
 func (h hosts) beforeEnd(ctx context.Context, c lease.CloudReservation) error {
 	if c.BeforeEnd != "snapshot" {
 		return nil
@@ -86,6 +86,11 @@ func (h hosts) beforeEnd(ctx context.Context, c lease.CloudReservation) error {
 		for _, s := range onHost {
 			first = cmp.Or(first, h.createImage(ctx, c, s))
 		}
+	}
+	former, err := h.formerServers(ctx, c)
+	first = cmp.Or(first, err)
+	for _, s := range former {
+		first = cmp.Or(first, h.createImage(ctx, c, s))
 	}
 	return first
 }

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -21,6 +22,8 @@ type CloudReservation struct {
 	// NetworkBegun says that berth has begun to create a network on the segment for this reservation, and for
 	// no other one since.
 	NetworkBegun bool
+	// FormerHosts are the hosts that healing has replaced while the lease was active.
+	FormerHosts []FormerHost
 	// BeforeEndAt is the due time of the before_end_lease event while the event is in progress; otherwise
 	// zero.
 	BeforeEndAt time.Time
@@ -51,6 +54,17 @@ type ReservedHost struct {
 	Service string
 	Slots   int
 }
+
+// FormerHost is a host that a reservation had until healing replaced it. The field Service is the name of the
+// host's Nova compute service.
+type FormerHost struct {
+	Service string
+	LeftAt  time.Time // the reservation had the host until then
+}
+
+// ErrFormerHosts means that servers of a reservation on its former hosts could not be deleted. Nova has no
+// other objects of the reservation any more.
+var ErrFormerHosts = errors.New("servers on former hosts of the reservation are not deleted")
 
 // CloudIDs holds the IDs of the objects that were created in Nova or Neutron for a reservation.
 type CloudIDs struct {

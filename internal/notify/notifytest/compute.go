@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -54,6 +55,9 @@ type Server struct {
 	Deleted        bool   `json:"deleted"`
 	MetadataSize   int    `json:"metadata_size,omitempty"` // bytes
 	SoftDeleted    bool   `json:"soft_deleted"`            // the action restore makes the server active again
+	Project        string `json:"project,omitempty"`
+	// Created is zero if a test does not need it.
+	Created time.Time `json:"created,omitzero"`
 }
 
 // ComputeState is a snapshot of Nova's resources in a fixed order, for comparison.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -145,6 +146,8 @@ func (n *compute) showServer(s *Server) map[string]any {
 	return map[string]any{
 		"id":                    s.ID,
 		"name":                  s.Name,
+		"tenant_id":             s.Project,
+		"created":               s.Created.UTC().Format(time.RFC3339),
 		"status":                status,
 		"OS-EXT-STS:task_state": task,
 		"OS-EXT-SRV-ATTR:host":  s.Host,

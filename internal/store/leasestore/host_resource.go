@@ -205,7 +205,8 @@ func (b *hostRequest) chooseKept(ctx context.Context, tx *transaction) error {
 	return nil
 }
 
-// replaceHost replaces a failed host of a reservation by a free host.
+// replaceHost replaces a failed host of a reservation by a free host. If the reservation is active,
+// replaceHost also stores the failed host, because servers of the reservation can be on it.
 func (hostResource) replaceHost(
 	ctx context.Context,
 	tx *transaction,
@@ -218,6 +219,11 @@ func (hostResource) replaceHost(
 	}
 	if err := releaseHost(ctx, tx, b.ID, host); err != nil {
 		return false, err
+	}
+	if b.active {
+		if err := keepFormerHost(ctx, tx, b.ID, host); err != nil {
+			return false, err
+		}
 	}
 	b.kept = append(slices.Clone(b.Hosts), host)
 	b.least, b.most = 1, 1
@@ -233,6 +239,20 @@ func (hostResource) replaceHost(
 func releaseHost(ctx context.Context, tx *transaction, reservation uuid.UUID, host int64) error {
 	if _, err := tx.Exec(ctx, `delete from host_allocation where reservation_id = $1 and host_id = $2`, reservation, host); err != nil {
 		return fmt.Errorf("release host %d of reservation %s: %w", host, reservation, err)
+	}
+	return nil
+}
+
+// keepFormerHost stores that healing has replaced a host of an active reservation of hosts. The host may be
+// down only for a while, so the servers of the reservation on it are deleted at the end of the lease. A
+// reservation of instances has no such rows, because its servers are found by its flavor on every host.
+func keepFormerHost(ctx context.Context, tx *transaction, reservation uuid.UUID, host int64) error {
+	if _, err := tx.Exec(ctx, `
+		insert into reservation_former_host (reservation_id, host_id)
+		values ($1, $2)
+		on conflict (reservation_id, host_id) do update
+		set left_at = excluded.left_at`, reservation, host); err != nil {
+		return fmt.Errorf("store host %d as a former host of reservation %s: %w", host, reservation, err)
 	}
 	return nil
 }

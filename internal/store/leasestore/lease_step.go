@@ -303,15 +303,24 @@ func releaseEnded(ctx context.Context, tx *transaction, ended []*transition) err
 
 // freeResources deletes the allocations of reservations of the given leases from Placement and from berth's
 // database, and nudges the workflows of the leases that wait for resources of these leases. freeResources
-// stores that a reservation must be removed once more if an attempt to provision it may be running.
+// stores that a reservation must be removed once more if an attempt to provision it may be running, or if
+// servers of it may be on its former hosts, for which the end of the lease does not wait.
 func freeResources(
 	ctx context.Context,
 	tx *transaction,
 	leases []uuid.UUID,
 	released []leaseReservation,
 ) error {
+	former, err := db.QueryAll(ctx, tx, pgx.RowTo[uuid.UUID], `
+		select f.reservation_id
+		from reservation r
+		join reservation_former_host f on f.reservation_id = r.id
+		where r.lease_id = any($1)`, leases)
+	if err != nil {
+		return fmt.Errorf("read which reservations of the leases %s have former hosts: %w", leases, err)
+	}
 	late := slices.DeleteFunc(slices.Clone(released),
-		func(r leaseReservation) bool { return !r.mayBeProvisioned() })
+		func(r leaseReservation) bool { return !r.mayBeProvisioned() && !slices.Contains(former, r.ID) })
 	if err := keepLeftovers(ctx, tx, late...); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -96,8 +97,8 @@ func (s *Store) readCloudReservation(
 	return claims[id], err
 }
 
-// readCloudReservations reads the hosts, floating IPs and network segments of reservations. It returns, by
-// reservation ID, the reservations with these data.
+// readCloudReservations reads the hosts, former hosts, floating IPs and network segments of reservations. It
+// returns, by reservation ID, the reservations with these data.
 func readCloudReservations(
 	ctx context.Context,
 	q batchSender,
@@ -116,15 +117,26 @@ func readCloudReservations(
 	batch := &pgx.Batch{}
 	var id uuid.UUID
 	batch.Queue(`
-		select a.reservation_id, h.service_name, a.slots
-		from host_allocation a
+		select a.reservation_id, h.service_name, a.slots, a.left_at
+		from (
+			select reservation_id, host_id, slots, null::timestamptz as left_at
+			from host_allocation
+			where reservation_id = any($1)
+			union all
+			select reservation_id, host_id, 0, left_at
+			from reservation_former_host
+			where reservation_id = any($1)) a
 		join host h on h.id = a.host_id
-		where a.reservation_id = any($1)
 		order by h.id`, ids).Query(func(rows pgx.Rows) error {
 		var h lease.ReservedHost
-		_, err := pgx.ForEachRow(rows, []any{&id, &h.Service, &h.Slots}, func() error {
+		var leftAt *time.Time
+		_, err := pgx.ForEachRow(rows, []any{&id, &h.Service, &h.Slots, &leftAt}, func() error {
 			c := claims[id]
-			c.ComputeHosts = append(c.ComputeHosts, h)
+			if leftAt == nil {
+				c.ComputeHosts = append(c.ComputeHosts, h)
+			} else {
+				c.FormerHosts = append(c.FormerHosts, lease.FormerHost{Service: h.Service, LeftAt: *leftAt})
+			}
 			claims[id] = c
 			return nil
 		})

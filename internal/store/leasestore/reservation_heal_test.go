@@ -1,6 +1,7 @@
 package leasestore_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -367,5 +368,90 @@ func TestReservationHeal_ServersOnAFailedHostDoNotBlock(t *testing.T) {
 	e.addToInventory(l)
 	if d := cmp.Diff(map[string]int64{"cmp-2": 4}, e.slotInventory(l)); d != "" {
 		t.Error(d)
+	}
+}
+
+// The servers of a reservation can run on a host that healing has replaced, until the end of the lease.
+func TestReservationHeal_FormerHostsAreKeptUntilTheirServersAreDeleted(t *testing.T) {
+	t.Parallel()
+	for name, deleted := range map[string]bool{"of a lease that ends": false, "of a deleted lease": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newFixture(t, 3)
+			l := e.createActiveForOneHour(hostsDraft(0, 1, 1, 1))
+			pending := e.createLease(hostsDraft(30, 31, 1, 1))
+			r := l.Reservations[0].ID
+			hostOfLease := func() string { return fmt.Sprintf("cmp-%d", e.readHealth(l).Hosts[0]) }
+			begin, first := time.Now(), hostOfLease()
+			e.updateHostsAndHeal(map[string]bool{first: false}, 0)
+			second := hostOfLease()
+			e.updateHostsAndHeal(map[string]bool{second: false}, 0)
+			check := func(when string, got []lease.FormerHost) {
+				t.Helper()
+				services := []string{}
+				for _, h := range got {
+					services = append(services, h.Service)
+					if h.LeftAt.Before(begin.Add(-time.Minute)) || h.LeftAt.After(time.Now().Add(time.Minute)) {
+						t.Errorf("%s: host %s was replaced at %s, want about %s", when, h.Service, h.LeftAt, begin)
+					}
+				}
+				if d := cmp.Diff(slices.Sorted(slices.Values([]string{first, second})), services); d != "" {
+					t.Errorf("former hosts %s (-want +got):\n%s", when, d)
+				}
+			}
+			c, err := e.Lease.CloudReservation(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check("while the lease is active", c.FormerHosts)
+
+			step := lease.StepEnd
+			if deleted {
+				step = lease.StepDelete
+				if _, err := e.Lease.DeleteLease(t.Context(), l.ID); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				e.makeDue(l)
+				e.beginStep(l.ID, lease.StepBeforeEnd)
+				e.finishStep(l.ID, lease.StepBeforeEnd, nil)
+			}
+			// as after an update of Nova, so that only the former hosts make the removal necessary
+			storetest.Exec(t, e.url, `update reservation set shaped = shape where id = $1`, r)
+			e.beginStep(l.ID, step)
+			e.release(l)
+			if _, err := e.Lease.FinishLease(t.Context(), l.ID, step, nil); err != nil {
+				t.Fatal(err)
+			}
+			all := e.leftovers()
+			if len(all) != 1 || all[0].ID != r || all[0].Project != "p" {
+				t.Fatalf("leftovers: got %+v, want the reservation", all)
+			}
+			check("after the end", all[0].FormerHosts)
+
+			if err := e.Lease.FinishLeftover(t.Context(), r, 0, nil); err != nil {
+				t.Fatal(err)
+			}
+			var left int
+			if err := storetest.Connect(t, e.url).QueryRow(t.Context(), `select count(*) from reservation_former_host`).Scan(&left); err != nil || left != 0 {
+				t.Errorf("former hosts after the removal, also of the pending lease %s: got %d, error %v; want none",
+					pending.ID, left, err)
+			}
+		})
+	}
+}
+
+// A host that operators no longer register is theirs, with all its servers.
+func TestReservationHeal_FormerHostThatIsDeletedIsForgotten(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 2)
+	l := e.createActiveForOneHour(hostsDraft(0, 1, 1, 1))
+	e.updateHostsAndHeal(map[string]bool{"cmp-1": false}, 0)
+	if err := e.Lease.DeleteHost(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	c, err := e.Lease.CloudReservation(t.Context(), l.Reservations[0].ID)
+	if err != nil || len(c.FormerHosts) > 0 || len(c.ComputeHosts) != 1 {
+		t.Errorf("reservation after its former host was deleted: got %+v, error %v; want only the current host", c, err)
 	}
 }

@@ -92,16 +92,21 @@ type executor interface {
 // with fewer failed attempts come first. The hosts of each leftover are only those that are still registered.
 func (s *Store) DueLeftovers(ctx context.Context, limit int) ([]Leftover, error) {
 	all, err := db.QueryAll(ctx, s.db, func(row pgx.CollectableRow) (f Leftover, err error) {
-		var services []string
+		var services, former []string
+		var leftAt []time.Time
 		err = row.Scan(&f.ID, &f.Type, &f.Project, &services, &f.NetworkID, &f.FloatingIPIDs, &f.Attempts,
-			&f.Segment.NetworkType, &f.Segment.PhysicalNetwork, &f.Segment.ID)
+			&f.Segment.NetworkType, &f.Segment.PhysicalNetwork, &f.Segment.ID, &former, &leftAt)
 		for _, service := range services {
 			f.ComputeHosts = append(f.ComputeHosts, lease.ReservedHost{Service: service})
+		}
+		for i, service := range former {
+			f.FormerHosts = append(f.FormerHosts, lease.FormerHost{Service: service, LeftAt: leftAt[i]})
 		}
 		return f, err
 	}, `
 		select f.reservation_id, f.resource_type, f.project_id, array(select service_name from host where service_name = any(f.services)),
-			f.cloud_network_id, f.floating_ip_ids, f.attempts, f.network_type, f.physical_network, f.segment_id
+			f.cloud_network_id, f.floating_ip_ids, f.attempts, f.network_type, f.physical_network, f.segment_id,
+			array(`+formerHostsSQL("h.service_name")+`), array(`+formerHostsSQL("o.left_at")+`)
 		from (
 			select *, row_number() over (partition by project_id order by attempts, due_at, reservation_id) as turn
 			from reservation_leftover
@@ -120,8 +125,20 @@ func (s *Store) DueLeftovers(ctx context.Context, limit int) ([]Leftover, error)
 	return all, nil
 }
 
-// FinishLeftover deletes a leftover that was removed from Nova and Neutron. If the parameter `failure` is
-// not nil, the removal has failed, and FinishLeftover stores the error and the time of the next attempt.
+// formerHostsSQL selects a column of the former hosts of the leftover f that are still registered, in a fixed
+// order.
+func formerHostsSQL(column string) string {
+	return `
+		select ` + column + `
+		from reservation_former_host o
+		join host h on h.id = o.host_id
+		where o.reservation_id = f.reservation_id
+		order by o.host_id`
+}
+
+// FinishLeftover deletes a leftover that was removed from Nova and Neutron, and its former hosts. If the
+// parameter `failure` is not nil, the removal has failed, and FinishLeftover stores the error and the time of
+// the next attempt.
 func (s *Store) FinishLeftover(
 	ctx context.Context,
 	reservation uuid.UUID,
@@ -129,7 +146,9 @@ func (s *Store) FinishLeftover(
 	failure error,
 ) (err error) {
 	if failure == nil {
-		_, err = s.db.Exec(ctx, `delete from reservation_leftover where reservation_id = $1`, reservation)
+		_, err = s.db.Exec(ctx, `
+			with former as (delete from reservation_former_host where reservation_id = $1)
+			delete from reservation_leftover where reservation_id = $1`, reservation)
 	} else {
 		_, err = s.db.Exec(ctx, `
 			update reservation_leftover

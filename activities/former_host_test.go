@@ -1,0 +1,127 @@
+package activities_test
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/testsuite"
+
+	"berth/activities"
+	"berth/internal/cloud"
+	"berth/internal/inventory"
+	"berth/internal/lease"
+	"berth/internal/notify/notifytest"
+	"berth/internal/store/storetest"
+)
+
+// A host that healing has replaced can be down only for a while, with servers of the lease on it. They must
+// not stay after the end of the lease, on a host that other leases get.
+func TestLease_ServersOnAReplacedHostAreDeletedAtItsEnd(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		deleted bool
+		fault   int // status that Nova answers to the first deletion of the server; 0: none
+	}{
+		"at the end":                        {},
+		"at the deletion":                   {deleted: true},
+		"by the sweep, after a failed call": {fault: http.StatusServiceUnavailable},
+		"by the sweep, after a failed call at the deletion": {
+			fault:   http.StatusConflict,
+			deleted: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.URL(t)
+			s, stub := storetest.Open(t, url), &notifytest.Nova{}
+			nova, err := cloud.New(cloud.Config{Nova: startServer(t, stub), Timeout: time.Hour})
+			if err != nil {
+				t.Fatal(err)
+			}
+			nova.Reread(s.Lease.RereadCloudReservation)
+			acts := newActivities(activities.Options{
+				Store:         s,
+				Cloud:         nova,
+				Hypervisors:   nova,
+				MonitorHosts:  true,
+				HealingWindow: time.Hour,
+			})
+			env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+			activities.Register(env, acts.Functions())
+			heal := func() {
+				t.Helper()
+				if _, err := env.ExecuteActivity(acts.HealReservations); err != nil {
+					t.Fatal(err)
+				}
+			}
+			advance := func(event lease.EventType) {
+				t.Helper()
+				storetest.Exec(t, url, `update event set at = now() where event_type = $1`, string(event))
+				if _, err := acts.AdvanceLeases(t.Context(), time.Now()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, host := range []string{"cmp-1", "cmp-2"} {
+				if _, err := s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: hostUUIDs[host], Name: host}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: host}, nil); err != nil {
+					t.Fatal(err)
+				}
+				stub.SetHypervisor(host, "up")
+			}
+			l := createOneHourLease(t, s, "l", "p", time.Now().Add(time.Minute),
+				lease.ReservationDraft{Type: lease.PhysicalHost, Min: 1, Max: 1})
+			advance(lease.StartLease)
+			server := notifytest.Server{Host: "cmp-1", Project: "p", Created: time.Now().Add(-time.Minute)}
+			server = stub.AddServer(server)
+			foreign := stub.AddServer(notifytest.Server{Host: "cmp-1", Project: "q", Created: server.Created})
+			stub.SetHypervisor("cmp-1", "down")
+			heal()
+			stub.SetHypervisor("cmp-1", "up")
+			heal()
+			if err := acts.ProvisionReservation(t.Context(), l.Reservations[0].ID); err != nil {
+				t.Fatal(err)
+			}
+			if hosts := hostsOf(stub, l.Reservations[0].ID.String()); !slices.Equal(hosts, []string{"cmp-2"}) {
+				t.Fatalf("hosts of the reservation after the replacement: got %v, want cmp-2", hosts)
+			}
+
+			if tt.fault != 0 {
+				stub.InjectFaults(notifytest.Fault{Request: "POST /servers/" + server.ID, Status: tt.fault})
+			}
+			if tt.deleted {
+				deleteStarted(t, acts, l)
+			} else {
+				storetest.Exec(t, url, `update event set status = 'DONE' where event_type = 'before_end_lease'`)
+				advance(lease.EndLease)
+				if l, err := s.Lease.Lease(t.Context(), l.ID); err != nil || l.Status != lease.Terminated {
+					t.Errorf("lease after its end: got %s, failed calls %+v, error %v; want TERMINATED",
+						l.Status, l.FailedCalls(), err)
+				}
+			}
+			if tt.fault != 0 {
+				storetest.Exec(t, url, `update reservation_leftover set due_at = now()`)
+				heal()
+			}
+			if left := stub.ComputeState().Servers; len(left) != 1 || left[0].ID != foreign.ID {
+				t.Errorf("servers after the end: got %+v, want only the one of another project", left)
+			}
+			if hosts := hostsOf(stub, "freepool"); !slices.Equal(hosts, []string{"cmp-1", "cmp-2"}) {
+				t.Errorf("freepool after the end: got %v, want both hosts", hosts)
+			}
+		})
+	}
+}
+
+// hostsOf returns the hosts of an aggregate in the stub of Nova.
+func hostsOf(stub *notifytest.Nova, aggregate string) (hosts []string) {
+	for _, a := range stub.ComputeState().Aggregates {
+		if a.Name == aggregate {
+			hosts = a.Hosts
+		}
+	}
+	return hosts
+}
