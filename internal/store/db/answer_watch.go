@@ -22,8 +22,8 @@ type AnswerLimits struct {
 	ProbeAfter, ProbeTimeout time.Duration
 }
 
-// errHung is the cause of the end of operations that ran when the database hung.
-var errHung = errors.New("a probe got no answer")
+// errHung ends the operations that run when the database hangs.
+var errHung = &interruption{Hung, "a probe got no answer"}
 
 // answerWatch detects that the database hangs. Then answerWatch ends all running operations and refuses new
 // ones, until the database answers a probe again.
@@ -54,7 +54,6 @@ func (w *answerWatch) add(o *operation) error {
 	if w.limits == (AnswerLimits{}) {
 		return nil
 	}
-	o.ctx, o.interrupt = context.WithCancelCause(o.ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.hung {
@@ -67,10 +66,9 @@ func (w *answerWatch) add(o *operation) error {
 
 // remove removes an operation that ends with the error err.
 func (w *answerWatch) remove(o *operation, err error) {
-	if o.interrupt == nil {
+	if w.limits == (AnswerLimits{}) {
 		return
 	}
-	o.interrupt(nil)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if o.place != nil {

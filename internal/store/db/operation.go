@@ -31,24 +31,37 @@ type operation struct {
 	release []func() // from first to last
 	ended   bool
 
-	interrupt context.CancelCauseFunc // nil if the operation is not watched
-	begun     time.Time
-	place     *list.Element // in answerWatch.running
+	interrupt   context.CancelCauseFunc // its argument is an *interruption
+	restLimited bool                    // limitRest was called
+
+	begun time.Time
+	place *list.Element // in answerWatch.running
 }
 
-// withConn calls f with a connection of the pool, as one operation. The result `committing` of f says whether
-// f has sent a commit.
+// interruption is why package db ends an operation before its caller does.
+type interruption struct {
+	reason Reason
+	text   string
+}
+
+func (i *interruption) Error() string { return i.text }
+
+// errRestOver ends an operation whose rest takes longer than limitRest allows.
+var errRestOver = &interruption{Locked, "the rest of the transaction took too long"}
+
+// withConn calls f with an operation that has a connection of the pool. The result `committing` of f says
+// whether f has sent a commit.
 func (d *DB) withConn(
 	ctx context.Context,
 	pool *pgxpool.Pool,
-	f func(context.Context, *pgxpool.Conn) (committing bool, err error),
+	f func(*operation) (committing bool, err error),
 ) error {
 	o, err := d.begin(ctx, pool)
 	if err != nil {
 		return err
 	}
 	defer o.end(nil) // if f panics
-	committing, err := f(o.ctx, o.conn)
+	committing, err := f(o)
 	err = o.classify(err, committing)
 	o.end(err)
 	return err
@@ -58,7 +71,13 @@ func (d *DB) withConn(
 // call `end`.
 func (d *DB) begin(ctx context.Context, pool *pgxpool.Pool) (*operation, error) {
 	ctx, cancel := withDeadline(ctx)
-	o := &operation{ctx: ctx, answers: d.answers, release: []func(){cancel}}
+	ctx, interrupt := context.WithCancelCause(ctx)
+	o := &operation{
+		ctx:       ctx,
+		answers:   d.answers,
+		release:   []func(){cancel, func() { interrupt(nil) }},
+		interrupt: interrupt,
+	}
 	if err := d.answers.add(o); err != nil {
 		return nil, o.fail(err)
 	}
@@ -83,6 +102,17 @@ func (o *operation) fail(err error) error {
 	return err
 }
 
+// limitRest ends the operation after the given time, unless the operation has ended before. Only the first
+// call has an effect.
+func (o *operation) limitRest(limit time.Duration) {
+	if o.restLimited {
+		return
+	}
+	o.restLimited = true
+	timer := time.AfterFunc(limit, func() { o.interrupt(errRestOver) })
+	o.release = append(o.release, func() { timer.Stop() })
+}
+
 // end releases the connection. The error err is the result of the operation. A second call has no effect.
 func (o *operation) end(err error) {
 	if o.ended {
@@ -96,14 +126,19 @@ func (o *operation) end(err error) {
 }
 
 // classify does the same as the function classify, but also recognizes the errors of calls that failed
-// because the context of the operation ended: its deadline has passed, its caller has cancelled it, or the
-// database hangs. classify must be called before `end`.
+// because the context of the operation ended: its deadline has passed, its caller has cancelled it, or
+// package db has interrupted it. classify must be called before `end`.
 func (o *operation) classify(err error, committing bool) error {
+	var interrupted *interruption
 	if err != nil && o.ctx.Err() != nil && reasonOf(err) == Unreachable {
 		err = o.ctx.Err()
 	}
-	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(o.ctx), errHung) {
-		return &UnavailableError{Reason: Hung, Unknown: committing && !isRolledBack(err), err: errHung}
+	if errors.Is(err, context.Canceled) && errors.As(context.Cause(o.ctx), &interrupted) {
+		return &UnavailableError{
+			Reason:  interrupted.reason,
+			Unknown: committing && !isRolledBack(err),
+			err:     interrupted,
+		}
 	}
 	return classify(err, committing)
 }

@@ -51,10 +51,10 @@ func (d *DB) withPreparedConn(
 	ctx context.Context,
 	f func(context.Context, *pgxpool.Conn) (committing bool, err error),
 ) error {
-	return d.withConn(ctx, d.prepared, func(ctx context.Context, conn *pgxpool.Conn) (bool, error) {
-		committing, err := f(context.WithoutCancel(ctx), conn)
-		if ctx.Err() != nil && err != nil {
-			err = ctx.Err()
+	return d.withConn(ctx, d.prepared, func(o *operation) (bool, error) {
+		committing, err := f(context.WithoutCancel(o.ctx), o.conn)
+		if o.ctx.Err() != nil && err != nil {
+			err = o.ctx.Err()
 		}
 		return committing, err
 	})

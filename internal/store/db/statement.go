@@ -5,7 +5,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Query runs one SQL statement in its own transaction.
@@ -35,8 +34,8 @@ func (d *DB) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 
 // Exec runs one SQL statement without a result, in its own transaction.
 func (d *DB) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
-	err = d.withConn(ctx, d.poolFor(ctx), func(ctx context.Context, conn *pgxpool.Conn) (bool, error) {
-		tag, err = conn.Exec(ctx, sql, args...)
+	err = d.withConn(ctx, d.poolFor(ctx), func(o *operation) (bool, error) {
+		tag, err = o.conn.Exec(o.ctx, sql, args...)
 		return true, err
 	})
 	return tag, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -36,6 +37,9 @@ type Tx interface {
 	// the same order, and no other lock follows. Statements with the same key run in the order in which they
 	// were queued.
 	QueueLast(key, sql string, args ...any)
+	// LimitRest ends the transaction after the given time, unless the transaction has ended before. The
+	// caller then gets an error for which WasLocked reports true. Only the first call has an effect.
+	LimitRest(limit time.Duration)
 }
 
 // retries is the maximum number of retries of a transaction after a deadlock or serialization failure.
@@ -80,7 +84,9 @@ func (d *DB) runTx(
 	state *txState,
 	f func(Tx) error,
 ) error {
-	return d.withConn(ctx, pool, func(ctx context.Context, conn *pgxpool.Conn) (committing bool, err error) {
+	return d.withConn(ctx, pool, func(o *operation) (committing bool, err error) {
+		ctx, conn := o.ctx, o.conn
+		state.operation = o
 		tx, err := conn.Conn().BeginTx(ctx, options)
 		if err != nil {
 			return false, err
@@ -123,11 +129,12 @@ func (d *DB) retry(f func() error) error {
 	}
 }
 
-// txState is what a transaction and its savepoints record for the end of the transaction.
+// txState is what a transaction shares with its savepoints, and records for the end of the transaction.
 type txState struct {
-	hasNotes bool // notes that are due immediately were enqueued
-	audit    *auditState
-	last     []lastStatement
+	operation *operation
+	hasNotes  bool // notes that are due immediately were enqueued
+	audit     *auditState
+	last      []lastStatement
 }
 
 // lastStatement is a statement of QueueLast.
@@ -154,6 +161,8 @@ type transaction struct {
 }
 
 func (t *transaction) NotifyRelays() { t.hasNotes = true }
+
+func (t *transaction) LimitRest(limit time.Duration) { t.operation.limitRest(limit) }
 
 func (t *transaction) QueueLast(key, sql string, args ...any) {
 	t.audit.note(sql)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"berth/internal/journal"
 	"berth/internal/network"
@@ -138,6 +139,12 @@ func (tx *Transaction) QueueNetworkLock(
 	strength LockStrength,
 	found *network.Network,
 ) {
+	tx.queueTurn(batch, id, strength)
+	queueLockedRead(batch, id, strength, found)
+}
+
+// queueTurn queues the advisory lock of a network.
+func (tx *Transaction) queueTurn(batch *pgx.Batch, id uuid.UUID, strength LockStrength) {
 	if tx.networkTurns == nil {
 		tx.networkTurns = map[uuid.UUID]bool{}
 	}
@@ -145,6 +152,10 @@ func (tx *Transaction) QueueNetworkLock(
 		tx.networkTurns[id] = true
 		batch.Queue(turnSQL(strength), id.String())
 	}
+}
+
+// queueLockedRead queues a lock on the network's row, and then the read of the network.
+func queueLockedRead(batch *pgx.Batch, id uuid.UUID, strength LockStrength, found *network.Network) {
 	batch.Queue(`select from network where id = $1 for `+string(strength), id)
 	batch.Queue(networkSelect+` where id = $1`, id).Query(func(rows pgx.Rows) (err error) {
 		*found, err = pgx.CollectExactlyOneRow(rows, scanNetwork)
@@ -152,51 +163,103 @@ func (tx *Transaction) QueueNetworkLock(
 	})
 }
 
-// ForeignLockWait is the maximum time for which a transaction waits for a lock after it has got the turn of a
-// network of another project. It is shorter than the limit of other transactions, because the owner of the
-// network waits meanwhile.
-const ForeignLockWait = 2 * time.Second
+// Limits of a transaction after it has got the turn of a network of another project, whose owner waits
+// meanwhile. A member could otherwise hold the turn of a shared network for as long as the member keeps other
+// rows locked for which the transaction waits.
+const (
+	// ForeignLockWait is the maximum time of the wait for one lock.
+	ForeignLockWait = 2 * time.Second
+	// The transaction may last for foreignTurn, and for foreignPort more for each port that it creates. Only
+	// a transaction that waits for several locks, one after another, takes as long.
+	foreignTurn = 4 * time.Second
+	foreignPort = 20 * time.Millisecond
+)
+
+// foreignLockTimeout is the value of lock_timeout for ForeignLockWait.
+var foreignLockTimeout = strconv.FormatInt(ForeignLockWait.Milliseconds(), 10)
+
+// limitForeignTurn limits the rest of the transaction, because it has got the turn of a network of another
+// project.
+func (tx *Transaction) limitForeignTurn() {
+	tx.LimitRest(foreignTurn + time.Duration(tx.ports)*foreignPort)
+}
 
 // QueuePortNetworkLock queues a shared lock on the row of the network of a port, and the read of the network,
-// as QueueNetworkLock does. If the network belongs to another project than the port, the later waits of the
-// transaction end after ForeignLockWait: a member could otherwise hold the turn of a shared network for as
-// long as the member keeps something else locked for which the transaction waits.
+// as QueueNetworkLock does. If the network belongs to another project than the port, QueuePortNetworkLock
+// limits the time for which the transaction holds the turn of the network.
 func (tx *Transaction) QueuePortNetworkLock(
 	batch *pgx.Batch,
 	id uuid.UUID,
 	project string,
 	found *network.Network,
 ) {
-	tx.QueueNetworkLock(batch, id, LockShared, found)
+	tx.queueTurn(batch, id, LockShared)
 	batch.Queue(`select set_config('lock_timeout', $3, true) from network where id = $1 and project <> $2`,
-		id, project, strconv.FormatInt(ForeignLockWait.Milliseconds(), 10))
+		id, project, foreignLockTimeout).
+		Exec(func(tag pgconn.CommandTag) error {
+			if tag.RowsAffected() > 0 {
+				tx.limitForeignTurn()
+			}
+			return nil
+		})
+	queueLockedRead(batch, id, LockShared, found)
 }
 
 // TakePortTurns waits for the turns of the networks of several ports, before the transaction locks anything:
 // first for those of the project's own networks, by ID, then for those of other projects, by ID. A member
 // could otherwise hold the turn of a shared network while the transaction waits for one of the member's own
-// networks.
+// networks. After the first turn of a network of another project, TakePortTurns limits the transaction as
+// QueuePortNetworkLock does. `networks` has the network of each port.
 func (tx *Transaction) TakePortTurns(ctx context.Context, project string, networks []uuid.UUID) error {
-	rows, err := tx.Query(ctx, `
-		select id, pg_advisory_xact_lock_shared(hashtextextended('network ' || id::text, 0))::text
-		from (
-			select id
-			from network
-			where id = any($1)
-			order by project <> $2, id
-			limit $3) as n`, networks, project, maxNetworkTurns)
-	if err == nil {
-		tx.networkTurns = map[uuid.UUID]bool{}
-		var id uuid.UUID
-		_, err = pgx.ForEachRow(rows, []any{&id, nil}, func() error {
-			tx.networkTurns[id] = true
-			return nil
-		})
+	tx.ports = len(networks)
+	foreign, err := tx.takeOwnTurns(ctx, project, networks)
+	for i := 0; i < len(foreign) && err == nil; i++ {
+		batch := &pgx.Batch{}
+		tx.queueTurn(batch, foreign[i], LockShared)
+		batch.Queue(`select set_config('lock_timeout', $1, true)`, foreignLockTimeout)
+		if err = tx.SendBatch(ctx, batch).Close(); err == nil {
+			tx.limitForeignTurn()
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("wait for the turns of networks: %w", err)
 	}
 	return nil
+}
+
+// takeOwnTurns waits for the turns of those of the networks that belong to the project, and returns the
+// others, by ID. Both together are at most maxNetworkTurns networks.
+func (tx *Transaction) takeOwnTurns(
+	ctx context.Context,
+	project string,
+	networks []uuid.UUID,
+) (foreign []uuid.UUID, err error) {
+	rows, err := tx.Query(ctx, `
+		select id, project <> $2,
+			case
+				when project = $2 then pg_advisory_xact_lock_shared(hashtextextended('network ' || id::text, 0))::text
+			end
+		from (
+			select id, project
+			from network
+			where id = any($1)
+			order by project <> $2, id
+			limit $3) as n`, networks, project, maxNetworkTurns)
+	if err != nil {
+		return nil, err
+	}
+	tx.networkTurns = map[uuid.UUID]bool{}
+	var id uuid.UUID
+	var isForeign bool
+	_, err = pgx.ForEachRow(rows, []any{&id, &isForeign, nil}, func() error {
+		if isForeign {
+			foreign = append(foreign, id)
+		} else {
+			tx.networkTurns[id] = true
+		}
+		return nil
+	})
+	return foreign, err
 }
 
 // turnSQL returns SQL that waits for the advisory lock of the network $1.

@@ -43,6 +43,7 @@ type Transaction struct {
 	networkDrafts []network.NetworkChange
 	// the networks whose advisory locks the transaction has acquired
 	networkTurns map[uuid.UUID]bool
+	ports        int // that the transaction creates; 0: one at most
 }
 
 // NewTransaction returns the database transaction with the given settings.
