@@ -250,18 +250,31 @@ func (b *handler) deleteLease(r *http.Request) (int, any, error) {
 	return b.awaitDeletion(r, l.ID)
 }
 
+// Pauses between the reads of awaitDeletion. Most deletions end within a fraction of a second; the others
+// wait for Nova or Neutron, so further reads find the lease unchanged.
+const (
+	firstDeletionPause = 50 * time.Millisecond
+	maxDeletionPause   = 500 * time.Millisecond
+)
+
+// nextDeletionPause returns the pause that follows the given one.
+func nextDeletionPause(pause time.Duration) time.Duration {
+	return min(pause+pause/2, maxDeletionPause)
+}
+
 // awaitDeletion answers when the lease does not exist any more, or after deletionWait.
 func (b *handler) awaitDeletion(r *http.Request, id uuid.UUID) (int, any, error) {
 	osapi.ReleaseSlot(r.Context())
 	ctx, cancel := context.WithTimeout(r.Context(), b.deletionWait)
 	defer cancel()
-	const look = 50 * time.Millisecond
-	tick := time.NewTicker(look)
-	defer tick.Stop()
+	pause := firstDeletionPause
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-		case <-tick.C:
+		case <-timer.C:
+			pause = nextDeletionPause(pause)
 		}
 		over := ctx.Err() != nil
 		// also at the end of the wait, because the lease in the answer must be the current one
@@ -274,6 +287,7 @@ func (b *handler) awaitDeletion(r *http.Request, id uuid.UUID) (int, any, error)
 		case over:
 			return http.StatusAccepted, leaseResponse(r, l), nil
 		}
+		timer.Reset(pause)
 	}
 }
 

@@ -216,6 +216,25 @@ func TestLease_DeleteWaitsForTheDeletion(t *testing.T) {
 	s.expect(404, "GET", path, "")
 }
 
+// A deletion that does not end soon, because it waits for Nova or Neutron, costs the database few reads.
+func TestDeletion_IsReadLessAndLessOften(t *testing.T) {
+	t.Parallel()
+	reads, waited, pause := 0, time.Duration(0), firstDeletionPause
+	for waited < deletionWait {
+		waited += pause
+		reads++
+		next := nextDeletionPause(pause)
+		if next < pause || next > 2*pause {
+			t.Errorf("pause after %s: got %s, want at least the same and at most twice as much", pause, next)
+		}
+		pause = next
+	}
+	if reads > 20 || pause != maxDeletionPause {
+		t.Errorf("wait of %s for a deletion: got %d reads and the pause %s at the end, want at most 20 and %s",
+			deletionWait, reads, pause, maxDeletionPause)
+	}
+}
+
 // started creates a lease in the state STARTING.
 func (s *service) started() uuid.UUID {
 	s.Helper()
