@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 
 	"berth/internal/api/openapi/openapitest"
@@ -136,6 +138,54 @@ func TestAudit_ListSelectsRecords(t *testing.T) {
 	} {
 		if got, out := a.run(t, strings.Fields("audit list "+line)...); got != code {
 			t.Errorf("starter audit list %s: got exit code %d and %s, want %d", line, got, out, code)
+		}
+	}
+}
+
+// onTerminal runs a command line whose output is a terminal, and returns what the terminal gets.
+func (a auditCommands) onTerminal(t *testing.T, line ...string) string {
+	t.Helper()
+	screen, program, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = screen.Close() }()
+	shown := make(chan []byte, 1)
+	go func() {
+		raw, _ := io.ReadAll(screen) // ends with an error when the program has closed the terminal
+		shown <- raw
+	}()
+	err = run(t.Context(), line, []string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=" + a.api}, program, program)
+	_ = program.Close()
+	if err != nil {
+		t.Errorf("starter %s on a terminal: %v", strings.Join(line, " "), err)
+	}
+	return strings.ReplaceAll(string(<-shown), "\r\n", "\n") // the terminal adds the \r
+}
+
+// A record contains texts of Keystone and of clients. A file gets the bytes that the hash covers.
+func TestAudit_RecordsControlNoTerminal(t *testing.T) {
+	t.Parallel()
+	const user = "ann\x1b[2J\u009b31m\u202e"
+	a := newAuditCommands(t)
+	a.add(t, auditlog.Record{At: time.Now(), Outcome: auditlog.Success, User: user, Address: user}, "one")
+
+	for _, line := range []string{"audit export", "audit list", "audit list -o json"} {
+		shown := a.onTerminal(t, strings.Fields(line)...)
+		if !strings.Contains(shown, "ann") ||
+			strings.ContainsFunc(strings.ReplaceAll(shown, "\n", ""), controlsTerminal) {
+			t.Errorf("starter %s on a terminal: got %q, want the record without control characters", line, shown)
+		}
+	}
+
+	_, file := a.run(t, "audit", "export")
+	if !strings.Contains(file, "\u202e") {
+		t.Errorf("starter audit export into a file: got %q, want the bytes of the record", file)
+	}
+	for _, text := range []string{file, a.onTerminal(t, "audit", "export")} {
+		var r struct{ Record struct{ User string } }
+		if err := cli.Decode([]byte(text), &r); err != nil || r.Record.User != user {
+			t.Errorf("exported record %s: got the user %q, error %v; want %q", text, r.Record.User, err, user)
 		}
 	}
 }

@@ -73,7 +73,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 // runIn does the same as run, with the options of the session s.
 func runIn(ctx context.Context, s *cli.Session, args, environ []string, stdout, stderr io.Writer) error {
 	settings, err := cli.ReadSettings(environ)
-	s.Settings, s.SettingsError, s.Stderr = &settings, err, stderr
+	s.Settings, s.SettingsError, s.Stderr = &settings, err, cli.TextWriter(stderr)
 	defer s.Close()
 	root := commandTree().Root(s)
 	root.SetArgs(args)

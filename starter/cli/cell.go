@@ -130,13 +130,13 @@ func flatPairs(o Object) string {
 }
 
 // Sanitize replaces control characters, so that a name cannot send escape sequences to the terminal.
-func Sanitize(s string) string {
-	return strings.Map(func(r rune) rune {
-		if isControl(r) || r == utf8.RuneError {
-			return '·'
-		}
-		return r
-	}, s)
+func Sanitize(s string) string { return strings.Map(sanitizeRune, s) }
+
+func sanitizeRune(r rune) rune {
+	if isControl(r) || r == utf8.RuneError {
+		return '·'
+	}
+	return r
 }
 
 // escapeControls replaces the control characters in a JSON text, except line breaks, by their escape

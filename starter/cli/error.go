@@ -135,19 +135,20 @@ func Interrupted(ctx context.Context, err error) error {
 // ReportError prints an error, and the advice for the user if the error has one.
 func ReportError(w io.Writer, err error) {
 	what, next := Describe(err)
+	w = TextWriter(w)
 	fmt.Fprintf(w, "starter: %s\n", what)
 	if next != "" {
 		fmt.Fprintf(w, "  %s\n", next)
 	}
 }
 
-// Describe returns the text of an error, and the advice for the user, which is empty if the error has none.
-// Errors of other packages may contain the URL of a setting, so Describe hides the user and the password of
-// each URL.
+// Describe returns the text of an error, and the advice for the user, which is empty if the error has none
+// and may have several lines. Both are without control characters. Errors of other packages may contain the
+// URL of a setting, so Describe hides the user and the password of each URL.
 func Describe(err error) (what, next string) {
 	var e *Error
 	if errors.As(err, &e) {
-		next = e.Next
+		next = sanitizeLines(e.Next)
 	}
 	return Sanitize(safeurl.Redact(err.Error())), next
 }

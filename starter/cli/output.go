@@ -5,18 +5,27 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
+	"github.com/charmbracelet/x/term"
 	"github.com/theory/jsonpath"
 	"go.yaml.in/yaml/v3"
 )
 
 // Printer writes objects to stdout as table, JSON or YAML, or the values of them that a query selects.
 type Printer struct {
-	Writer io.Writer
+	Writer io.Writer // a TextWriter
+	Stdout io.Writer // the standard output, for Terminal and for bytes that must not change
 	Format string
 	Query  *jsonpath.Path // of a format that begins with jsonpath=; nil for the others
+}
+
+// Terminal returns the terminal that is the standard output, or false if the standard output is none.
+func (p *Printer) Terminal() (*os.File, bool) {
+	f, ok := p.Stdout.(*os.File)
+	return f, ok && term.IsTerminal(f.Fd())
 }
 
 // PrintObject prints one object. In the table format, PrintObject prints the attributes in `columns` first,

@@ -24,7 +24,7 @@ type Session struct {
 	SettingsError error
 	API           *Client
 	Output        *Printer
-	Stderr        io.Writer
+	Stderr        io.Writer        // a TextWriter
 	Now           func() time.Time // the clock of the session; tests set another clock
 	// Dial connects to a Temporal server; nil: client.DialContext.
 	Dial func(context.Context, client.Options) (client.Client, error)
@@ -58,7 +58,12 @@ func (s *Session) Open(stdout io.Writer) error {
 		s.Dial = client.DialContext
 	}
 	query, err := parseQuery(s.Format)
-	s.Output = &Printer{Writer: stdout, Format: s.Format, Query: query}
+	s.Output = &Printer{
+		Writer: TextWriter(stdout),
+		Stdout: stdout,
+		Format: s.Format,
+		Query:  query,
+	}
 	return err
 }
 

@@ -6,13 +6,16 @@ import (
 	"strings"
 )
 
-// WriteTable writes the rows of a table in aligned columns, with two blanks between the columns.
+// WriteTable writes the rows of a table in aligned columns, with two blanks between the columns, and without
+// the control characters in the cells.
 func WriteTable(w io.Writer, head []string, rows [][]string) error {
 	widths := make([]int, len(head))
 	lines := slices.Concat([][]string{upperCase(head)}, rows)
-	for _, line := range lines {
+	for n, line := range lines {
+		lines[n] = make([]string, len(line))
 		for i, c := range line {
-			widths[i] = max(widths[i], Width(c))
+			lines[n][i] = Sanitize(c)
+			widths[i] = max(widths[i], Width(lines[n][i]))
 		}
 	}
 	var b strings.Builder

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"reflect"
 	"strings"
 	"time"
@@ -138,24 +137,16 @@ func (v *portView) show(o cli.Object) error {
 		return nil
 	}
 	v.lines = lines
-	var b strings.Builder
-	if isTerminal(v.session.Output.Writer) {
-		b.WriteString(clearScreen)
+	if terminal, ok := v.session.Output.Terminal(); ok {
+		if _, err := io.WriteString(terminal, clearScreen); err != nil {
+			return err
+		}
 	}
+	var b strings.Builder
 	b.WriteString(v.session.Now().Format("15:04:05.000") + "  ")
 	for _, line := range lines {
 		b.WriteString(cli.Sanitize(line) + "\n")
 	}
 	_, err := io.WriteString(v.session.Output.Writer, b.String())
 	return err
-}
-
-// isTerminal reports whether the writer is a terminal.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

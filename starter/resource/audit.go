@@ -21,7 +21,7 @@ const listAuditHelp = `Each line is a change that a request has committed, or a 
 generation or the revision of the object. A record appears about a second after the change. ` + auditTimesHelp
 
 const exportAuditHelp = `Each line of the output is a JSON object with the sequence number, the hash and the record. The exit code is 0 only if the output is
-complete. ` + auditTimesHelp
+complete. A terminal gets the escape sequences of JSON in place of control characters. ` + auditTimesHelp
 
 const verifyAuditHelp = `Reads the whole log and computes the hash of each record anew. The exit code is 8 if a record was changed, deleted or inserted; the
 message names the first such record. The command prints the head of the log, SEQUENCE:HASH. Keep the head outside the database and give it
@@ -134,7 +134,11 @@ func exportAudit(f *pflag.FlagSet) cli.Action {
 		if err != nil {
 			return err
 		}
-		return s.API.Copy(ctx, auditPath+"/export?"+query.Encode(), s.Output.Writer)
+		to := s.Output.Stdout // the hash of a record covers the bytes that the API sends
+		if terminal, ok := s.Output.Terminal(); ok {
+			to = cli.JSONWriter(terminal)
+		}
+		return s.API.Copy(ctx, auditPath+"/export?"+query.Encode(), to)
 	}
 }
 

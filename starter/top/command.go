@@ -3,11 +3,9 @@ package top
 import (
 	"context"
 	"errors"
-	"os"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/term"
 	"github.com/spf13/pflag"
 
 	"berth/starter/cli"
@@ -39,8 +37,8 @@ func topCommand(f *pflag.FlagSet) cli.Action {
 		if s.Output.Format != "table" {
 			return cli.UsageError("starter top has no output format; it does not support --output %s", s.Output.Format)
 		}
-		terminal, ok := s.Output.Writer.(*os.File)
-		if !ok || !term.IsTerminal(terminal.Fd()) {
+		terminal, ok := s.Output.Terminal()
+		if !ok {
 			return cli.Errorf(
 				cli.ExitUsage,
 				"`starter why OBJECT` explains one object, `starter port list --watch` prints each change of a list.",
