@@ -72,6 +72,7 @@ var relayMissing = alertScenario{
 	alerts: map[string][]string{
 		"BerthNotesLate":     {`FAIL +notes +.*\n +Start a process with the role relay`, `port/\S+ `},
 		"BerthComparisonOld": {`FAIL +executions +.* 1h0m\d+s ago\n +Start a process with the role relay`},
+		"BerthAuditLate":     {`FAIL +audit log +\d+ records wait.*\n +Start a process with the role relay`},
 	},
 	fault: func(d *alertDeployment) func(map[string]string) {
 		network := d.api.CreateNetwork("blue")

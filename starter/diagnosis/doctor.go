@@ -92,6 +92,7 @@ func checks() []check {
 		{"OpenDaylight", checkODL},
 		{"journal", checkJournal},
 		{"controller audit", checkAudit},
+		{"audit log", checkAuditLog(sealTime)},
 		{"Nova", checkNova},
 		{"Keystone", checkKeystone},
 		{"RabbitMQ", checkRabbitMQ},
