@@ -132,7 +132,13 @@ var packageRules = map[string]packageRule{
 		why: "contains only main: it joins the command tables of the other packages",
 	},
 	"starter/cli": {
-		may: []string{"internal/config", "internal/payloadcodec", "internal/safeurl", "internal/version"},
+		may: []string{
+			"internal/config",
+			"internal/credential",
+			"internal/payloadcodec",
+			"internal/safeurl",
+			"internal/version",
+		},
 		always: []string{
 			temporal,
 			yaml,
@@ -524,6 +530,11 @@ var packageRules = map[string]packageRule{
 		may:    []string{"internal/safeurl"},
 		always: []string{yaml},
 		why:    "only main reads settings; it passes them to other packages as values",
+	},
+	"internal/credential": {
+		may:    []string{"internal/config"},
+		always: []string{temporal},
+		why:    "reads the files that the settings and Temporal's settings name, so that the processes and the command line find the same ones",
 	},
 	"internal/devstack": {
 		may:    []string{"internal/contract"},

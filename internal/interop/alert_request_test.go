@@ -2,9 +2,16 @@ package interop
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -35,6 +42,8 @@ func startRequests(t *testing.T) *alertDeployment {
 	query.Set("pool_max_conns", "4")
 	database.RawQuery = query.Encode()
 	folder, token := t.TempDir(), d.newToken()
+	d.authority = filepath.Join(folder, "keystone-ca.pem")
+	d.writeAuthority(300)
 	d.Settings = append(
 		d.Settings,
 		"BERTH_AUTH=keystone",
@@ -42,6 +51,7 @@ func startRequests(t *testing.T) *alertDeployment {
 		"OS_USERNAME=berth",
 		"OS_PASSWORD=secret",
 		"OS_PROJECT_NAME=service",
+		"OS_CACERT="+d.authority,
 		"BERTH_TOKEN="+token,
 		"BERTH_CA_FILE="+filepath.Join(folder, "cert.pem"),
 		"BERTH_DATABASE_URL="+database.String(),
@@ -59,6 +69,32 @@ func startRequests(t *testing.T) *alertDeployment {
 // newToken issues a token of an administrator.
 func (d *alertDeployment) newToken() string {
 	return d.keystone.Issue(keystonetest.Token{User: "boss", Project: "ops", Roles: []string{"admin", "member", "reader"}})
+}
+
+// writeAuthority writes the certificate authority of Keystone, which is 100 days old and expires after the
+// given number of days. The stub of Keystone does not use TLS.
+func (d *alertDeployment) writeAuthority(days int) {
+	d.Helper()
+	const day = 24 * time.Hour
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		d.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		NotBefore:             time.Now().Add(-100 * day),
+		NotAfter:              time.Now().Add(time.Duration(days) * day),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		d.Fatal(err)
+	}
+	content := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	if err := os.WriteFile(d.authority, content, 0o600); err != nil {
+		d.Fatal(err)
+	}
 }
 
 // secureProcess is a process with the role api that serves HTTPS. It has the same address after a restart.
@@ -164,6 +200,22 @@ var certificateExpires = alertScenario{
 	fault: func(d *alertDeployment) func(map[string]string) {
 		d.secure.certify(3)
 		return func(map[string]string) { d.secure.certify(30) }
+	},
+}
+
+// credentialExpires starts a process with a certificate authority of Keystone that expires within three days.
+// The process does not read a new file before it is restarted.
+var credentialExpires = alertScenario{
+	name:   "a certificate authority expires within three days",
+	alerts: map[string][]string{"BerthCredentialExpires": {`WARN +credentials +attention: OS_CACERT \(\S+\) expires at \S+, in 7[12]h`}},
+	fault: func(d *alertDeployment) func(map[string]string) {
+		restart := func(days int) {
+			d.writeAuthority(days)
+			d.secure.Stop(d.T, syscall.SIGKILL)
+			d.secure.start()
+		}
+		restart(3)
+		return func(map[string]string) { restart(300) }
 	},
 }
 

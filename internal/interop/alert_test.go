@@ -26,6 +26,8 @@ type alertDeployment struct {
 	keystone *keystonetest.Server
 	secure   *secureProcess
 
+	authority string // file of Keystone's certificate authority
+
 	stopHeartbeats func() // of the agents
 }
 
@@ -57,6 +59,7 @@ var alertGroups = []struct {
 		{journalPaused},
 	}},
 	{"requests", startRequests, []alertStage{
+		{credentialExpires},
 		{keystoneAway, certificateExpires},
 		{tableLocked},
 		{databaseAway, processDown},

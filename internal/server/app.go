@@ -102,6 +102,9 @@ func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error
 	if a.traces, err = openTraces(cfg.Traces); err != nil {
 		return nil, err
 	}
+	if err := registerCredentialMetric(cfg, environ, a.registry); err != nil {
+		return nil, err
+	}
 	if err := a.dialTemporal(ctx, environment(environ)); err != nil {
 		return nil, err
 	}

@@ -43,14 +43,15 @@ func namedMetrics(t *testing.T) []string {
 // Keystone and RabbitMQ, which does not answer, and one with a controller.
 func startEveryRole(t *testing.T, ca authority) (secured, others *server.App) {
 	t.Helper()
-	keystone := keystonetest.New(t)
+	keystone, files := keystonetest.New(t), newTLSFiles(t, ca, "server")
 	secured = servertest.StartApp(
 		t,
 		"api,rpc",
 		append(
-			newTLSFiles(t, ca, "server").settings(),
+			files.settings(),
 			"BERTH_AUTH=keystone",
 			"OS_AUTH_URL="+keystone.URL,
+			"OS_CACERT="+files.cert,
 			"OS_USERNAME=berth",
 			"OS_PASSWORD=secret",
 			"OS_PROJECT_NAME=service",

@@ -75,6 +75,7 @@ func checks() []check {
 		{"database roles", checkRoles},
 		{"API", checkAPI},
 		{"certificate", checkCertificate},
+		{"credentials", checkCredentials},
 		{"authentication", checkAuthentication},
 		{"notes", checkNotes},
 		{"notes set aside", checkSetAsideNotes},
