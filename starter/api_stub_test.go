@@ -146,6 +146,8 @@ func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 		}
 	case parts[0] == "operator" && parts[2] == "overdue":
 		return 200, cli.Object{"overdue": []cli.Object{}}
+	case parts[0] == "operator" && parts[2] == "audit":
+		return 200, cli.Object{"audit_records": []cli.Object{}, "head": cli.Object{"sequence": 7}, "waiting": 0}
 	case parts[0] == "operator" && parts[2] == "waiting":
 		return s.waiting(parts[3:])
 	case parts[0] == "operator" && parts[2] == "candidates":

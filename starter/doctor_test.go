@@ -22,9 +22,9 @@ func TestDoctor_NamesEachMissingServiceWithAdvice(t *testing.T) {
 	h.environ = append(h.environ, "BERTH_DATABASE_URL="+storetest.URL(t))
 
 	code, output := h.run(t, "doctor")
-	if code != 0 || strings.Contains(output, "FAIL") || strings.Count(output, "ok  ") != 20 {
+	if code != 0 || strings.Contains(output, "FAIL") || strings.Count(output, "ok  ") != 21 {
 		t.Errorf(
-			"doctor with all services: got exit code %d and the output below, want 0, 20 checks and no FAIL:\n%s",
+			"doctor with all services: got exit code %d and the output below, want 0, 21 checks and no FAIL:\n%s",
 			code,
 			output,
 		)
