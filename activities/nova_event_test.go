@@ -76,7 +76,7 @@ func newNovaFixture(t *testing.T) novaFixture {
 func (n novaFixture) notifyNova() (left []string, err error) {
 	n.t.Helper()
 	_, err = n.env.ExecuteActivity(n.acts.NotifyNova, n.port.ID.String())
-	events, readErr := n.store.Notifications.NovaEvents(context.WithoutCancel(n.t.Context()), n.port.ID)
+	events, readErr := n.store.Notifications.NovaEvents(context.WithoutCancel(n.t.Context()), n.port.ID, 0)
 	if readErr != nil {
 		n.t.Fatal(readErr)
 	}

@@ -5,11 +5,13 @@
 package coalesce
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,14 +29,19 @@ var (
 
 // Config describes how a Batcher forms and runs batches. Every field of Config except Run is optional.
 type Config[T, R any] struct {
-	// Run handles one batch, whose calls are in the order of their arrival. Run must call Finish once for
-	// every call of the batch.
+	// Run handles one batch, whose calls are in the order of their arrival or, with Client, of their turns.
+	// Run must call Finish once for every call of the batch.
 	Run func(ctx context.Context, batch []*Call[T, R])
 	// Queue returns the name of an item's queue. In each queue, only one batch runs at a time. If Queue is
 	// nil, all items are in the same queue.
 	Queue func(T) string
+	// Client returns the name of the client that an item belongs to. The clients of a queue take turns: a
+	// batch gets one item of each client, then another item of each, and so on until it is full. The client
+	// that has waited longest comes first, and a client comes last after a batch with one of its items. If
+	// Client is nil, all items belong to the same client.
+	Client func(T) string
 	// Exclusive returns the keys of an item. Two items with a common key are never in the same batch, and run
-	// in the order of their arrival.
+	// in the order of their arrival or, with Client, of their turns.
 	Exclusive func(T) []string
 	// Size returns the size of an item. If the function Size is nil, every item has the size 1. The sum of
 	// the sizes of a batch's items is at most MaxSize, unless the batch has only one item.
@@ -64,7 +71,10 @@ type Batcher[T, R any] struct {
 
 // queue holds the calls that wait for the next batch.
 type queue[T, R any] struct {
-	waiting  []*Call[T, R]
+	waiting []*Call[T, R]
+	batches int // number of batches so far; only counted with a Client
+	// the turns of the clients that wait or were in the last batch; the lowest number comes first
+	turns    map[string]int
 	expected int           // number of waiting calls at which linger ends early
 	complete chan struct{} // closed when the expected number of calls wait
 }
@@ -163,13 +173,14 @@ func (b *Batcher[T, R]) join(name string, c *Call[T, R]) (idle bool) {
 	defer b.mu.Unlock()
 	q, busy := b.queues[name]
 	if !busy {
-		q = &queue[T, R]{}
+		q = &queue[T, R]{turns: map[string]int{}}
 		b.queues[name] = q
 		if b.config.Inline {
 			return true
 		}
 	}
 	q.waiting = append(q.waiting, c)
+	b.beginTurn(q, c.Item)
 	if len(q.waiting) == q.expected {
 		close(q.complete)
 	}
@@ -262,10 +273,7 @@ func (b *Batcher[T, R]) next(name string) []*Call[T, R] {
 	q.expected = 0
 	var batch, later []*Call[T, R]
 	size, full, keys := 0, false, map[string]bool{}
-	for _, c := range q.waiting {
-		if c.ctx.Err() != nil {
-			continue
-		}
+	for _, c := range b.inTurn(q) {
 		conflict := b.claim(keys, c.Item)
 		if !full && !conflict {
 			n := b.sizeOf(c.Item)
@@ -282,7 +290,56 @@ func (b *Batcher[T, R]) next(name string) []*Call[T, R] {
 	if q.waiting = later; len(batch) == 0 {
 		delete(b.queues, name)
 	}
+	b.endTurns(q, batch)
 	return batch
+}
+
+// inTurn returns the calls of a queue whose callers still wait, in the order in which batches get them.
+func (b *Batcher[T, R]) inTurn(q *queue[T, R]) []*Call[T, R] {
+	calls := slices.DeleteFunc(q.waiting, func(c *Call[T, R]) bool { return c.ctx.Err() != nil })
+	if b.config.Client == nil {
+		return calls
+	}
+	type turn struct{ round, client int }
+	turns, rounds := map[*Call[T, R]]turn{}, map[string]int{}
+	for _, c := range calls {
+		client := b.config.Client(c.Item)
+		turns[c] = turn{rounds[client], q.turns[client]}
+		rounds[client]++
+	}
+	slices.SortStableFunc(calls, func(c, d *Call[T, R]) int {
+		return cmp.Or(cmp.Compare(turns[c].round, turns[d].round), cmp.Compare(turns[c].client, turns[d].client))
+	})
+	return calls
+}
+
+// beginTurn gives a client that begins to wait a turn before the clients of the batch that runs.
+func (b *Batcher[T, R]) beginTurn(q *queue[T, R], item T) {
+	if b.config.Client == nil {
+		return
+	}
+	client := b.config.Client(item)
+	if _, known := q.turns[client]; !known {
+		q.turns[client] = 2 * q.batches
+	}
+}
+
+// endTurns counts a new batch, and moves the clients of the batch behind those that begin to wait while the
+// batch runs.
+func (b *Batcher[T, R]) endTurns(q *queue[T, R], batch []*Call[T, R]) {
+	if b.config.Client == nil {
+		return
+	}
+	q.batches++
+	turns := map[string]int{}
+	for _, c := range q.waiting {
+		client := b.config.Client(c.Item)
+		turns[client] = q.turns[client]
+	}
+	for _, c := range batch {
+		turns[b.config.Client(c.Item)] = 2*q.batches + 1
+	}
+	q.turns = turns
 }
 
 // claim adds the exclusive keys of an item to `keys`, which contains the exclusive keys of the calls that

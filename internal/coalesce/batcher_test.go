@@ -147,6 +147,70 @@ func TestBatcher_MaxSizeLimitsBatchesAndKeepsTheOrder(t *testing.T) {
 	})
 }
 
+func TestBatcher_ClientsTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		b := coalesce.NewBatcher(coalesce.Config[string, string]{
+			Run:     r.run,
+			Client:  func(item string) string { return item[:1] },
+			MaxSize: 2,
+		})
+		var results []<-chan error
+		call := func(items ...string) {
+			for _, item := range items {
+				results = append(results, do(t.Context(), b, item))
+			}
+		}
+		next := func() { // lets the batch that runs end, so that the next one begins
+			r.release <- struct{}{}
+			synctest.Wait()
+		}
+		call("a1", "a2", "a3", "a4", "a5", "a6", "b1") // the first batch is a1 alone
+		next()
+		next()
+		call("c1", "c2", "b2") // while a3 and a4 run
+		close(r.release)
+		for _, result := range results {
+			if err := <-result; err != nil {
+				t.Error(err)
+			}
+		}
+		expect(t, r, []string{"a1"}, []string{"b1", "a2"}, []string{"a3", "a4"}, []string{"c1", "b2"},
+			[]string{"a5", "c2"}, []string{"a6"})
+	})
+}
+
+// A client whose items are large gets its turn although the items of others, which arrive all the time, would
+// fill each batch.
+func TestBatcher_ClientsThatArriveLaterDelayNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		b := coalesce.NewBatcher(coalesce.Config[string, string]{
+			Run:     r.run,
+			Client:  func(item string) string { return item[:1] },
+			Size:    func(item string) int { return len(item) },
+			MaxSize: 4,
+		})
+		results := []<-chan error{
+			do(t.Context(), b, "l1"),
+			do(t.Context(), b, "large"),
+			do(t.Context(), b, "b"),
+		}
+		r.release <- struct{}{}
+		synctest.Wait() // until b runs
+		results = append(results, do(t.Context(), b, "c"))
+		close(r.release)
+		for _, result := range results {
+			if err := <-result; err != nil {
+				t.Error(err)
+			}
+		}
+		expect(t, r, []string{"l1"}, []string{"b"}, []string{"large"}, []string{"c"})
+	})
+}
+
 func TestBatcher_ExclusiveItemsAreInDifferentBatchesAndKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

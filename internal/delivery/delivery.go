@@ -58,29 +58,63 @@ type Sender struct {
 // *UnknownServerError, or an error of the database or of Nova. NovaEvents drops events that Nova rejects
 // permanently.
 func (s Sender) NovaEvents(ctx context.Context, port uuid.UUID) error {
-	recorded, err := s.Recorded.NovaEvents(ctx, port)
-	if err != nil {
-		return err
-	}
-	return s.sendNovaEvents(ctx, port, recorded)
+	return s.sendNovaEvents(ctx, port, func(after int64) ([]network.NovaEvent, error) {
+		return s.Recorded.NovaEvents(ctx, port, after)
+	})
 }
 
-func (s Sender) sendNovaEvents(ctx context.Context, port uuid.UUID, recorded []network.NovaEvent) error {
-	if len(recorded) == 0 {
+// sendNovaEvents sends the events of a port page by page, each page with one call. The function `next`
+// returns the page of the events that come after an ID. A page that is not full is the last one: the port's
+// workflow, or the next search of a Direct, finds the events that are recorded later.
+func (s Sender) sendNovaEvents(
+	ctx context.Context,
+	port uuid.UUID,
+	next func(after int64) ([]network.NovaEvent, error),
+) error {
+	var undelivered []network.NovaEvent
+	for after, full := int64(0), true; full; {
+		page, err := next(after)
+		if err != nil {
+			return err
+		}
+		full = len(page) == notificationstore.MaxNovaEvents
+		if len(page) == 0 {
+			break
+		}
+		if undelivered, err = s.sendNovaPage(ctx, port, undelivered, page); err != nil {
+			return err
+		}
+		after = page[len(page)-1].ID
+	}
+	if len(undelivered) == 0 {
 		return nil
 	}
-	events, ids := make([]notify.Event, len(recorded)), make([]int64, len(recorded))
-	for i, e := range recorded {
+	return &UnknownServerError{Server: undelivered[0].Server, Age: undelivered[0].Age}
+}
+
+// unknownServer is Nova's code for an event about a server that Nova does not know.
+const unknownServer = 404
+
+// sendNovaPage sends a page of the events of a port, and deletes the events that are delivered. It returns
+// those that must be sent again. The events `earlier` of earlier pages must be sent again, too, unless an
+// event of this page follows that makes them useless.
+func (s Sender) sendNovaPage(
+	ctx context.Context,
+	port uuid.UUID,
+	earlier, page []network.NovaEvent,
+) (undelivered []network.NovaEvent, err error) {
+	events := make([]notify.Event, len(page))
+	for i, e := range page {
 		if e.Claimed {
-			return ErrClaimed
+			return nil, ErrClaimed
 		}
 		events[i] = notify.Event{
-			Server: e.Server,
-			Name:   e.Name,
-			Status: e.Status,
-			Tag:    e.Tag,
+			Server:  e.Server,
+			Name:    e.Name,
+			Status:  e.Status,
+			Tag:     e.Tag,
+			Project: e.Project,
 		}
-		ids[i] = e.ID
 	}
 	ctx, stop := IgnoreCancellation(ctx)
 	defer stop()
@@ -88,22 +122,21 @@ func (s Sender) sendNovaEvents(ctx context.Context, port uuid.UUID, recorded []n
 	if errors.Is(err, notify.ErrRejected) { // no retry can fix it, and the next events must not wait for it
 		slog.ErrorContext(ctx, "Nova rejected events permanently; they are dropped",
 			"port", port, "events", len(events), "first", events[0], "error", err) // a port may have many
-		err = nil
+		codes, err = make([]int, len(events)), nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var undelivered []network.NovaEvent
-	if codes != nil {
-		undelivered = network.NovaEventsToResend(recorded, codes)
+	all := slices.Concat(earlier, page)
+	refused := slices.Repeat([]int{unknownServer}, len(earlier))
+	undelivered = network.NovaEventsToResend(all, slices.Concat(refused, codes))
+	var delivered []int64
+	for _, e := range all {
+		if !slices.ContainsFunc(undelivered, func(u network.NovaEvent) bool { return u.ID == e.ID }) {
+			delivered = append(delivered, e.ID)
+		}
 	}
-	delivered := slices.DeleteFunc(ids, func(id int64) bool {
-		return slices.ContainsFunc(undelivered, func(e network.NovaEvent) bool { return e.ID == id })
-	})
-	if err := s.Recorded.DeleteNovaEvents(ctx, delivered); err != nil || len(undelivered) == 0 {
-		return err
-	}
-	return &UnknownServerError{Server: undelivered[0].Server, Age: undelivered[0].Age}
+	return undelivered, s.Recorded.DeleteNovaEvents(ctx, delivered)
 }
 
 // notificationBatch is the maximum number of notifications to agents that one query reads.

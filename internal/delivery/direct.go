@@ -110,11 +110,9 @@ func (d *Direct) attempt(ctx context.Context, k kind, id uuid.UUID) {
 }
 
 func (d *Direct) novaEvents(ctx context.Context, port uuid.UUID) error {
-	events, err := d.sender.Recorded.ClaimNovaEvents(ctx, port, claimTime)
-	if err != nil {
-		return err
-	}
-	return d.sender.sendNovaEvents(ctx, port, events)
+	return d.sender.sendNovaEvents(ctx, port, func(after int64) ([]network.NovaEvent, error) {
+		return d.sender.Recorded.ClaimNovaEvents(ctx, port, after, claimTime)
+	})
 }
 
 func (d *Direct) notifications(ctx context.Context, id uuid.UUID) error {

@@ -159,7 +159,7 @@ func TestDirect_DeliversWhatTemporalHasNotAccepted(t *testing.T) {
 	})
 
 	f.eventually("nothing is recorded as undelivered", func() bool {
-		left, err := f.Notifications.NovaEvents(t.Context(), f.port.ID)
+		left, err := f.Notifications.NovaEvents(t.Context(), f.port.ID, 0)
 		unsent, err2 := f.Notifications.Unsent(t.Context(), f.port.Network, 10)
 		if err != nil || err2 != nil {
 			t.Fatal(err, err2)
@@ -202,7 +202,7 @@ func TestClaim_OnlyOneProcessSendsNovaEvents(t *testing.T) {
 				err,
 			)
 		}
-		if again, err := f.Notifications.ClaimNovaEvents(ctx, f.port.ID, time.Minute); err != nil ||
+		if again, err := f.Notifications.ClaimNovaEvents(ctx, f.port.ID, 0, time.Minute); err != nil ||
 			len(again) != 1 ||
 			!again[0].Claimed {
 			t.Errorf("claim claimed events: got %+v, error %v; want one claimed event", again, err)
@@ -252,7 +252,7 @@ func TestClaim_ClaimedNotificationsAreNotSent(t *testing.T) {
 func TestClaim_UnknownObjectHasNothingToDeliver(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	events, err := f.Notifications.ClaimNovaEvents(t.Context(), uuid.New(), time.Minute)
+	events, err := f.Notifications.ClaimNovaEvents(t.Context(), uuid.New(), 0, time.Minute)
 	all, err2 := f.Notifications.Claim(t.Context(), uuid.New(), time.Minute, 10)
 	if len(events) > 0 || len(all) > 0 || err != nil || err2 != nil {
 		t.Errorf("claim deliveries of unknown objects: got %v, %v, errors %v, %v; want none",

@@ -45,10 +45,11 @@ func (p Port) newNovaEvent(name, status string) (NovaEvent, bool) {
 		return NovaEvent{}, false
 	}
 	return NovaEvent{
-		Server: server.String(),
-		Name:   name,
-		Status: status,
-		Tag:    p.ID.String(),
+		Server:  server.String(),
+		Name:    name,
+		Status:  status,
+		Tag:     p.ID.String(),
+		Project: p.Project,
 	}, true
 }
 

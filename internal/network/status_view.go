@@ -65,12 +65,13 @@ type StatusView struct {
 
 // NovaEvent is one external event for Nova's os-server-external-events.
 type NovaEvent struct {
-	ID     int64  // ID of the event's row in the database
-	Server string // UUID of the server
-	Name   string // network-vif-plugged …
-	Status string // completed or failed; empty for events without a status
-	Tag    string // UUID of the port
-	Age    time.Duration
+	ID      int64  // ID of the event's row in the database
+	Server  string // UUID of the server
+	Name    string // network-vif-plugged …
+	Status  string // completed or failed; empty for events without a status
+	Tag     string // UUID of the port
+	Project string // of the port; empty if an older version of berth has recorded the event
+	Age     time.Duration
 	// Claimed means that a process delivers the event now, without Temporal.
 	Claimed bool
 }

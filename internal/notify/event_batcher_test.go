@@ -44,10 +44,20 @@ type outcome struct {
 }
 
 func (s *blockingSender) call(ctx context.Context, b *notify.EventBatcher, tags ...string) <-chan outcome {
+	return s.callOf(ctx, b, "p", tags...)
+}
+
+// callOf sends events of a project.
+func (s *blockingSender) callOf(
+	ctx context.Context,
+	b *notify.EventBatcher,
+	project string,
+	tags ...string,
+) <-chan outcome {
 	got := make(chan outcome, 1)
 	var events []notify.Event
 	for _, tag := range tags {
-		events = append(events, notify.Event{Tag: tag})
+		events = append(events, notify.Event{Tag: tag, Project: project})
 	}
 	go func() {
 		codes, err := b.Send(ctx, events)
@@ -171,5 +181,61 @@ func TestEventBatcher_LimitsEventsPerRequest(t *testing.T) {
 	}
 	if d := cmp.Diff([]int{1, 200, 200, 50}, sizes); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestEventBatcher_ProjectsTakeTurns(t *testing.T) {
+	t.Parallel()
+	s, b := newBlockingSender()
+	tags := make([]string, 200) // as many as one request has
+	for i := range tags {
+		tags[i] = fmt.Sprint(i)
+	}
+	all := []<-chan outcome{s.callOf(t.Context(), b, "busy", tags...)}
+	<-s.begun
+	const more = 4
+	for range more {
+		all = append(all, s.callOf(t.Context(), b, "busy", tags...))
+	}
+	awaitWaiting(b, more)
+	all = append(all, s.callOf(t.Context(), b, "quiet", "plugged"))
+	awaitWaiting(b, more+1)
+	go func() {
+		for range more + 2 {
+			s.go_ <- nil
+		}
+	}()
+	for _, c := range all {
+		if o := <-c; o.err != nil {
+			t.Fatal(o.err)
+		}
+	}
+	if d := cmp.Diff([]string{"plugged"}, s.requests[1]); d != "" {
+		t.Errorf("request after the one that ran when another project sent an event (-want +got):\n%s", d)
+	}
+}
+
+func TestEventBatcher_TooLargeRequestIsSplit(t *testing.T) {
+	t.Parallel()
+	isHuge := func(e notify.Event) bool { return e.Tag == "huge" }
+	b := notify.NewEventBatcher(func(_ context.Context, events []notify.Event) ([]int, error) {
+		if len(events) > 3 || slices.ContainsFunc(events, isHuge) {
+			return nil, notify.ErrTooLarge
+		}
+		var codes []int
+		for _, e := range events {
+			codes = append(codes, len(e.Tag))
+		}
+		return codes, nil
+	})
+	var events []notify.Event
+	for _, tag := range []string{"a", "bb", "ccc", "huge", "eeeee", "ffffff", "ggggggg"} {
+		events = append(events, notify.Event{Tag: tag})
+	}
+
+	codes, err := b.Send(t.Context(), events)
+
+	if d := cmp.Diff([]int{1, 2, 3, 413, 5, 6, 7}, codes); d != "" || err != nil {
+		t.Errorf("codes of events that are too large for one request (-want +got):\n%s\nerror %v, want none", d, err)
 	}
 }

@@ -24,12 +24,16 @@ import (
 // ErrRejected, the caller can retry.
 var ErrRejected = errors.New("rejected permanently")
 
+// ErrTooLarge means that the receiver rejects the request because of its size. ErrTooLarge wraps ErrRejected.
+var ErrTooLarge = fmt.Errorf("%w: the request is too large", ErrRejected)
+
 // Event is an external event of Nova's API os-server-external-events.
 type Event struct {
-	Server string // the server's UUID
-	Name   string // for example network-vif-plugged
-	Status string // completed or failed; empty for events without a status
-	Tag    string // the port's UUID
+	Server  string // the server's UUID
+	Name    string // for example network-vif-plugged
+	Status  string // completed or failed; empty for events without a status
+	Tag     string // the port's UUID
+	Project string // of the port; Nova does not get it
 }
 
 // Config configures a client of Nova or a client of a webhook.
@@ -85,10 +89,11 @@ func newClient(timeout time.Duration, wrap func(http.RoundTripper) http.RoundTri
 }
 
 type wireEvent struct {
-	Server string `json:"server_uuid"`
-	Name   string `json:"name"`
-	Status string `json:"status,omitempty"`
-	Tag    string `json:"tag,omitempty"`
+	Server  string `json:"server_uuid"`
+	Name    string `json:"name"`
+	Status  string `json:"status,omitempty"`
+	Tag     string `json:"tag,omitempty"`
+	Project string `json:"-"`
 }
 
 // Send sends events in one request and returns Nova's code for each event, for example 200 if Nova accepted
@@ -118,6 +123,8 @@ func (n *Nova) Send(ctx context.Context, events []Event) ([]int, error) {
 		return eventCodes(nil, len(events), http.StatusNotFound), nil
 	case isTransient(status):
 		return nil, fmt.Errorf("send events to Nova: status %d", status)
+	case status == http.StatusRequestEntityTooLarge:
+		return nil, fmt.Errorf("%w: status %d", ErrTooLarge, status)
 	default:
 		return nil, fmt.Errorf("%w: status %d", ErrRejected, status)
 	}

@@ -95,6 +95,7 @@ func TestNovaSend_StatusesAndCodes(t *testing.T) {
 		"an unknown server": {fault: notifytest.Fault{Code: 404}, codes: []int{404}, taken: 1},
 		"knows none":        {fault: notifytest.Fault{Status: 404}, codes: []int{404}},
 		"bad request":       {fault: notifytest.Fault{Status: 400}, refused: true},
+		"too large":         {fault: notifytest.Fault{Status: 413}, refused: true},
 		"unauthorized":      {fault: notifytest.Fault{Status: 401}},
 		"forbidden":         {fault: notifytest.Fault{Status: 403}},
 		"overload":          {fault: notifytest.Fault{Status: 503}},
@@ -121,6 +122,9 @@ func TestNovaSend_StatusesAndCodes(t *testing.T) {
 			if (err == nil) != (tt.codes != nil) || errors.Is(err, notify.ErrRejected) != tt.refused {
 				t.Errorf("send an event: got error %v, want success %v, rejected %v",
 					err, tt.codes != nil, tt.refused)
+			}
+			if tooLarge := tt.fault.Status == 413; errors.Is(err, notify.ErrTooLarge) != tooLarge {
+				t.Errorf("send an event: got error %v, want ErrTooLarge %v", err, tooLarge)
 			}
 			if n := len(stub.Events()); n != tt.taken {
 				t.Errorf("events that Nova received: got %d, want %d", n, tt.taken)

@@ -624,6 +624,7 @@ create table nova_event (
     tag text not null,
     created_at timestamp with time zone not null default now(),
     claimed_until timestamp with time zone,
+    project text not null default ''::text,
     constraint nova_event_pkey PRIMARY KEY (id)
 );
 

@@ -232,6 +232,24 @@ func eventNames(s network.StatusView) []string {
 	return names
 }
 
+// deliverEvents deletes the undelivered Nova events of a port, as if Nova had got them, and returns their
+// names.
+func (fx fixture) deliverEvents(id uuid.UUID) []string {
+	fx.t.Helper()
+	events, err := fx.Notifications.NovaEvents(fx.t.Context(), id, 0)
+	if err != nil {
+		fx.t.Fatal(err)
+	}
+	var ids []int64
+	for _, e := range events {
+		ids = append(ids, e.ID)
+	}
+	if err := fx.Notifications.DeleteNovaEvents(fx.t.Context(), ids); err != nil {
+		fx.t.Fatal(err)
+	}
+	return eventNames(network.StatusView{Events: events})
+}
+
 // faultKind returns the kind of a network.Fault, or "" for other errors.
 func faultKind(err error) network.Kind {
 	var f *network.Fault

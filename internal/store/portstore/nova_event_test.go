@@ -2,13 +2,19 @@ package portstore_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"berth/internal/contract"
 	"berth/internal/network"
 	"berth/internal/store/db"
+	"berth/internal/store/notificationstore"
 )
 
 func TestPort_DeleteKeepsOnlyNovaEvents(t *testing.T) {
@@ -65,6 +71,85 @@ func TestNovaEvents_NetworkChangedIsMerged(t *testing.T) {
 	}
 }
 
+// While Nova gets no events, a project can change its port, and the server of its port, any number of times.
+func TestNovaEvents_OnlyTheNewestOfAPortAreKept(t *testing.T) {
+	t.Parallel()
+	changed := network.NovaEvent{Name: network.NovaNetworkChanged}
+	plugged := network.NovaEvent{Name: network.NovaVIFPlugged, Status: "completed"}
+	for _, c := range []struct{ repeated, other network.NovaEvent }{{changed, plugged}, {plugged, changed}} {
+		t.Run(c.repeated.Name, func(t *testing.T) {
+			t.Parallel()
+			fx := newFixture(t, "10.0.0.0/24")
+			port := fx.createPort(cmp1).ID
+			c.other.Server = "other"
+			fx.recordEvents(port, c.other)
+			all, want := make([]network.NovaEvent, 1000), []string{"other"}
+			for i := range all {
+				all[i] = c.repeated
+				all[i].Server = fmt.Sprint(i)
+			}
+			fx.recordEvents(port, all...)
+
+			for _, e := range all[len(all)-100:] {
+				want = append(want, e.Server)
+			}
+			left, err := fx.Notifications.NovaEvents(t.Context(), port, 0)
+			var servers []string
+			for _, e := range left {
+				servers = append(servers, e.Server)
+			}
+			if d := cmp.Diff(want, servers); d != "" || err != nil {
+				t.Errorf("servers of the undelivered events after %d events %s (-want +got):\n%s\nerror %v, want none",
+					len(all), c.repeated.Name, d, err)
+			}
+		})
+	}
+}
+
+// The events of one port must arrive in order, so a merged event comes after the others.
+func TestNovaEvents_EqualStatusEventsAreMerged(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t, "10.0.0.0/24")
+	port := fx.createPort(cmp1).ID
+	plugged := network.NovaEvent{Server: "s", Name: network.NovaVIFPlugged, Status: "completed"}
+	failed, other, unplugged := plugged, plugged, plugged
+	failed.Status, other.Server, unplugged.Name = "failed", "s2", network.NovaVIFUnplugged
+	fx.recordEvents(port, failed, other)
+	for range 50 {
+		fx.recordEvents(port, plugged, unplugged)
+	}
+	claimed, err := fx.Notifications.ClaimNovaEvents(t.Context(), port, 0, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fx.recordEvents(port, plugged) // while a process sends the claimed events
+
+	left, err := fx.Notifications.NovaEvents(t.Context(), port, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ignored := cmpopts.IgnoreFields(network.NovaEvent{}, "ID", "Age", "Claimed")
+	if d := cmp.Diff([]network.NovaEvent{failed, other, plugged, unplugged}, claimed, ignored); d != "" {
+		t.Errorf("undelivered events of a port that was plugged and unplugged 50 times (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]network.NovaEvent{failed, other, plugged, unplugged, plugged}, left, ignored); d != "" {
+		t.Errorf("undelivered events after another one while they are being sent (-want +got):\n%s", d)
+	}
+}
+
+// recordEvents records Nova events of a port in one transaction.
+func (fx fixture) recordEvents(port uuid.UUID, events ...network.NovaEvent) {
+	fx.t.Helper()
+	err := fx.DB.InBatch(fx.t.Context(), func(batch *pgx.Batch) {
+		for _, e := range events {
+			notificationstore.QueueNovaEvent(batch, port, e)
+		}
+	})
+	if err != nil {
+		fx.t.Fatal(err)
+	}
+}
+
 // The query of portstore.Workflows lists a deleted port until the port's Nova events are delivered.
 func TestWorkflows_DeletedPortUntilNovaEventsAreDelivered(t *testing.T) {
 	t.Parallel()
@@ -74,7 +159,7 @@ func TestWorkflows_DeletedPortUntilNovaEventsAreDelivered(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := contract.PortID(p.ID.String())
-	left, err := fx.Notifications.NovaEvents(t.Context(), p.ID)
+	left, err := fx.Notifications.NovaEvents(t.Context(), p.ID, 0)
 	if err != nil || len(left) != 1 {
 		t.Fatalf("Nova events of a deleted port: got %+v, error %v; want one", left, err)
 	}

@@ -108,7 +108,7 @@ func (s *Store) updatePortStatusInTx(
 			view = after.StatusView()
 			view.Accepted, view.Stale = accepted, after.StaleReports(reports, accepted)
 		}
-		view.Events, err = notificationstore.NovaEvents(ctx, tx, id)
+		view.Events, err = notificationstore.NovaEvents(ctx, tx, id, 0)
 		return err
 	})
 	return view, err

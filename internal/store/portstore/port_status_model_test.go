@@ -23,7 +23,7 @@ type portModel struct {
 	port          network.Port
 	rand          *rand.Rand
 	history       []string // the steps so far
-	novaEvents    []string // the plug and unplug events expected so far
+	novaEvents    []string // the plug and unplug events that Nova must still get
 	firstRevision int64    // revision of the first binding
 
 	host            string
@@ -53,10 +53,16 @@ func (m *portModel) decideStatus() {
 	m.agentIsWiring = m.agentIsWiring && m.status == network.Build
 	switch {
 	case was != network.Active && m.status == network.Active:
-		m.novaEvents = append(m.novaEvents, network.NovaVIFPlugged)
+		m.addNovaEvent(network.NovaVIFPlugged)
 	case was == network.Active && m.status == network.Down:
-		m.novaEvents = append(m.novaEvents, network.NovaVIFUnplugged)
+		m.addNovaEvent(network.NovaVIFUnplugged)
 	}
+}
+
+// addNovaEvent adds an expected event, in place of an equal one that Nova has not got.
+func (m *portModel) addNovaEvent(name string) {
+	others := slices.DeleteFunc(m.novaEvents, func(other string) bool { return other == name })
+	m.novaEvents = append(others, name)
 }
 
 // sendReport sends a report through UpdatePortStatus or ReportPort, and applies the same report to the model.
@@ -171,7 +177,7 @@ func (m *portModel) checkRow() {
 	if m.host != "" && m.lastL2Event != network.ReportComplete {
 		remaining = append(remaining, network.L2)
 	}
-	pending, err := m.Notifications.NovaEvents(m.t.Context(), p.ID)
+	pending, err := m.Notifications.NovaEvents(m.t.Context(), p.ID, 0)
 	if err != nil {
 		m.t.Fatal(err)
 	}
