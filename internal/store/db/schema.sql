@@ -682,6 +682,8 @@ CREATE INDEX port_network_order ON public.port USING btree (network_id, id);
 
 CREATE INDEX port_project_order ON public.port USING btree (project, id);
 
+CREATE INDEX port_security_group ON public.port USING gin (security_groups) WITH (fastupdate=off);
+
 CREATE INDEX port_unwired ON public.port USING btree (host) WHERE (vif = 'binding_failed'::text);
 
 CREATE INDEX port_unwired_project ON public.port USING btree (project, id) WHERE ((NOT admin_up) OR (vif = ANY (ARRAY['unbound'::text, 'binding_failed'::text, 'distributed'::text])));

@@ -250,10 +250,19 @@ func bumpGroupRevision(ctx context.Context, tx *Transaction, id uuid.UUID) (netw
 	return lockGroup(ctx, tx, id)
 }
 
+// groupUsedSQL says whether a port uses a security group. PostgreSQL would otherwise search the table for the
+// first port with the group, although no port may have it: it assumes that one of 200 ports has the group.
+const groupUsedSQL = `
+	with used as materialized (
+		select id
+		from port
+		where security_groups @> array[$1::uuid])
+	select exists (select from used)`
+
 // checkGroupUnused fails if a port uses the locked group.
 func checkGroupUnused(ctx context.Context, tx *Transaction, id uuid.UUID) error {
 	var used bool
-	if err := tx.QueryRow(ctx, `select exists (select from port where security_groups @> array[$1::uuid])`, id).Scan(&used); err != nil {
+	if err := tx.QueryRow(ctx, groupUsedSQL, id).Scan(&used); err != nil {
 		return fmt.Errorf("find ports of the security group: %w", err)
 	}
 	if used {

@@ -1,6 +1,8 @@
 package networkstore_test
 
 import (
+	"crypto/md5"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -9,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/network"
+	"berth/internal/store"
 	"berth/internal/store/db"
 	"berth/internal/store/journalstore"
 	"berth/internal/store/networkstore"
@@ -126,3 +129,42 @@ func TestSecurityGroup_GroupsThatReferToEachOtherAreDeletedConcurrently(t *testi
 		deletions.Wait()
 	}
 }
+
+// PostgreSQL expects that many ports use a group of which it knows nothing, so that a search for the first
+// one in the table is short. If no port uses the group, the search reads the whole table.
+func TestPlan_ChangeOfAnUnusedSecurityGroupReadsNoPorts(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	storetest.ExecScript(t, url, `
+		set local session_replication_role = replica;
+		insert into security_group (id, project, name, description, stateful, tags)
+		select md5('group' || n)::uuid, 'p', 'group ' || n, '', true, '{}' from generate_series(1, 16) n;
+		insert into port (id, network_id, project, name, description, admin_up, mac, device_id, device_owner, status, host, vnic, profile, vif, port_security, security_groups)
+		select gen_random_uuid(), gen_random_uuid(), 'p', '', '', true, 'fa:16:3e:00:00:00', '', '', 'DOWN', '', 'normal', '{}', 'unbound', true, array[md5('default')::uuid]
+		from generate_series(1, 20000) n`)
+	storetest.FixPlans(t, url)
+	watch := storetest.Connect(t, url)
+	for name, change := range map[string]func(s *store.Store, i int) error{
+		"change of stateful": func(s *store.Store, i int) error {
+			_, err := s.Network.UpdateSecurityGroup(t.Context(), groupID(1+i),
+				network.SecurityGroupChange{Stateful: new(false)}, nil)
+			return err
+		},
+		"deletion": func(s *store.Store, i int) error {
+			return s.Network.DeleteSecurityGroup(t.Context(), groupID(9+i), nil)
+		},
+	} {
+		storetest.ExpectFewReads(t, watch, name, []string{"port"}, func() {
+			s := storetest.Open(t, url)
+			defer s.Close()
+			for i := range storetest.PlanRepeats {
+				if err := change(s, i); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// groupID returns the ID md5('group' || n) as a UUID.
+func groupID(n int) uuid.UUID { return md5.Sum(fmt.Append(nil, "group", n)) }
