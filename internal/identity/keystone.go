@@ -216,7 +216,7 @@ func (k *Keystone) shareCall(
 	answer := k.flights.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.timeout)
 		defer cancel()
-		return call(ctx)
+		return recovered(ctx, "a login or a check", call)
 	})
 	select {
 	case a := <-answer:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -135,12 +137,28 @@ func (q *validationQueue) run(ctx context.Context, key [sha256.Size]byte, v *val
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
-	v.caller, v.err = v.validate(ctx)
+	v.caller, v.err = recovered(ctx, "the validation of a token", v.validate)
 	v.ended(v.err)
 	q.mu.Lock()
 	delete(q.byKey, key)
 	q.mu.Unlock()
 	close(v.done)
+}
+
+// recovered calls a function in a goroutine that belongs to no request. If the function panics, recovered logs
+// the panic and returns ErrUnavailable, so that the process continues.
+func recovered[T any](
+	ctx context.Context,
+	what string,
+	call func(context.Context) (T, error),
+) (value T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			slog.ErrorContext(ctx, "panic in "+what, "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("%w: %s panicked", ErrUnavailable, what)
+		}
+	}()
+	return call(ctx)
 }
 
 // begin marks a validation as running. The result is false if all requests have left.

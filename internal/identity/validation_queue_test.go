@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -160,5 +161,47 @@ func TestValidations_QueueIsLimited(t *testing.T) {
 	queued.Wait()
 	if n := s.Validations("one-too-many"); n != 0 {
 		t.Errorf("requests to Keystone for a token beyond the limit of the queue: got %d, want 0", n)
+	}
+}
+
+// panickingTransport panics at each request with a method.
+type panickingTransport struct {
+	http.RoundTripper
+	method string
+}
+
+func (p *panickingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == p.method {
+		panic("scripted")
+	}
+	return p.RoundTripper.RoundTrip(r)
+}
+
+func TestKeystone_PanicFailsOnlyItsOwnRequests(t *testing.T) {
+	t.Parallel()
+	for what, method := range map[string]string{
+		"login of the service user": http.MethodPost,
+		"validation of a token":     http.MethodGet,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s, _ := start(t)
+			transport := &panickingTransport{method: method}
+			settings := service(s)
+			settings.Wrap = func(next http.RoundTripper) http.RoundTripper {
+				transport.RoundTripper = next
+				return transport
+			}
+			k := connect(t, s, settings)
+			token := s.Issue(keystonetest.Token{User: "u", Project: "p"})
+
+			expect(t, k, token, identity.ErrUnavailable)
+
+			transport.method = ""
+			expect(t, k, token, nil)
+			if n := k.Queued(); n != 0 {
+				t.Errorf("queued validations after one has panicked: got %d, want 0", n)
+			}
+		})
 	}
 }

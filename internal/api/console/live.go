@@ -2,7 +2,9 @@ package console
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -158,7 +160,18 @@ func (l *Live) run(ctx context.Context, t *topic, r render) {
 	}
 }
 
-func (l *Live) renderOnce(ctx context.Context, r render) ([]byte, error) {
+// errPanic means that the rendering of a page panicked.
+var errPanic = errors.New("the rendering panicked")
+
+// renderOnce renders a page once. If the rendering panics, the process and the later renderings continue.
+func (l *Live) renderOnce(ctx context.Context, r render) (content []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			slog.ErrorContext(ctx, "panic in the rendering of a page of the console",
+				"panic", p, "stack", string(debug.Stack()))
+			content, err = nil, errPanic
+		}
+	}()
 	ctx, cancel := context.WithTimeout(db.WithClass(ctx, "read "+prefix+" live"), l.Timeout)
 	defer cancel()
 	return r(ctx)

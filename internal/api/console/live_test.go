@@ -269,6 +269,29 @@ func TestLive_RendersOnceForAllViewers(t *testing.T) {
 	}
 }
 
+func TestLive_PanicInARenderingEndsNoOtherRendering(t *testing.T) {
+	t.Parallel()
+	live := console.NewLive()
+	live.Interval = time.Millisecond
+	var renderings atomic.Int64
+	changed, current, leave, ok := live.Watch("page", func(context.Context) ([]byte, error) {
+		if renderings.Add(1) == 1 {
+			panic("scripted")
+		}
+		return []byte("content"), nil
+	})
+	if !ok {
+		t.Fatal("the live pages refuse a viewer below the limit")
+	}
+	defer leave()
+	for current() == nil { // the first change is the failure
+		<-changed
+	}
+	if got := string(current()); got != "content" {
+		t.Errorf("content of a page whose first rendering panicked: got %q, want that of the second one", got)
+	}
+}
+
 // A browser ends a line of a stream at a carriage return, too. Clients choose the
 // names of leases and ports.
 func TestStream_NamesCannotAddEvents(t *testing.T) {

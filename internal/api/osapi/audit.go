@@ -58,7 +58,11 @@ func (a *API) auditDenial(r *http.Request, e *Error) {
 	route, _, _ := a.match(r)
 	record := a.auditRecord(r, route)
 	record.Outcome, record.Status = auditlog.Denied, e.Status
-	a.Audit.Deny(record)
+	client := record.Address
+	if ip := a.clientIP(r); ip.IsValid() {
+		client = ClientOf(ip).String()
+	}
+	a.Audit.Deny(record, client)
 }
 
 // clientAddress returns the address of the client or, if it is not known, of the peer of the connection.

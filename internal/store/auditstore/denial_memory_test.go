@@ -24,10 +24,9 @@ func TestAudit_WaitingDenialsHoldNoLongTexts(t *testing.T) {
 		s.Deny(auditlog.Record{
 			At:       time.Now(),
 			Outcome:  auditlog.Denied,
-			Address:  "192.0.2.1",
 			Method:   strings.Repeat("A", 32<<10),
 			ObjectID: strings.Repeat("x", 32<<10),
-		})
+		}, "192.0.2.1")
 	}
 	if grown := int64(heap()) - int64(before); grown > 4<<20 {
 		t.Errorf("500 refused requests with long texts wait: got %d kB of memory, want at most 4 MB", grown>>10)

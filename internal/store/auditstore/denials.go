@@ -13,41 +13,41 @@ import (
 )
 
 const (
-	maxDenials           = 2000        // refused requests that wait to be written
-	maxDenialsPerAddress = 500         // of them, those of one address
-	denialInterval       = time.Second // between two writes
+	maxDenials          = 2000        // refused requests that wait to be written
+	maxDenialsPerClient = 500         // of them, those of one client
+	denialInterval      = time.Second // between two writes
 )
 
 // denials holds refused requests until they are written. A refused request has no transaction, and must not
 // cost one: otherwise a caller without any rights could keep the database busy.
 type denials struct {
-	mu        sync.Mutex
-	waiting   []denial
-	byAddress map[string]int
-	omitted   int64 // requests that were not recorded since the last write
-	total     int64 // requests that were not recorded since the start of the process
-	arrived   chan struct{}
+	mu       sync.Mutex
+	waiting  []denial
+	byClient map[string]int
+	omitted  int64 // requests that were not recorded since the last write
+	total    int64 // requests that were not recorded since the start of the process
+	arrived  chan struct{}
 }
 
 // denial is the text of the record of a refused request. The record itself can have long texts, which the
 // client has chosen.
-type denial struct{ address, text string }
+type denial struct{ client, text string }
 
 func newDenials() *denials {
-	return &denials{byAddress: map[string]int{}, arrived: make(chan struct{}, 1)}
+	return &denials{byClient: map[string]int{}, arrived: make(chan struct{}, 1)}
 }
 
-// Deny records a refused request. Deny does not wait for the database. If too many refused requests wait,
-// Deny only counts the request.
-func (s *Store) Deny(r auditlog.Record) {
+// Deny records a refused request of a client, which may have many addresses. Deny does not wait for the
+// database. If too many refused requests wait, Deny only counts the request.
+func (s *Store) Deny(r auditlog.Record, client string) {
 	d := s.denials
 	d.mu.Lock()
-	if len(d.waiting) >= maxDenials || d.byAddress[r.Address] >= maxDenialsPerAddress {
+	if len(d.waiting) >= maxDenials || d.byClient[client] >= maxDenialsPerClient {
 		d.omitted++
 		d.total++
 	} else {
-		d.waiting = append(d.waiting, denial{r.Address, text(r)})
-		d.byAddress[r.Address]++
+		d.waiting = append(d.waiting, denial{client, text(r)})
+		d.byClient[client]++
 	}
 	d.mu.Unlock()
 	d.wake()
@@ -123,9 +123,9 @@ func (s *Store) FlushDenials(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.waiting, d.omitted = append([]denial(nil), d.waiting[len(waiting):]...), d.omitted-omitted
-	clear(d.byAddress)
+	clear(d.byClient)
 	for _, r := range d.waiting {
-		d.byAddress[r.address]++
+		d.byClient[r.client]++
 	}
 	return nil
 }

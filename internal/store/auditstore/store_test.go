@@ -285,9 +285,9 @@ func TestAudit_DenialsBeyondTheLimitAreCounted(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	for range 502 {
-		s.Audit.Deny(auditlog.Record{At: time.Now(), Outcome: auditlog.Denied, Address: "192.0.2.1"})
+		s.Audit.Deny(auditlog.Record{At: time.Now(), Outcome: auditlog.Denied}, "192.0.2.1")
 	}
-	s.Audit.Deny(auditlog.Record{At: time.Now(), Outcome: auditlog.Denied, Address: "192.0.2.2"})
+	s.Audit.Deny(auditlog.Record{At: time.Now(), Outcome: auditlog.Denied}, "192.0.2.2")
 
 	if err := s.Audit.FlushDenials(t.Context()); err != nil {
 		t.Fatal(err)
