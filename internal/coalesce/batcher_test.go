@@ -157,7 +157,7 @@ func TestBatcher_ClientsTakeTurns(t *testing.T) {
 			MaxSize: 2,
 		})
 		var results []<-chan error
-		call := func(items ...string) {
+		add := func(items ...string) {
 			for _, item := range items {
 				results = append(results, do(t.Context(), b, item))
 			}
@@ -166,10 +166,10 @@ func TestBatcher_ClientsTakeTurns(t *testing.T) {
 			r.release <- struct{}{}
 			synctest.Wait()
 		}
-		call("a1", "a2", "a3", "a4", "a5", "a6", "b1") // the first batch is a1 alone
+		add("a1", "a2", "a3", "a4", "a5", "a6", "b1") // the first batch is a1 alone
 		next()
 		next()
-		call("c1", "c2", "b2") // while a3 and a4 run
+		add("c1", "c2", "b2") // while a3 and a4 run
 		close(r.release)
 		for _, result := range results {
 			if err := <-result; err != nil {

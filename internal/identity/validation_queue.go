@@ -145,8 +145,8 @@ func (q *validationQueue) run(ctx context.Context, key [sha256.Size]byte, v *val
 	close(v.done)
 }
 
-// recovered calls a function in a goroutine that belongs to no request. If the function panics, recovered logs
-// the panic and returns ErrUnavailable, so that the process continues.
+// recovered calls a function in a goroutine that belongs to no request. If the function panics, recovered
+// logs the panic and returns ErrUnavailable, so that the process continues.
 func recovered[T any](
 	ctx context.Context,
 	what string,
