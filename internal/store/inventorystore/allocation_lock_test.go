@@ -9,6 +9,7 @@ import (
 
 	"berth/internal/inventory"
 	"berth/internal/store"
+	"berth/internal/store/db"
 	"berth/internal/store/inventorystore"
 	"berth/internal/store/storetest"
 )
@@ -210,6 +211,38 @@ func TestAllocations_DeadlockIsRetried(t *testing.T) {
 					"number of attempts of the transaction: got %d, want 3, because the first two end in a deadlock",
 					n,
 				)
+			}
+		})
+	}
+}
+
+// A second attempt would wait as long again, and meanwhile hold up the other writes of the provider.
+func TestAllocations_WriteThatHasWaitedInVainIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	for name, code := range map[string]string{"for a lock": "55P03", "for the end of the statement": "57014"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.URL(t)
+			s := storetest.Open(t, url)
+			p := storetest.AddHost(t, s, "p",
+				map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)})
+			storetest.ExecScript(t, url, `
+				create sequence tries;
+				create function give_up() returns trigger language plpgsql as $$
+				begin
+					perform nextval('tries');
+					raise exception 'waited in vain' using errcode = '`+code+`';
+				end $$;
+				create trigger give_up before update on provider execute function give_up()`)
+
+			err := s.Inventory.PutAllocations(t.Context(),
+				storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
+
+			if !errors.Is(err, db.ErrUnavailable) {
+				t.Errorf("write that has waited in vain: got error %v, want db.ErrUnavailable", err)
+			}
+			if n := countAttempts(t, storetest.Connect(t, url)); n != 1 {
+				t.Errorf("number of attempts of the write: got %d, want 1", n)
 			}
 		})
 	}

@@ -2,7 +2,6 @@ package inventorystore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -103,7 +102,8 @@ const replacementStatement = `
 // This is the most frequent kind of write. tryAllocationStatement reports whether the statement has written
 // the allocations. If the statement has not written the allocations, the caller runs the write
 // with runAllocationTx, which needs one more round trip to PostgreSQL and returns the reason if the write is
-// not allowed.
+// not allowed. If the database is unavailable, for example because another session keeps the provider locked,
+// tryAllocationStatement returns the error, because a second attempt would wait as long again.
 func (s *Store) tryAllocationStatement(ctx context.Context, w *AllocationWrite) (done bool, err error) {
 	if len(w.Writes) != 1 || w.Writes[0].Expect.AcceptsAny() {
 		return false, nil
@@ -146,11 +146,10 @@ func (s *Store) tryAllocationStatement(ctx context.Context, w *AllocationWrite) 
 		w.recorder.QueueRecordIfMarked(batch, consumerChange(&shift))
 	}
 	err = s.db.TryBatch(ctx, batch)
-	var refused *pgconn.PgError
 	switch {
 	case err == nil:
 		return done, nil
-	case errors.As(err, &refused):
+	case isRefused(err):
 		return false, nil
 	default:
 		return false, fmt.Errorf("replace allocations: %w", err)
