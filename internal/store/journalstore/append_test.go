@@ -97,6 +97,33 @@ func due(t *testing.T, s *store.Store) []string {
 	return ids
 }
 
+// The caller would take an entry in processing without a blocker for claimed, and would send it together with
+// the process that has claimed it.
+func TestClaimEntry_ReturnsNoFreeEntryThatItHasNotClaimed(t *testing.T) {
+	t.Parallel()
+	for _, state := range []journal.State{journal.Pending, journal.Processing} {
+		t.Run(string(state), func(t *testing.T) {
+			t.Parallel()
+			url := storetest.URL(t)
+			s := storetest.Open(t, url)
+			recordAll(t, s, change(t, "create network n"))
+			if state == journal.Processing {
+				take(t, s, 1)
+			}
+			// each claim comes too late, but the read after it finds the entry free
+			storetest.ExecScript(t, url, `
+				create function come_too_late() returns trigger language plpgsql as $$ begin return null; end $$;
+				create trigger come_too_late before update on journal_entry for each row execute function come_too_late()`)
+
+			got, err := s.Journal.ClaimEntry(t.Context(), 1)
+
+			if err == nil || got.Entry.Seq != 0 {
+				t.Errorf("claim an entry that is free but cannot be claimed: got %+v, error %v; want an error and no entry", got, err)
+			}
+		})
+	}
+}
+
 func TestClaimEntry_EntriesOfOneObjectInOrder(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

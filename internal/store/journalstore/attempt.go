@@ -65,7 +65,8 @@ const maxClaimAttempts = 5
 //
 // ClaimEntry waits for no lock to find out that the entry cannot be claimed. For the locks of an entry that
 // can be claimed, ClaimEntry waits as a transaction of the entry's project, as limitLockWait says, and then
-// returns an error for which db.WasLocked reports true; the caller must try again later.
+// returns an error for which db.WasLocked reports true; the caller must try again later. The same applies to
+// the error that ClaimEntry returns if the entry becomes free between its two queries maxClaimAttempts times.
 func (s *Store) ClaimEntry(ctx context.Context, seq int64) (journal.ClaimResult, error) {
 	for attempt := 1; ; attempt++ {
 		t, claimed, err := s.claimEntry(ctx, seq, attempt > 1)
@@ -76,10 +77,13 @@ func (s *Store) ClaimEntry(ctx context.Context, seq int64) (journal.ClaimResult,
 		if err != nil {
 			return journal.ClaimResult{}, fmt.Errorf("claim journal entry: %w", err)
 		}
-		if claimed || len(t.Blockers) > 0 || t.Wait > 0 || t.Pause != nil || !isSendable(t.Entry) ||
-			attempt == maxClaimAttempts {
+		if claimed || len(t.Blockers) > 0 || t.Wait > 0 || t.Pause != nil || !isSendable(t.Entry) {
 			return t, nil
 		} // otherwise the entry was locked, or became free between the two queries
+		if attempt == maxClaimAttempts {
+			return journal.ClaimResult{}, fmt.Errorf(
+				"claim journal entry %d: it became free during each of %d attempts", seq, attempt)
+		}
 	}
 }
 
