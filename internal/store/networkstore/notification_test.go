@@ -459,6 +459,34 @@ func TestNotification_ChangeWhileOneIsSentIsSentAgain(t *testing.T) {
 	}
 }
 
+// A request that merges a notification keeps it locked until its transaction ends. Only this notification is
+// published again if the transaction stays open.
+func TestMarkSent_LockedNotificationKeepsNoOtherUnsent(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	s.Network = portstore.New(s.DB, portstore.Config{Network: networkstore.Config{NotifyAgents: true}})
+	n := createNetwork(t, s)
+	createSubnet(t, s, n)
+	due, err := s.Notifications.Unsent(t.Context(), n, 100)
+	if err != nil || len(due) < 2 {
+		t.Fatalf("notifications about a network and its subnet: got %+v, error %v; want at least two", due, err)
+	}
+	ids := make([]int64, len(due))
+	for i, a := range due {
+		ids[i] = a.ID
+	}
+
+	err = storetest.NewRival(t, url).RunAgainst(
+		func() error { return s.Notifications.MarkSent(t.Context(), ids) },
+		fmt.Sprintf(`delete from agent_notification where id = %d`, ids[0]),
+		`select 1 / (count(*) = 0)::int from agent_notification where sent_at is null`)
+
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestNotification_ReplayRepeatsEqualOnesOnce(t *testing.T) {
 	t.Parallel()
 	s, n, flip := flipFixture(t)

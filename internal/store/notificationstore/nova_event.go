@@ -154,12 +154,10 @@ func (s *Store) LatePorts(ctx context.Context, age time.Duration, limit int) ([]
 }
 
 // DeleteNovaEvents deletes Nova events that were delivered. DeleteNovaEvents ignores events that do not
-// exist. If the deletion and the recording of new events of the port wait for each other, it is tried again.
+// exist. While another transaction keeps some of the events locked, DeleteNovaEvents waits for these, but has
+// already deleted the others.
 func (s *Store) DeleteNovaEvents(ctx context.Context, ids []int64) error {
-	err := s.db.InBatch(ctx, func(batch *pgx.Batch) {
-		batch.Queue(`delete from nova_event where id = any($1)`, ids)
-	})
-	if err != nil {
+	if err := s.writeUnlockedFirst(ctx, "nova_event", `delete from nova_event`, ids); err != nil {
 		return fmt.Errorf("delete Nova events: %w", err)
 	}
 	return nil

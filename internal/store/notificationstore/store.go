@@ -177,15 +177,30 @@ func (s *Store) LateNetworks(ctx context.Context, age time.Duration, limit int) 
 }
 
 // MarkSent marks notifications as sent. Sent notifications are kept for `retention`, so that they can be
-// replayed.
+// replayed. While another transaction keeps some of the notifications locked, MarkSent waits for these, but
+// has already marked the others.
 func (s *Store) MarkSent(ctx context.Context, ids []int64) error {
-	if _, err := s.db.Exec(ctx, `
+	err := s.writeUnlockedFirst(ctx, "agent_notification", `
 		update agent_notification
-		set sent_at = clock_timestamp(), first_sent_at = coalesce(first_sent_at, clock_timestamp())
-		where id = any($1)`, ids); err != nil {
+		set sent_at = clock_timestamp(), first_sent_at = coalesce(first_sent_at, clock_timestamp())`, ids)
+	if err != nil {
 		return fmt.Errorf("mark notifications sent: %w", err)
 	}
 	return nil
+}
+
+// writeUnlockedFirst runs the statement `write` for the rows of a table with the given IDs: first for the
+// rows that no other transaction has locked, and then, with the usual wait for locks, for the others. If this
+// wait ends without the locks, only the messages of the locked rows are sent again.
+func (s *Store) writeUnlockedFirst(ctx context.Context, table, write string, ids []int64) error {
+	write += ` where id in (select id from ` + table + ` where id = any($1) order by id for update`
+	done, err := db.QueryAll(ctx, s.db, pgx.RowTo[int64], write+` skip locked) returning id`, ids)
+	if err != nil || len(done) == len(ids) {
+		return err
+	}
+	left := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return slices.Contains(done, id) })
+	_, err = s.db.ExecInTx(ctx, write+`)`, left)
+	return err
 }
 
 // Trim deletes at most `limit` notifications that were sent longer than `retention` ago.

@@ -15,6 +15,7 @@ import (
 	"berth/internal/network"
 	"berth/internal/store/db"
 	"berth/internal/store/notificationstore"
+	"berth/internal/store/storetest"
 )
 
 func TestPort_DeleteKeepsOnlyNovaEvents(t *testing.T) {
@@ -147,6 +148,34 @@ func (fx fixture) recordEvents(port uuid.UUID, events ...network.NovaEvent) {
 	})
 	if err != nil {
 		fx.t.Fatal(err)
+	}
+}
+
+// A request that merges an event keeps it locked until its transaction ends. Only this event is sent again if
+// the transaction stays open.
+func TestDeleteNovaEvents_LockedEventKeepsNoOther(t *testing.T) {
+	t.Parallel()
+	fx, url := newLockFixture(t)
+	port := uuid.New()
+	storetest.Exec(t, url, `
+		insert into nova_event (port_id, server, name, status, tag)
+		select $1::uuid, 'server', 'network-vif-plugged', 'completed', n::text
+		from generate_series(1, 3) as n`, port)
+	events, err := fx.Notifications.NovaEvents(t.Context(), port, 0)
+	if err != nil || len(events) != 3 {
+		t.Fatalf("events of a port: got %+v, error %v; want three", events, err)
+	}
+	ids := []int64{events[0].ID, events[1].ID, events[2].ID}
+
+	err = storetest.NewRival(t, url).RunAgainst(
+		func() error { return fx.Notifications.DeleteNovaEvents(t.Context(), ids) },
+		fmt.Sprintf(`select from nova_event where id = %d for update`, ids[0]),
+		`select 1 / (count(*) = 1)::int from nova_event`)
+
+	left, err2 := fx.Notifications.NovaEvents(t.Context(), port, 0)
+	if err != nil || err2 != nil || len(left) > 0 {
+		t.Errorf("delete three events, of which one is locked: got error %v, left %+v, error %v; want none left",
+			err, left, err2)
 	}
 }
 
