@@ -30,7 +30,8 @@ func (a *Activities) auditStep(ctx context.Context, r *journal.Run) (time.Durati
 }
 
 // repairStep records journal entries that repair one page of the findings of an audit, in the order of the
-// findings. After the last page, it waits until all entries of the repair are completed or failed.
+// findings. After the last page, it repairs the objects that other transactions had locked, and waits until
+// all entries of the repair are completed or failed.
 func (a *Activities) repairStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	if r.Position == positionSettling {
 		settled, err := a.entriesSettled(ctx, r)
@@ -49,18 +50,37 @@ func (a *Activities) repairStep(ctx context.Context, r *journal.Run) (time.Durat
 	if err != nil {
 		return 0, err
 	}
+	since := journalstore.Timestamp(plan.CreatedAt.UTC().Format(time.RFC3339Nano))
 	if len(found) == 0 {
 		r.Position = positionSettling
-		return 0, nil
+		return 0, a.repairLockedFindings(ctx, r, since)
 	}
 	n := slices.IndexFunc(found,
 		func(f journal.Finding) bool { return f.Object.Type != found[0].Object.Type })
 	if n >= 0 {
 		found = found[:n]
 	}
-	since := journalstore.Timestamp(plan.CreatedAt.UTC().Format(time.RFC3339Nano))
 	last := found[len(found)-1].Object
 	r.Position = last.Type + "/" + last.ID
 	_, err = a.Store.Mirror.RepairFindings(ctx, r.ID, found, since, true)
 	return 0, err
+}
+
+// repairLockedFindings repairs the findings of the audit whose objects other transactions had locked, page by
+// page.
+func (a *Activities) repairLockedFindings(
+	ctx context.Context,
+	r *journal.Run,
+	since journalstore.Timestamp,
+) error {
+	for after := (journal.Ref{}); ; {
+		page, err := a.Store.Mirror.LockedFindings(ctx, r.Plan, after, comparePageSize)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		after = page[len(page)-1].Object
+		if err := a.repairLocked(ctx, r, lockedFindings{findings: page, since: since}, true); err != nil {
+			return err
+		}
+	}
 }

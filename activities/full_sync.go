@@ -13,7 +13,8 @@ import (
 // journal for each object that the controller lacks, and an update entry for each object that differs from
 // the object's row. A full sync deletes nothing in the controller. A full sync creates the check network (see
 // journal.Canary) last, after the controller has applied all other journal entries of the sync. If the
-// controller has the check network, it therefore has every object.
+// controller has the check network, it therefore has every object, except those that other transactions kept
+// locked during the sync; the next audit finds these.
 func (a *Activities) syncStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	switch r.Position {
 	case positionSettling:
@@ -29,10 +30,16 @@ func (a *Activities) syncStep(ctx context.Context, r *journal.Run) (time.Duratio
 	case positionCanary:
 		return a.canaryStep(ctx, r)
 	}
-	return 0, a.compare(ctx, r, false, func(found []journal.Finding, since journalstore.Timestamp) error {
-		_, err := a.Store.Mirror.RepairFindings(ctx, r.ID, found, since, false)
+	var locked lockedFindings
+	err := a.compare(ctx, r, false, func(found []journal.Finding, since journalstore.Timestamp) error {
+		outcomes, err := a.Store.Mirror.RepairFindings(ctx, r.ID, found, since, false)
+		locked.add(found, outcomes, since)
 		return err
 	})
+	if err != nil {
+		return 0, err
+	}
+	return 0, a.repairLocked(ctx, r, locked, false)
 }
 
 // canaryStep creates the check network (see journal.Canary) in the controller. When the controller has the

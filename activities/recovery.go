@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"berth/internal/journal"
+	"berth/internal/store/db"
 )
 
 const (
@@ -70,9 +71,10 @@ func (a *Activities) endRound(ctx context.Context, r *journal.Run, round int) (t
 	return settleInterval, nil
 }
 
-// recoverEntry decides how one entry is recovered. If an error concerns only the entry's own objects, the
-// entry stays failed, and recoverEntry returns no error. If the controller is unavailable, recoverEntry
-// returns an error.
+// recoverEntry decides how one entry is recovered. If an error concerns only the entry's own objects, or if
+// other transactions keep the entry or its object locked, the entry stays failed, and recoverEntry returns no
+// error; the next round or the next recovery finds the entry again. If the controller is unavailable,
+// recoverEntry returns an error.
 func (a *Activities) recoverEntry(
 	ctx context.Context,
 	r *journal.Run,
@@ -96,7 +98,9 @@ func (a *Activities) recoverEntry(
 	if err != nil {
 		return ignoreObjectErrors(err)
 	}
-	_, _, err = a.Store.Mirror.RecoverEntry(ctx, r.ID, e, has)
+	if _, _, err = a.Store.Mirror.RecoverEntry(ctx, r.ID, e, has); db.WasLocked(err) {
+		return nil
+	}
 	return err
 }
 

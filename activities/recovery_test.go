@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"berth/internal/journal"
 	"berth/internal/odl/odltest"
 	"berth/internal/store/journalstore"
+	"berth/internal/store/storetest"
 )
 
 func (m *mirrorFixture) failedEntries() []journal.Entry {
@@ -153,6 +155,33 @@ func TestRecovery_UnrecoverableEntryDoesNotStopOthers(t *testing.T) {
 			f,
 		)
 	}
+	m.finishRun(m.startRun(contract.KeyRecovery, 0))
+	m.drainJournal()
+	m.checkInSync()
+}
+
+func TestRecovery_LockedObjectDoesNotStopOthers(t *testing.T) {
+	t.Parallel()
+	m := newMirrorFixture(t)
+	m.createNetworks(2)
+	m.failEntries("network", 400)
+	first := m.failedEntries()[0]
+	rival := storetest.NewRival(t, m.url)
+	rival.Do(`begin`)
+	rival.Do(fmt.Sprintf(`select from network where id = '%s' for update`, first.Object.ID))
+
+	r := m.finishRun(m.startRun(contract.KeyRecovery, 0))
+
+	m.drainJournal()
+	if f := m.failedEntries(); r.State != journal.RunDone || len(f) != 1 || f[0].Seq != first.Seq ||
+		!strings.Contains(r.Note, "could not be recovered") {
+		t.Fatalf(
+			"state after the recovery: %s; failed entries: %v; want a successful end, and only the entry whose network is locked",
+			r.Sentence(),
+			f,
+		)
+	}
+	rival.Do(`rollback`)
 	m.finishRun(m.startRun(contract.KeyRecovery, 0))
 	m.drainJournal()
 	m.checkInSync()

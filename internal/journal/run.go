@@ -53,6 +53,8 @@ type TypeProgress struct {
 	Failed    bool   `json:"failed,omitempty"` // the controller's list could not be read
 	Recorded  int    `json:"recorded"`         // entries that the run recorded
 	Completed int    `json:"completed"`        // recorded entries that the controller has
+	// objects that are not repaired, because other transactions kept them locked
+	Locked int `json:"locked,omitempty"`
 }
 
 // Finding is one difference between the controller and the database, which an audit found.
@@ -63,6 +65,10 @@ type Finding struct {
 	Data       json.RawMessage // berth's object, or the controller's object if it is extra
 	Outcome    string          // outcome of the repair of this finding
 }
+
+// FindingLocked is the outcome of a finding whose object is not repaired, because another transaction has
+// locked the object.
+const FindingLocked = "another transaction has locked it"
 
 // The kinds of findings. An object is missing, different or extra at the controller.
 const (
@@ -99,7 +105,10 @@ func (r Run) Sentence() string {
 		if p.Recorded > 0 {
 			s += fmt.Sprintf(" (mirrored %d of %d)", p.Completed, p.Recorded)
 		}
-		if p.Total > 0 || p.Recorded > 0 {
+		if p.Locked > 0 {
+			s += fmt.Sprintf(" (%d not repaired, because other transactions kept them locked)", p.Locked)
+		}
+		if p.Total > 0 || p.Recorded > 0 || p.Locked > 0 {
 			parts = append(parts, s)
 		}
 	}

@@ -8,6 +8,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// LimitLockWait limits each later wait of a transaction for a lock. When a wait ends without the lock, the
+// transaction fails with an error for which WasLocked reports true.
+func LimitLockWait(ctx context.Context, tx Tx, wait time.Duration) error {
+	_, err := tx.Exec(ctx, `select set_config('lock_timeout', $1, true)`, milliseconds(wait))
+	return err
+}
+
 // LockHolder is a session of the database for which other sessions wait, because it holds a lock.
 type LockHolder struct {
 	PID         int32

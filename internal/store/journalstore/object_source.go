@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/jackc/pgx/v5"
+
 	"berth/internal/journal"
 	"berth/internal/store/db"
 )
@@ -29,23 +31,45 @@ func (s Source) validIDs(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !s.IsValidID(id) })
 }
 
-// Lock acquires the locks that every change of the objects needs. Lock runs statements of its own, so that a
+// Lock acquires the lock that every change of an object needs. Lock runs a statement of its own, so that a
 // later read in the same transaction sees the changes of the transactions for which Lock waited.
-func (s Source) Lock(ctx context.Context, tx db.Tx, typ string, ids ...string) error {
+func (s Source) Lock(ctx context.Context, tx db.Tx, typ, id string) error {
+	if s.IDType != "uuid" {
+		return lockRef(ctx, tx, journal.Ref{Type: typ, ID: id})
+	}
+	_, err := tx.Exec(ctx, `select from `+s.From+` and id = any($1::text[]::uuid[]) for share`,
+		s.validIDs([]string{id}))
+	return err
+}
+
+// TryLock acquires the locks of several objects, as Lock does for one, but does not wait. TryLock returns the
+// IDs of the objects that other transactions have locked.
+func (s Source) TryLock(
+	ctx context.Context,
+	tx db.Tx,
+	typ string,
+	ids ...string,
+) (locked map[string]bool, err error) {
+	query, args := `
+		select id
+		from unnest($1::text[]) as id
+		where not pg_try_advisory_xact_lock(hashtextextended('mirror ' || $2::text || '/' || id, 0))`, []any{ids, typ}
 	if s.IDType == "uuid" {
-		_, err := tx.Exec(
-			ctx,
-			`select from `+s.From+` and id = any($1::text[]::uuid[]) order by id for share`,
-			s.validIDs(ids),
-		)
-		return err
-	}
-	for _, id := range ids {
-		if err := lockRef(ctx, tx, journal.Ref{Type: typ, ID: id}); err != nil {
-			return err
+		ids = s.validIDs(ids)
+		own, err := db.QueryAll(ctx, tx, pgx.RowTo[string],
+			`select id::text from `+s.From+` and id = any($1::text[]::uuid[]) order by id for share skip locked`, ids)
+		if err != nil {
+			return nil, err
 		}
+		query = `select id::text from ` + s.From + ` and id = any($1::text[]::uuid[]) and id <> all($2::text[]::uuid[])`
+		args = []any{ids, own}
 	}
-	return nil
+	others, err := db.QueryAll(ctx, tx, pgx.RowTo[string], query, args...)
+	locked = make(map[string]bool, len(others))
+	for _, id := range others {
+		locked[id] = true
+	}
+	return locked, err
 }
 
 // After reads up to `limit` objects whose ID is greater than `id`, sorted by ID.

@@ -86,11 +86,11 @@ func (s *Store) decideEntry(
 ) (journal.Entry, error) {
 	var e journal.Entry
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
-		_, err := tx.Exec(ctx, waitForTurn, seq)
+		err := WaitForTurn(ctx, tx, seq)
 		if err != nil {
 			return err
 		}
-		if e, err = queryEntry(ctx, tx, `select `+EntryColumns+` from journal_entry where seq = $1 for no key update`, seq); err != nil {
+		if e, err = LockEntry(ctx, tx, seq); err != nil {
 			return db.NotFoundOr(err, "journal entry %d", seq)
 		}
 		if e.State == journal.Completed {
@@ -127,6 +127,14 @@ func relinkDependents(ctx context.Context, tx db.Tx, seq int64) error {
 		from journal_dep d cross join blocker
 		where d.waits_for = $1
 		on conflict do nothing`, seq)
+	return err
+}
+
+// WaitForTurn waits until the transactions about the network of an entry that began earlier have ended, if
+// the object of the entry is a network or a subnet. The transaction must call WaitForTurn before it locks the
+// object or the entry.
+func WaitForTurn(ctx context.Context, tx db.Tx, seq int64) error {
+	_, err := tx.Exec(ctx, waitForTurn, seq)
 	return err
 }
 

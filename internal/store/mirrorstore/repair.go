@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,6 +20,10 @@ import (
 // matches the finding, RepairFindings skips the object, because the finding is out of date. If the parameter
 // `exactly` is true, RepairFindings also skips an object whose rows have changed since the audit recorded the
 // finding.
+//
+// The outcome of an object that another transaction has locked is journal.FindingLocked. RepairFindings waits
+// shortly for the lock of a single object, but not for the locks of several objects, because it would hold
+// those of the others meanwhile. The caller should repair each locked object again with a call of its own.
 func (s *Store) RepairFindings(
 	ctx context.Context,
 	run int64,
@@ -29,47 +34,94 @@ func (s *Store) RepairFindings(
 	if len(findings) == 0 {
 		return nil, nil
 	}
-	typ, ids := findings[0].Object.Type, make([]string, len(findings))
-	for i, f := range findings {
-		ids[i] = f.Object.ID
+	r := repair{
+		run:      run,
+		typ:      findings[0].Object.Type,
+		findings: findings,
+		since:    since,
+		exactly:  exactly,
 	}
 	var outcomes []string
-	err := s.db.InTx(ctx, func(tx db.Tx) error {
-		outcomes = make([]string, len(findings))
-		src := sourceOf(typ)
-		if err := src.Lock(ctx, tx, typ, ids...); err != nil {
+	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {
+		if err := db.LimitLockWait(ctx, tx, s.lockWait); err != nil {
 			return err
 		}
-		changing, err := journalstore.ObjectsChanging(ctx, tx, typ, ids, since)
-		if err != nil {
-			return err
-		}
-		expected, err := expectedObjects(ctx, tx, src, ids)
-		if err != nil {
-			return err
-		}
-		var changes []journal.Change
-		var whose []int
-		for i, f := range findings {
-			c, exists := expected[f.Object.ID]
-			c, why := repairChange(f, c, exists, changing[f.Object.ID], exactly)
-			if outcomes[i] = why; why == "" {
-				changes, whose = append(changes, c), append(whose, i)
-			}
-		}
-		seqs, err := journalstore.Append(ctx, tx, changes)
-		if err != nil {
-			return err
-		}
-		for i, seq := range seqs {
-			outcomes[whose[i]] = fmt.Sprintf("%s is recorded as entry %d", changes[i].Operation, seq)
-		}
-		return saveOutcomes(ctx, tx, run, seqs, findings, outcomes)
+		outcomes, err = r.record(ctx, tx)
+		return err
 	})
+	if db.WasLocked(err) {
+		outcomes = slices.Repeat([]string{journal.FindingLocked}, len(findings))
+		err = s.db.InTx(ctx, func(tx db.Tx) error { return r.saveOutcomes(ctx, tx, nil, outcomes) })
+	}
 	if err != nil {
-		return nil, fmt.Errorf("repair findings of type %s: %w", typ, err)
+		return nil, fmt.Errorf("repair findings of type %s: %w", r.typ, err)
 	}
 	return outcomes, nil
+}
+
+// repair is the repair of findings about objects of one type. RepairFindings describes the fields.
+type repair struct {
+	run      int64
+	typ      string
+	findings []journal.Finding
+	since    journalstore.Timestamp
+	exactly  bool
+}
+
+// record records the journal entries of a repair and returns the outcomes.
+func (r repair) record(ctx context.Context, tx db.Tx) ([]string, error) {
+	ids := make([]string, len(r.findings))
+	for i, f := range r.findings {
+		ids[i] = f.Object.ID
+	}
+	src := sourceOf(r.typ)
+	locked, err := r.lock(ctx, tx, src, ids)
+	if err != nil {
+		return nil, err
+	}
+	changing, err := journalstore.ObjectsChanging(ctx, tx, r.typ, ids, r.since)
+	if err != nil {
+		return nil, err
+	}
+	expected, err := expectedObjects(ctx, tx, src, ids)
+	if err != nil {
+		return nil, err
+	}
+	outcomes := make([]string, len(r.findings))
+	var changes []journal.Change
+	var whose []int
+	for i, f := range r.findings {
+		if locked[f.Object.ID] {
+			outcomes[i] = journal.FindingLocked
+			continue
+		}
+		c, exists := expected[f.Object.ID]
+		c, why := repairChange(f, c, exists, changing[f.Object.ID], r.exactly)
+		if outcomes[i] = why; why == "" {
+			changes, whose = append(changes, c), append(whose, i)
+		}
+	}
+	seqs, err := journalstore.Append(ctx, tx, changes)
+	if err != nil {
+		return nil, err
+	}
+	for i, seq := range seqs {
+		outcomes[whose[i]] = fmt.Sprintf("%s is recorded as entry %d", changes[i].Operation, seq)
+	}
+	return outcomes, r.saveOutcomes(ctx, tx, seqs, outcomes)
+}
+
+// lock locks the objects of a repair and returns the IDs of those that other transactions have locked.
+func (r repair) lock(
+	ctx context.Context,
+	tx db.Tx,
+	src journalstore.Source,
+	ids []string,
+) (locked map[string]bool, err error) {
+	if len(ids) == 1 {
+		return nil, src.Lock(ctx, tx, r.typ, ids[0])
+	}
+	return src.TryLock(ctx, tx, r.typ, ids...)
 }
 
 // expectedObjects returns the expected state of the objects by ID. The result also contains the check network
@@ -117,25 +169,18 @@ func repairChange(
 
 // saveOutcomes links the journal entries to the repair that recorded them, and saves each outcome in the row
 // of its finding.
-func saveOutcomes(
-	ctx context.Context,
-	tx db.Tx,
-	run int64,
-	seqs []int64,
-	findings []journal.Finding,
-	outcomes []string,
-) error {
-	types, ids := make([]string, len(findings)), make([]string, len(findings))
-	for i, f := range findings {
+func (r repair) saveOutcomes(ctx context.Context, tx db.Tx, seqs []int64, outcomes []string) error {
+	types, ids := make([]string, len(r.findings)), make([]string, len(r.findings))
+	for i, f := range r.findings {
 		types[i], ids[i] = f.Object.Type, f.Object.ID
 	}
 	batch := &pgx.Batch{}
-	batch.Queue(`insert into mirror_run_entry (run, seq) select $1, unnest($2::bigint[])`, run, seqs)
+	batch.Queue(`insert into mirror_run_entry (run, seq) select $1, unnest($2::bigint[])`, r.run, seqs)
 	batch.Queue(`
 		update mirror_finding f
 		set outcome = o.outcome
 		from unnest($2::text[], $3::text[], $4::text[]) as o (object_type, object_id, outcome), mirror_run r
-		where r.id = $1 and f.run = r.plan and f.object_type = o.object_type and f.object_id = o.object_id`, run, types, ids, outcomes)
+		where r.id = $1 and f.run = r.plan and f.object_type = o.object_type and f.object_id = o.object_id`, r.run, types, ids, outcomes)
 	return tx.SendBatch(ctx, batch).Close()
 }
 
@@ -183,19 +228,19 @@ func (s *Store) UnrecoveredEntries(
 
 // RecoverEntry decides how to recover a failed entry. The parameter `has` is the object at the controller, or
 // nil if the controller does not have the object. The result `ok` is false if the entry has changed since the
-// caller read it. RecoverEntry records the decision with the entry.
+// caller read it. RecoverEntry records the decision with the entry. RecoverEntry waits only shortly for each
+// lock, as a transaction of the entry's project, and then returns an error for which db.WasLocked reports
+// true.
 func (s *Store) RecoverEntry(
 	ctx context.Context,
 	run int64,
 	e journal.Entry,
 	has []byte,
 ) (r journal.RecoveryAction, ok bool, err error) {
+	ctx = db.WithProject(ctx, e.Project)
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
 		src := sourceOf(e.Object.Type)
-		if err := src.Lock(ctx, tx, e.Object.Type, e.Object.ID); err != nil {
-			return err
-		}
-		now, err := journalstore.LockEntry(ctx, tx, e.Seq)
+		now, err := s.lockEntry(ctx, tx, src, e)
 		ok = err == nil && now.State == journal.Failed && now.Attempt == e.Attempt
 		if errors.Is(err, pgx.ErrNoRows) || err == nil && !ok {
 			return nil
@@ -221,6 +266,25 @@ func (s *Store) RecoverEntry(
 		return r, false, fmt.Errorf("recover journal entry %d: %w", e.Seq, err)
 	}
 	return r, ok, nil
+}
+
+// lockEntry locks the object of an entry and then the entry, and reads the entry.
+func (s *Store) lockEntry(
+	ctx context.Context,
+	tx db.Tx,
+	src journalstore.Source,
+	e journal.Entry,
+) (journal.Entry, error) {
+	if err := db.LimitLockWait(ctx, tx, s.lockWait); err != nil {
+		return e, err
+	}
+	if err := journalstore.WaitForTurn(ctx, tx, e.Seq); err != nil {
+		return e, err
+	}
+	if err := src.Lock(ctx, tx, e.Object.Type, e.Object.ID); err != nil {
+		return e, err
+	}
+	return journalstore.LockEntry(ctx, tx, e.Seq)
 }
 
 func applyRecovery(

@@ -285,6 +285,28 @@ func (s *Store) Findings(
 	after journal.Ref,
 	limit int,
 ) ([]journal.Finding, error) {
+	return s.findings(ctx, run, after, "", limit)
+}
+
+// LockedFindings lists findings as Findings does, but only those with the outcome journal.FindingLocked.
+func (s *Store) LockedFindings(
+	ctx context.Context,
+	run int64,
+	after journal.Ref,
+	limit int,
+) ([]journal.Finding, error) {
+	return s.findings(ctx, run, after, journal.FindingLocked, limit)
+}
+
+// findings does the same as Findings. If `outcome` is not empty, findings lists only findings with this
+// outcome.
+func (s *Store) findings(
+	ctx context.Context,
+	run int64,
+	after journal.Ref,
+	outcome string,
+	limit int,
+) ([]journal.Finding, error) {
 	findings, err := db.QueryAll(ctx, s.db, func(row pgx.CollectableRow) (journal.Finding, error) {
 		var f journal.Finding
 		err := row.Scan(&f.Object.Type, &f.Object.ID, &f.Kind, &f.Attributes, &f.Data, &f.Outcome)
@@ -296,9 +318,10 @@ func (s *Store) Findings(
 			where run = $1)
 		select object_type, object_id, kind, attributes, data, outcome
 		from ranked
-		where $3::text = '' or (rank, object_id) > (select rank, object_id from ranked where object_type = $3 and object_id = $4)
+		where ($3::text = '' or (rank, object_id) > (select rank, object_id from ranked where object_type = $3 and object_id = $4))
+			and ($6::text = '' or outcome = $6)
 		order by rank, object_id
-		limit $5`, run, journal.Types(), after.Type, after.ID, limit)
+		limit $5`, run, journal.Types(), after.Type, after.ID, limit, outcome)
 	if err != nil {
 		return nil, fmt.Errorf("read findings of audit %d: %w", run, err)
 	}
