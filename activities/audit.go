@@ -73,13 +73,15 @@ func (a *Activities) repairLockedFindings(
 	r *journal.Run,
 	since journalstore.Timestamp,
 ) error {
+	l := lockedFindings{since: since}
 	for after := (journal.Ref{}); ; {
-		page, err := a.Store.Mirror.LockedFindings(ctx, r.Plan, after, comparePageSize)
-		if err != nil || len(page) == 0 {
+		var err error
+		l.findings, err = a.Store.Mirror.LockedFindings(ctx, r.Plan, after, comparePageSize)
+		if err != nil || len(l.findings) == 0 {
 			return err
 		}
-		after = page[len(page)-1].Object
-		if err := a.repairLocked(ctx, r, lockedFindings{findings: page, since: since}, true); err != nil {
+		after = l.findings[len(l.findings)-1].Object
+		if err := a.repairLocked(ctx, r, &l, true); err != nil {
 			return err
 		}
 	}

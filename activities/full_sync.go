@@ -39,7 +39,7 @@ func (a *Activities) syncStep(ctx context.Context, r *journal.Run) (time.Duratio
 	if err != nil {
 		return 0, err
 	}
-	return 0, a.repairLocked(ctx, r, locked, false)
+	return 0, a.repairLocked(ctx, r, &locked, false)
 }
 
 // canaryStep creates the check network (see journal.Canary) in the controller. When the controller has the

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxLockWaits is the maximum number of objects of one type, or of one page of a repair, whose locks a
-	// run has waited for in vain. The run then leaves the other locked objects.
+	// maxLockWaits is the maximum number of objects for whose locks one step of a run waits in vain. The step
+	// then leaves the other locked objects, so that it ends long before its timeout.
 	maxLockWaits = 100
 	// maxLockedFindings is the maximum number of objects of one type to which a full sync returns. Their
 	// findings are kept in memory.
@@ -22,6 +22,7 @@ type lockedFindings struct {
 	findings []journal.Finding
 	since    journalstore.Timestamp
 	omitted  int // findings beyond maxLockedFindings, about objects of the same type
+	waits    int // objects for whose locks the step has waited in vain
 }
 
 // add adds those of the findings that have the outcome journal.FindingLocked, without their data. All
@@ -45,12 +46,11 @@ func (l *lockedFindings) add(found []journal.Finding, outcomes []string, since j
 func (a *Activities) repairLocked(
 	ctx context.Context,
 	r *journal.Run,
-	l lockedFindings,
+	l *lockedFindings,
 	exactly bool,
 ) error {
-	waits := 0
 	for i, f := range l.findings {
-		if waits == maxLockWaits {
+		if l.waits == maxLockWaits {
 			for _, left := range l.findings[i:] {
 				countLocked(r, left.Object.Type, 1)
 			}
@@ -61,7 +61,7 @@ func (a *Activities) repairLocked(
 			return err
 		}
 		if outcomes[0] == journal.FindingLocked {
-			waits++
+			l.waits++
 			countLocked(r, f.Object.Type, 1)
 		}
 	}
