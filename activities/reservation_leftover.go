@@ -41,7 +41,7 @@ func (a *Activities) clearLeftovers(ctx context.Context) error {
 			}
 			cancel()
 		}
-		if err := a.Store.Lease.FinishLeftover(ctx, all[0].ID, all[0].Attempts, failure); err != nil {
+		if err := a.Store.Lease.FinishLeftover(ctx, all[0], failure); err != nil {
 			return classify(err)
 		}
 		if time.Since(begin) >= a.Timeouts.Leftovers {

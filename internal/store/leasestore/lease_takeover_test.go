@@ -4,9 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"berth/internal/lease"
+	"berth/internal/store/leasestore"
 	"berth/internal/store/storetest"
 )
 
@@ -101,33 +100,32 @@ func TestLeftovers_OfDeletedLeasesAreRemovedOnceMore(t *testing.T) {
 	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); err != nil {
 		t.Fatal(err)
 	}
-	due := func(want int) (all []uuid.UUID) {
+	due := func(want int) []leasestore.Leftover {
 		t.Helper()
 		leftovers, err := e.Lease.DueLeftovers(t.Context(), 10)
 		if len(leftovers) != want || err != nil {
 			t.Fatalf("leftovers that are due: got %+v, error %v; want %d", leftovers, err, want)
 		}
 		for _, f := range leftovers {
-			all = append(all, f.ID)
 			if f.Project != "p" || len(f.ComputeHosts) != 1 || f.ComputeHosts[0].Service != "cmp-1" {
 				t.Errorf("leftover of a deleted lease: got %+v, want the project p and the host cmp-1", f)
 			}
 		}
-		return all
+		return leftovers
 	}
 	due(0)
 	storetest.Exec(t, e.url, `update reservation_leftover set due_at = now()`)
-	if got := due(1); got[0] != l.Reservations[0].ID {
-		t.Errorf("leftover: got %v, want the reservation of the deleted lease that had started", got)
+	first := due(1)[0]
+	if first.ID != l.Reservations[0].ID {
+		t.Errorf("leftover: got %+v, want the reservation of the deleted lease that had started", first)
 	}
 
-	if err := e.Lease.FinishLeftover(t.Context(), l.Reservations[0].ID, 0, errors.New("Nova answered 500")); err != nil {
+	if err := e.Lease.FinishLeftover(t.Context(), first, errors.New("Nova answered 500")); err != nil {
 		t.Fatal(err)
 	}
 	due(0)
 	storetest.Exec(t, e.url, `update reservation_leftover set due_at = now()`)
-	due(1)
-	if err := e.Lease.FinishLeftover(t.Context(), l.Reservations[0].ID, 1, nil); err != nil {
+	if err := e.Lease.FinishLeftover(t.Context(), due(1)[0], nil); err != nil {
 		t.Fatal(err)
 	}
 	due(0)

@@ -429,7 +429,7 @@ func TestReservationHeal_FormerHostsAreKeptUntilTheirServersAreDeleted(t *testin
 			}
 			check("after the end", all[0].FormerHosts)
 
-			if err := e.Lease.FinishLeftover(t.Context(), r, 0, nil); err != nil {
+			if err := e.Lease.FinishLeftover(t.Context(), all[0], nil); err != nil {
 				t.Fatal(err)
 			}
 			var left int

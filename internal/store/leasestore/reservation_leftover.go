@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -22,6 +21,7 @@ const leftoverDelay = 150 * time.Second
 type Leftover struct {
 	lease.CloudReservation
 	Attempts int
+	DueAt    time.Time
 }
 
 // keepLeftovers stores reservations of a lease that ends or is being deleted, so that their objects in Nova
@@ -53,7 +53,8 @@ func (s *Store) KeepLeftover(ctx context.Context, c lease.CloudReservation) erro
 // keepLeftover stores a leftover that is due after the given time. If the leftover is stored already,
 // keepLeftover adds the Neutron IDs to the stored ones: a reservation has one network, and a later ID is that
 // of a network that replaced a deleted one. The later of the two due times counts, because an attempt that
-// creates objects may be running until then.
+// creates objects may be running until then. The due time always changes, so that FinishLeftover does not
+// delete what a removal that is running does not know.
 func keepLeftover(ctx context.Context, q executor, c lease.CloudReservation, due time.Duration) error {
 	services := make([]string, len(c.ComputeHosts))
 	for i, h := range c.ComputeHosts {
@@ -64,7 +65,7 @@ func keepLeftover(ctx context.Context, q executor, c lease.CloudReservation, due
 			floating_ip_ids, cloud_network_id, network_type, physical_network, segment_id)
 		values ($1, $2, $3, $4, clock_timestamp() + $5::interval, coalesce($6::text[], '{}'), $7, $8, $9, $10)
 		on conflict (reservation_id) do update
-		set due_at = greatest(reservation_leftover.due_at, excluded.due_at),
+		set due_at = greatest(reservation_leftover.due_at + interval '1 microsecond', excluded.due_at),
 			services = array(select unnest(reservation_leftover.services) union select unnest(excluded.services)),
 			cloud_network_id = coalesce(nullif(excluded.cloud_network_id, ''), reservation_leftover.cloud_network_id),
 			floating_ip_ids = array(
@@ -95,7 +96,7 @@ func (s *Store) DueLeftovers(ctx context.Context, limit int) ([]Leftover, error)
 		var services, former []string
 		var leftAt []time.Time
 		err = row.Scan(&f.ID, &f.Type, &f.Project, &services, &f.NetworkID, &f.FloatingIPIDs, &f.Attempts,
-			&f.Segment.NetworkType, &f.Segment.PhysicalNetwork, &f.Segment.ID, &former, &leftAt)
+			&f.DueAt, &f.Segment.NetworkType, &f.Segment.PhysicalNetwork, &f.Segment.ID, &former, &leftAt)
 		for _, service := range services {
 			f.ComputeHosts = append(f.ComputeHosts, lease.ReservedHost{Service: service})
 		}
@@ -105,7 +106,7 @@ func (s *Store) DueLeftovers(ctx context.Context, limit int) ([]Leftover, error)
 		return f, err
 	}, `
 		select f.reservation_id, f.resource_type, f.project_id, array(select service_name from host where service_name = any(f.services)),
-			f.cloud_network_id, f.floating_ip_ids, f.attempts, f.network_type, f.physical_network, f.segment_id,
+			f.cloud_network_id, f.floating_ip_ids, f.attempts, f.due_at, f.network_type, f.physical_network, f.segment_id,
 			array(`+formerHostsSQL("h.service_name")+`), array(`+formerHostsSQL("o.left_at")+`)
 		from (
 			select *, row_number() over (partition by project_id order by attempts, due_at, reservation_id) as turn
@@ -138,22 +139,23 @@ func formerHostsSQL(column string) string {
 
 // FinishLeftover deletes a leftover that was removed from Nova and Neutron, and its former hosts. If the
 // parameter `failure` is not nil, the removal has failed, and FinishLeftover stores the error and the time of
-// the next attempt.
-func (s *Store) FinishLeftover(
-	ctx context.Context,
-	reservation uuid.UUID,
-	attempts int,
-	failure error,
-) (err error) {
+// the next attempt. If the stored leftover has changed since DueLeftovers has read it, FinishLeftover changes
+// nothing, so that the removal is repeated when it is due again.
+func (s *Store) FinishLeftover(ctx context.Context, f Leftover, failure error) (err error) {
 	if failure == nil {
 		_, err = s.db.Exec(ctx, `
-			with former as (delete from reservation_former_host where reservation_id = $1)
-			delete from reservation_leftover where reservation_id = $1`, reservation)
+			with done as (
+				delete from reservation_leftover
+				where reservation_id = $1 and attempts = $2 and due_at = $3
+				returning reservation_id)
+			delete from reservation_former_host
+			where reservation_id in (select reservation_id from done)`, f.ID, f.Attempts, f.DueAt)
 	} else {
 		_, err = s.db.Exec(ctx, `
 			update reservation_leftover
-			set attempts = $2, last_error = $3, due_at = clock_timestamp() + $4::interval
-			where reservation_id = $1`, reservation, attempts+1, failure.Error(), lease.RetryDelay(lease.Error, attempts+1))
+			set attempts = attempts + 1, last_error = $4, due_at = clock_timestamp() + $5::interval
+			where reservation_id = $1 and attempts = $2 and due_at = $3`,
+			f.ID, f.Attempts, f.DueAt, failure.Error(), lease.RetryDelay(lease.Error, f.Attempts+1))
 	}
 	if err != nil {
 		return fmt.Errorf("store the result of removing a reservation of an ended lease: %w", err)

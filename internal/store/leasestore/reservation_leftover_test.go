@@ -1,8 +1,10 @@
 package leasestore_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -93,6 +95,69 @@ func TestLeftovers_NeutronIDsOfAnEndedLeaseAreRemovedOnceMore(t *testing.T) {
 	all := e.leftovers()
 	if len(all) != 1 || all[0].Project != "p" || !slices.Equal(all[0].FloatingIPIDs, []string{"late"}) {
 		t.Errorf("leftovers of a TERMINATED lease: got %+v, want the late floating IP", all)
+	}
+}
+
+// An attempt can store an ID for a leftover while a sweep removes what was stored before. What has the ID must
+// be removed, too.
+func TestFinishLeftover_KeepsWhatWasStoredDuringTheRemoval(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		failure      error
+		clockSetBack bool // of the database, during the removal
+	}{
+		"that succeeded":                  {},
+		"that failed":                     {failure: errors.New("Neutron answered 500")},
+		"in which the clock was set back": {clockSetBack: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newFixture(t, 0)
+			claim := lease.CloudReservation{
+				Project: "p",
+				Reservation: lease.Reservation{
+					ID:               uuid.New(),
+					ReservationDraft: lease.ReservationDraft{Type: lease.FloatingIP},
+				},
+			}
+			keep := func(id string) {
+				t.Helper()
+				claim.FloatingIPIDs = []string{id}
+				if err := e.Lease.KeepLeftover(t.Context(), claim); err != nil {
+					t.Fatal(err)
+				}
+			}
+			read := func() leasestore.Leftover {
+				t.Helper()
+				all := e.leftovers()
+				if len(all) != 1 {
+					t.Fatalf("leftovers: got %+v, want one", all)
+				}
+				return all[0]
+			}
+			finish := func(f leasestore.Leftover, failure error) {
+				t.Helper()
+				if err := e.Lease.FinishLeftover(t.Context(), f, failure); err != nil {
+					t.Fatal(err)
+				}
+			}
+			keep("early")
+			removed := read()
+			if c.clockSetBack {
+				removed.DueAt = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+				storetest.Exec(t, e.url, `update reservation_leftover set due_at = $1`, removed.DueAt)
+			}
+			keep("late")
+			finish(removed, c.failure)
+			again := read()
+			if slices.Sort(again.FloatingIPIDs); !slices.Equal(again.FloatingIPIDs, []string{"early", "late"}) || again.Attempts != 0 {
+				t.Errorf("leftover after the removal: got %+v, want the floating IPs early and late, and no failed attempt", again)
+			}
+			finish(again, nil)
+			if all := e.leftovers(); len(all) != 0 {
+				t.Errorf("leftovers after the second removal: got %+v, want none", all)
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package leasestore_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -38,11 +39,12 @@ func TestUnfinished_CountsWhatIsHeldUp(t *testing.T) {
 		values (gen_random_uuid(), 'physical:host', 'p', '{cmp-1}', now() - interval '10 minutes'),
 			(gen_random_uuid(), 'physical:host', 'p', '{cmp-1}', now()), -- the next sweep removes it
 			(gen_random_uuid(), 'physical:host', 'p', '{cmp-1}', now() + interval '1 hour') -- a planned removal, which is not counted`)
-	failedLeftover := uuid.New()
+	failedLeftover := leasestore.Leftover{DueAt: time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)}
+	failedLeftover.ID = uuid.New()
 	storetest.Exec(t, e.url, `
 		insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at)
-		values ($1, 'physical:host', 'p', '{cmp-1}', now())`, failedLeftover)
-	if err := e.Lease.FinishLeftover(t.Context(), failedLeftover, 0, errors.New("Nova answered 500")); err != nil {
+		values ($1, 'physical:host', 'p', '{cmp-1}', $2)`, failedLeftover.ID, failedLeftover.DueAt)
+	if err := e.Lease.FinishLeftover(t.Context(), failedLeftover, errors.New("Nova answered 500")); err != nil {
 		t.Fatal(err)
 	}
 	e.startDue(e.createLease(hostsDraft(1, 2, 1, 1)))
