@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,15 +25,18 @@ type neutronTest struct {
 	url     string
 	store   *store.Store
 	neutron *notifytest.Neutron
+	cloud   *cloud.Cloud // has no interruptions
 	acts    *activities.Activities
 	lease   lease.Lease
 	// beforeProvision is called before each call of Provision, after berth has read the reservation
 	beforeProvision func()
 	// afterProvision is called after each call of Provision, before berth stores the result
 	afterProvision func()
+	// beforeDeprovision is called before each call of Deprovision, after berth has read the reservation
+	beforeDeprovision func()
 }
 
-// interruptedCloud calls functions before and after each call of Provision.
+// interruptedCloud calls functions before and after each call of Provision, and before each of Deprovision.
 type interruptedCloud struct {
 	activities.Cloud
 	test *neutronTest
@@ -43,6 +47,11 @@ func (c interruptedCloud) Provision(ctx context.Context, r lease.CloudReservatio
 	ids, err := c.Cloud.Provision(ctx, r)
 	c.test.afterProvision()
 	return ids, err
+}
+
+func (c interruptedCloud) Deprovision(ctx context.Context, r lease.CloudReservation) error {
+	c.test.beforeDeprovision()
+	return c.Cloud.Deprovision(ctx, r)
 }
 
 func newFloatingIPTest(t *testing.T) *neutronTest {
@@ -56,20 +65,22 @@ func newFloatingIPTest(t *testing.T) *neutronTest {
 func newNeutronTest(t *testing.T, draft func(*neutronTest) lease.ReservationDraft) *neutronTest {
 	t.Helper()
 	e := &neutronTest{
-		T:               t,
-		url:             storetest.URL(t),
-		neutron:         &notifytest.Neutron{},
-		beforeProvision: func() {},
-		afterProvision:  func() {},
+		T:                 t,
+		url:               storetest.URL(t),
+		neutron:           &notifytest.Neutron{},
+		beforeProvision:   func() {},
+		afterProvision:    func() {},
+		beforeDeprovision: func() {},
 	}
 	e.store = storetest.Open(t, e.url)
 	server := httptest.NewServer(e.neutron)
 	t.Cleanup(server.Close)
-	calls, err := cloud.New(cloud.Config{Neutron: server.URL, Timeout: time.Hour})
-	if err != nil {
+	var err error
+	if e.cloud, err = cloud.New(cloud.Config{Neutron: server.URL, Timeout: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	e.acts = newActivities(activities.Options{Store: e.store, Cloud: interruptedCloud{calls, e}})
+	e.cloud.Reread(e.store.Lease.RereadCloudReservation)
+	e.acts = newActivities(activities.Options{Store: e.store, Cloud: interruptedCloud{e.cloud, e}})
 	start := time.Now().Add(time.Hour)
 	e.lease = createOneHourLease(t, e.store, "l", "p", start, draft(e))
 	return e
@@ -341,4 +352,106 @@ func TestReservedFloatingIP_OneThatItsProjectHadBeforeStays(t *testing.T) {
 	e.delete()
 	e.clearLeftovers()
 	e.want("after the end of a lease that could not start", 1)
+}
+
+// startNext starts another lease of the project with the addresses of the lease, in another process.
+func (e *neutronTest) startNext() (next lease.Lease) {
+	e.Helper()
+	r := e.lease.Reservations[0]
+	next = createOneHourLease(e.T, e.store, "next", e.lease.Project, time.Now().Add(time.Hour), lease.ReservationDraft{
+		Type:     lease.FloatingIP,
+		Network:  r.Network,
+		Amount:   1,
+		Required: r.Addresses,
+	})
+	storetest.Exec(e.T, e.url, `update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, next.ID)
+	other := newActivities(activities.Options{Store: e.store, Cloud: e.cloud})
+	if _, err := other.AdvanceLeases(e.Context(), time.Now()); err != nil {
+		e.Error(err)
+	}
+	if l, err := e.store.Lease.Lease(e.Context(), next.ID); err != nil || l.Status != lease.Active {
+		e.Errorf("next lease of the address after its start: got status %s, error %v; want ACTIVE", l.Status, err)
+	}
+	return next
+}
+
+// A process updates or removes a reservation as it has read it. Meanwhile the lease can be deleted, and the
+// next lease of the project can create its floating IP at the same address.
+func TestReservedFloatingIP_OfTheNextLeaseSurvivesEveryLateAttempt(t *testing.T) {
+	t.Parallel()
+	mustFail := func(e *neutronTest) {
+		e.Helper()
+		if err := e.resync(); err == nil {
+			e.Error("update of a lease that was deleted meanwhile: got no error")
+		}
+	}
+	for name, story := range map[string]func(e *neutronTest, deleteAndStartNext func()){
+		"before an update": func(e *neutronTest, deleteAndStartNext func()) {
+			e.advance(lease.StartLease)
+			e.beforeProvision = deleteAndStartNext
+			mustFail(e)
+		},
+		"after an update": func(e *neutronTest, deleteAndStartNext func()) {
+			e.advance(lease.StartLease)
+			e.afterProvision = deleteAndStartNext
+			mustFail(e)
+		},
+		"before an abandoned start is undone": func(e *neutronTest, deleteAndStartNext func()) {
+			e.afterProvision = deleteAndStartNext
+			e.advance(lease.StartLease)
+		},
+		"before its own removal": func(e *neutronTest, deleteAndStartNext func()) {
+			e.advance(lease.StartLease)
+			_, err := e.store.Lease.DeleteLease(e.Context(), e.lease.ID)
+			if err == nil {
+				_, err = e.store.Lease.BeginLease(e.Context(), e.lease.ID, lease.StepDelete)
+			}
+			if err != nil {
+				e.Error(err)
+			}
+			e.beforeDeprovision = deleteAndStartNext
+			_ = e.acts.ReleaseReservation(e.Context(), e.lease.Reservations[0].ID)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newFloatingIPTest(t)
+			var next lease.Lease
+			story(e, func() {
+				e.beforeProvision, e.afterProvision, e.beforeDeprovision = func() {}, func() {}, func() {}
+				e.delete()
+				next = e.startNext()
+			})
+			e.wantOnly(next)
+			e.clearLeftovers()
+			e.wantOnly(next)
+		})
+	}
+}
+
+// A sweep reads many leftovers before it removes the first one.
+func TestReservedFloatingIP_OfTheNextLeaseSurvivesASweepThatHasReadTheFormerOne(t *testing.T) {
+	t.Parallel()
+	e := newFloatingIPTest(t)
+	e.advance(lease.StartLease)
+	e.delete()
+	var next lease.Lease
+	e.beforeDeprovision = func() {
+		e.beforeDeprovision = func() {}
+		next = e.startNext()
+	}
+	e.clearLeftovers()
+	e.wantOnly(next)
+}
+
+// wantOnly checks that Neutron has the floating IP of a lease, and no other one.
+func (e *neutronTest) wantOnly(l lease.Lease) {
+	e.Helper()
+	if len(l.Reservations) != 1 {
+		e.Fatal("the next lease was not created")
+	}
+	tag := "reservation:" + l.Reservations[0].ID.String()
+	if all := e.neutron.FloatingIPs(); len(all) != 1 || !slices.Contains(all[0].Tags, tag) {
+		e.Errorf("floating IPs: got %+v, want only the one with the tag %s", all, tag)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/gophercloud/gophercloud/v2"
@@ -107,7 +108,19 @@ func (i instances) serverGroups(
 // reservationName is the name of a reservation's flavor and server group.
 func reservationName(c lease.CloudReservation) string { return nameOfReservation(c.ID) }
 
-func nameOfReservation(id uuid.UUID) string { return "reservation:" + id.String() }
+func nameOfReservation(id uuid.UUID) string { return reservationPrefix + id.String() }
+
+// reservationPrefix is the beginning of the name of every reservation.
+const reservationPrefix = "reservation:"
+
+// isOfLateAttempt reports whether an object that berth has begun to create for the reservation has, of all
+// its names and tags, only those of another reservation. Then a late attempt of that reservation has created
+// the object just before berth began. That attempt may have listed the object before, too, and may delete it
+// at any time, so the reservation cannot keep it.
+func isOfLateAttempt(c lease.CloudReservation, names ...string) bool {
+	return !slices.Contains(names, reservationName(c)) &&
+		slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, reservationPrefix) })
+}
 
 // createFlavor creates the reservation's flavor and gives the reservation's project access to the flavor.
 // createFlavor is the last step of instances.apply.

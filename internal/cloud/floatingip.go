@@ -46,21 +46,12 @@ func (a addresses) create(
 	c lease.CloudReservation,
 	f lease.ReservableFloatingIP,
 ) (id string, err error) {
-	found, err := a.at(ctx, f)
+	found, err := a.find(ctx, c, f)
 	if err != nil {
 		return "", err
 	}
-	if len(found) > 0 && !belongsTo(found[0], c) {
-		now, err := a.cloud.readAgain(ctx, c)
-		if err == nil && !isCreated(found[0], now) {
-			err = fmt.Errorf("%w: floating IP %s", ErrInUse, f.IP)
-		}
-		if err != nil {
-			return "", err
-		}
-	}
-	if len(found) > 0 {
-		id = found[0].ID
+	if found != nil {
+		id = found.ID
 	} else {
 		made, err := answered(floatingips.Create(ctx, a.client, floatingips.CreateOpts{
 			FloatingNetworkID: f.Network.String(),
@@ -75,14 +66,41 @@ func (a addresses) create(
 		id = made.ID
 	}
 	tags := []string{"blazar", reservationName(c)}
-	if len(found) > 0 &&
-		!slices.ContainsFunc(tags, func(tag string) bool { return !slices.Contains(found[0].Tags, tag) }) {
+	if found != nil &&
+		!slices.ContainsFunc(tags, func(tag string) bool { return !slices.Contains(found.Tags, tag) }) {
 		return id, nil
 	}
 	if _, err := attributestags.ReplaceAll(ctx, a.client, "floatingips", safeurl.Segment(id), attributestags.ReplaceAllOpts{Tags: tags}).Extract(); err != nil {
 		return id, fmt.Errorf("set the tags of floating IP %s: %w", f.IP, err)
 	}
 	return id, nil
+}
+
+// find returns the reservation's floating IP with an address, or nil if Neutron has none. find deletes the one
+// of a late attempt of another reservation.
+func (a addresses) find(
+	ctx context.Context,
+	c lease.CloudReservation,
+	f lease.ReservableFloatingIP,
+) (*floatingips.FloatingIP, error) {
+	all, err := a.at(ctx, f)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	found := &all[0]
+	if belongsTo(*found, c) {
+		return found, nil
+	}
+	now, err := a.cloud.readAgain(ctx, c)
+	switch {
+	case err != nil:
+		return nil, err
+	case !isCreated(*found, now):
+		return nil, fmt.Errorf("%w: floating IP %s", ErrInUse, f.IP)
+	case isOfLateAttempt(c, append(slices.Clone(found.Tags), found.Description)...):
+		return nil, a.detachAndDelete(ctx, *found)
+	}
+	return found, nil
 }
 
 // belongsTo reports whether a floating IP belongs to the reservation, by its stored ID or by its name. Every
@@ -165,16 +183,23 @@ func (a addresses) deleteAllBut(
 		if !isOwn(f, c) {
 			continue
 		}
-		if f.PortID != "" {
-			detached := floatingips.UpdateOpts{PortID: new(string)}
-			_, err := floatingips.Update(ctx, a.client, safeurl.Segment(f.ID), detached).Extract()
-			if ignoreNotFound(err) != nil {
-				return fmt.Errorf("detach floating IP %s: %w", f.FloatingIP, err)
-			}
+		if err := a.detachAndDelete(ctx, f); err != nil {
+			return err
 		}
-		if err := ignoreNotFound(a.deleteFloatingIP(ctx, f.ID)); err != nil {
-			return fmt.Errorf("delete floating IP %s: %w", f.FloatingIP, err)
+	}
+	return nil
+}
+
+func (a addresses) detachAndDelete(ctx context.Context, f floatingips.FloatingIP) error {
+	if f.PortID != "" {
+		detached := floatingips.UpdateOpts{PortID: new(string)}
+		_, err := floatingips.Update(ctx, a.client, safeurl.Segment(f.ID), detached).Extract()
+		if ignoreNotFound(err) != nil {
+			return fmt.Errorf("detach floating IP %s: %w", f.FloatingIP, err)
 		}
+	}
+	if err := ignoreNotFound(a.deleteFloatingIP(ctx, f.ID)); err != nil {
+		return fmt.Errorf("delete floating IP %s: %w", f.FloatingIP, err)
 	}
 	return nil
 }

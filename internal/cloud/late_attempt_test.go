@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"berth/internal/cloud"
@@ -204,6 +205,47 @@ func TestDeprovision_LateAttemptDeletesNothingInNeutronOfTheNextReservation(t *t
 					t.Errorf("after a late attempt that was paused after %d requests: got %d objects, "+
 						"want the one of the next reservation", after, left)
 				}
+			}
+		})
+	}
+}
+
+// A late attempt can create its object just before the next reservation of the same project begins to create
+// its own, and can have listed its object before, too. It deletes its object when the next reservation has
+// found it.
+func TestProvision_KeepsNoObjectThatALateAttemptDeletes(t *testing.T) {
+	t.Parallel()
+	ofAddress, ofNetwork := addressesClaim("172.24.4.10"), networkClaim()
+	ofAddress.Created, ofNetwork.NetworkBegun = ofAddress.FloatingIPs, true
+	for name, late := range map[string]lease.CloudReservation{"floating IP": ofAddress, "network": ofNetwork} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			next := late
+			next.ID = uuid.New()
+			s := newCloudTest(t)
+			s.apply(late)
+			newer, begun := s.newProcess(), false
+			s.Reread(func(_ context.Context, c lease.CloudReservation) (lease.CloudReservation, error) {
+				if !begun {
+					begun = true
+					if _, err := newer.Provision(t.Context(), next); err != nil {
+						t.Error(err)
+					}
+				}
+				return c, nil // as it was before the next reservation began
+			})
+
+			s.remove(late)
+
+			left := []string{}
+			for _, f := range s.neutron.FloatingIPs() {
+				left = append(left, f.Tags...)
+			}
+			for _, n := range s.neutron.Networks() {
+				left = append(left, n.Tags...)
+			}
+			if d := cmp.Diff([]string{"blazar", "reservation:" + next.ID.String()}, left); d != "" || !begun {
+				t.Errorf("tags of what is left after the late attempt (-want +got):\n%s", d)
 			}
 		})
 	}

@@ -69,6 +69,8 @@ func (s networkSegments) apply(ctx context.Context, c lease.CloudReservation) (l
 	return ids, nil
 }
 
+// findOrCreate returns the network of a reservation. findOrCreate deletes the one of a late attempt of another
+// reservation.
 func (s networkSegments) findOrCreate(
 	ctx context.Context,
 	c lease.CloudReservation,
@@ -77,8 +79,13 @@ func (s networkSegments) findOrCreate(
 	if err != nil {
 		return networks.Network{}, err
 	}
-	if len(found) > 0 {
-		return found[0].Network, nil
+	for _, n := range found {
+		if n.ID == c.NetworkID || !isOfLateAttempt(c, append(slices.Clone(n.Tags), n.Name)...) {
+			return n.Network, nil
+		}
+		if err := s.deleteWithPorts(ctx, n.ID); err != nil {
+			return networks.Network{}, err
+		}
 	}
 	made, err := answered(
 		networks.Create(ctx, s.client, networkDraft{
@@ -215,14 +222,20 @@ func (s networkSegments) remove(ctx context.Context, c lease.CloudReservation) e
 		return err
 	}
 	for _, n := range all {
-		if err := s.deletePorts(ctx, n.ID); err != nil {
-			return err
-		}
-		if err := s.deleteWithAutoDeletedPorts(ctx, n.ID); err != nil {
+		if err := s.deleteWithPorts(ctx, n.ID); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// deleteWithPorts deletes a network with its router interfaces, ports and subnets. While a server has a port
+// on the network, deleteWithPorts deletes nothing and returns ErrServersRemain.
+func (s networkSegments) deleteWithPorts(ctx context.Context, network string) error {
+	if err := s.deletePorts(ctx, network); err != nil {
+		return err
+	}
+	return s.deleteWithAutoDeletedPorts(ctx, network)
 }
 
 // deleteWithAutoDeletedPorts deletes a network whose remaining ports Neutron deletes with it. Neutron refuses

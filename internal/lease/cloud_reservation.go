@@ -33,8 +33,9 @@ type CloudReservation struct {
 	// project can change the description and the tags of a floating IP, but not its ID.
 	FloatingIPIDs []string
 	// Created are the floating IPs that berth has begun to create for this reservation last, also those that
-	// the reservation has given up meanwhile. CreatedByOthers are those of other reservations of the project.
-	// CreatedByOthers is set only after the reservation was read again, before something is deleted.
+	// the reservation has given up meanwhile. CreatedByOthers are those of other reservations of the project
+	// that have not ended. CreatedByOthers is set only after the reservation was read again, before something
+	// is deleted.
 	Created, CreatedByOthers []ReservableFloatingIP
 }
 

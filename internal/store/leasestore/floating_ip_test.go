@@ -193,6 +193,44 @@ func TestFloatingIP_LastReservationToCreateItHasIt(t *testing.T) {
 	}
 }
 
+// The next reservation of an address can end before a late attempt of the former one creates its floating IP
+// there. Only the repeated removal of the former one deletes this floating IP then.
+func TestFloatingIP_OfALateAttemptIsNotThatOfAnEndedReservation(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 0)
+	net := e.registerAddresses(1)
+	create := func() (lease.Lease, lease.CloudReservation) {
+		t.Helper()
+		l := e.createActive(addressesDraft(net, 1, 2, 1))
+		c, err := e.Lease.CloudReservation(t.Context(), l.Reservations[0].ID)
+		if err == nil {
+			err = e.Lease.BeginFloatingIPs(t.Context(), c.ID, c.FloatingIPs)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l, c
+	}
+	end := func(l lease.Lease) {
+		t.Helper()
+		e.beginStep(l.ID, lease.StepEnd)
+		e.release(l)
+		e.finishStep(l.ID, lease.StepEnd, nil)
+	}
+	former, late := create()
+	end(former)
+	next, _ := create()
+	for _, want := range []int{1, 0} { // while the next reservation is active, and after its end
+		now, err := e.Lease.RereadCloudReservation(t.Context(), late)
+		if err != nil || len(now.Created) != 0 || len(now.CreatedByOthers) != want {
+			t.Errorf("former reservation of the address: got %+v, error %v; want %d floating IPs of others", now, err, want)
+		}
+		if want == 1 {
+			end(next)
+		}
+	}
+}
+
 // A start fails if the project has a floating IP with a reserved address. The end of such a lease must keep
 // this floating IP.
 func TestFloatingIP_ReservationWhoseStartFailedHasCreatedNone(t *testing.T) {

@@ -415,7 +415,7 @@ func (s *Store) RereadCloudReservation(
 			select r.id
 			from lease l
 			join reservation r on r.lease_id = l.id
-			where l.project_id = $1 and r.id <> $2)`, c.Project, c.ID)
+			where l.project_id = $1 and r.id <> $2 and l.status <> 'TERMINATED')`, c.Project, c.ID)
 	}
 	if err != nil {
 		return c, fmt.Errorf("read again what belongs to reservation %s: %w", c.ID, err)
