@@ -78,6 +78,36 @@ func TestLease_ProlongedLeaseEndsAtNewTime(t *testing.T) {
 	w.expectLog(t, want)
 }
 
+// Temporal cannot store the time of a timer that fires after the year 2262.
+func TestLease_EndInTheYear9999NeedsNoTimerOfMoreThanAYear(t *testing.T) {
+	t.Parallel()
+	w := newSteppedLease(time.Hour, 48*time.Hour)
+	end := time.Date(9999, 12, 31, 23, 59, 0, 0, time.UTC)
+	w.lease.EndAt, w.lease.Events[1].At = end, end
+	var longest time.Duration
+	w.env.SetOnTimerScheduledListener(func(_ string, d time.Duration) { longest = max(longest, d) })
+	const threeYears = 3 * 365 * 24 * time.Hour
+	schedule(w.env, threeYears, func() {
+		w.mu.Lock()
+		w.lease.DeleteRequested = true
+		w.mu.Unlock()
+		w.env.SignalWorkflow(contract.SignalChanged, nil)
+	})
+
+	w.run(t)
+
+	want := []string{
+		"1h0m0s: STARTING",
+		"1h0m0s: ACTIVE with 1 provisioned",
+		"26280h0m0s: DELETING",
+		"26280h0m0s: deleted with 0 provisioned",
+	}
+	w.expectLog(t, want)
+	if limit := 366 * 24 * time.Hour; longest > limit {
+		t.Errorf("longest timer of a lease that ends in the year 9999: got %s, want at most %s", longest, limit)
+	}
+}
+
 func TestLease_DeletionInterruptsWaiting(t *testing.T) {
 	t.Parallel()
 	w := newSteppedLease(time.Hour, 48*time.Hour)

@@ -59,11 +59,17 @@ func (r *leaseRun) waitForStep(ctx workflow.Context, l lease.Lease, at time.Time
 	return waitUntil(ctx, at, summary, r.changed)
 }
 
-// waitUntil returns at the given time. waitUntil returns earlier when a signal says that the row has changed,
-// or when the workflow run should continue as new.
+// longestTimer limits the timers of leases: a lease can end in the year 9999, but Temporal computes with
+// nanoseconds since 1970 in 64 bits, which end in the year 2262. A replay does not compare the durations of
+// timers, so workflows that began with a longer timer continue with it.
+const longestTimer = 365 * 24 * time.Hour
+
+// waitUntil returns at the given time, or after longestTimer if that is earlier. waitUntil also returns
+// earlier when a signal says that the row has changed, or when the workflow run should continue as new. The
+// workflow then reads the row again, and waits again if nothing is due.
 func waitUntil(ctx workflow.Context, at time.Time, summary string, changed workflow.ReceiveChannel) error {
 	_, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
-		Timeout:      at.Sub(workflow.Now(ctx)),
+		Timeout:      min(at.Sub(workflow.Now(ctx)), longestTimer),
 		TimerOptions: workflow.TimerOptions{Summary: summary},
 	}, func() bool { return changed.Len() > 0 || shouldContinueAsNew(ctx, 0) })
 	return err
