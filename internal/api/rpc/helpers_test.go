@@ -22,7 +22,7 @@ const maxWait = 10 * time.Minute
 
 // virtualHosts is the number of virtual hosts of the shared broker. Each test uses a virtual host as if it
 // were a broker of its own.
-const virtualHosts = 112
+const virtualHosts = 116
 
 var (
 	broker           *devstack.RabbitMQ

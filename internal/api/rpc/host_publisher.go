@@ -23,7 +23,8 @@ type hostPublisher struct {
 	wasConnected  bool
 	missingSince  time.Time // since when agents may have missed messages; zero: they have missed none
 	reconnectedAt time.Time
-	confirmedAt   time.Time     // when RabbitMQ last confirmed the messages of a notification
+	confirmedAt   time.Time     // when RabbitMQ last confirmed the messages of a notification in time
+	slowness      int           // grows with each notification that the virtual host delays (see addSlow)
 	pause         time.Duration // from missingSince until the next attempt to connect
 }
 
@@ -54,12 +55,11 @@ func (p *hostPublisher) publish(ctx context.Context, messages []oslomsg.Message)
 	limited, cancel := context.WithTimeout(ctx, hostPublishTimeout)
 	defer cancel()
 	_, err := p.wire.Publish(limited, messages)
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if err == nil {
-		p.confirmedAt = time.Now()
 		return nil
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.miss(ctx, err, p.confirmedAt)
 	if ctx.Err() != nil {
 		return err

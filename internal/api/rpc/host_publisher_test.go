@@ -299,6 +299,70 @@ func TestPublisher_VirtualHostThatConfirmsNothingDelaysNoOtherHost(t *testing.T)
 	}
 }
 
+// RabbitMQ confirms the messages in the virtual host of cmp2 late, but in time.
+func TestPublisher_VirtualHostThatIsSlowAgainAndAgainDelaysOthersAFewTimes(t *testing.T) {
+	t.Parallel()
+	f, _, _ := publisherFixture(t, true)
+	registered, err := f.Agents.VirtualHosts(t.Context(), "cmp2")
+	if err != nil || len(registered) != 1 {
+		t.Fatal(registered, err)
+	}
+	f.createNetwork(t, network.VXLAN)
+	f.createPorts(t, 1)
+	due, err := f.Notifications.Unsent(t.Context(), f.network.ID, 100)
+	i := slices.IndexFunc(due, func(n network.AgentNotification) bool { return n.Resource == network.ResourcePort })
+	if err != nil || i < 0 {
+		t.Fatal(due, err)
+	}
+	toAll := due[i : i+1]
+	quick, one := []string{}, []string{"cmp2"}
+	for name, c := range map[string]struct {
+		slow    [][]string // the hosts that are slow, for each notification
+		missing bool
+	}{
+		"one, three times":      {[][]string{one, one, one}, true},
+		"one, twice":            {[][]string{one, one}, false},
+		"one, most of the time": {[][]string{one, one, quick, one, one}, true},
+		"one, rarely": {
+			slices.Concat([][]string{one}, slices.Repeat([][]string{quick}, 10), [][]string{one},
+				slices.Repeat([][]string{quick}, 10), [][]string{one}),
+			false,
+		},
+		"most of three": {slices.Repeat([][]string{{"cmp1", "cmp2"}}, 5), false},
+		"all":           {slices.Repeat([][]string{{"cmp1", "cmp2", "net1"}}, 5), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			publisher := rpc.NewPublisher(rpc.Options{
+				Store:         f.Network,
+				Agents:        f.Agents,
+				Notifications: f.Notifications,
+				Brokers:       []string{f.url},
+				Identities:    true,
+			})
+			defer publisher.Close()
+			var slow []string
+			publisher.SetConfirmTimes(func(host string) time.Duration {
+				if slices.Contains(slow, host) {
+					return 3500 * time.Millisecond
+				}
+				return time.Millisecond
+			})
+			for _, slow = range c.slow {
+				if published, err := publisher.Publish(t.Context(), toAll); err != nil || len(published) != 1 {
+					t.Fatalf("publish: got %v, error %v; want one notification", published, err)
+				}
+			}
+			want := []string{}
+			if c.missing {
+				want = append(want, registered[0].Name)
+			}
+			if got := publisher.Unreachable(); !slices.Equal(got, want) {
+				t.Errorf("virtual hosts without notifications: got %v, want %v", got, want)
+			}
+		})
+	}
+}
+
 // The DHCP agent on net1 is scheduled, but has deleted its queue.
 func TestPublisher_VirtualHostWithoutAQueueDelaysNoOtherHost(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
@@ -25,6 +26,11 @@ type Publisher struct {
 	// held while a notification is built and published, so that no message has an older state than the one
 	// before; the batches of several networks wait in the order of their requests, and so take turns
 	turn *semaphore.Weighted
+	// whether RabbitMQ last confirmed messages without delay in most virtual hosts; guarded by turn
+	mostAreQuick bool
+	// confirmTime returns how long a virtual host took for a notification that began at the given time; the
+	// host is "" for the virtual host of the brokers' URLs. A test replaces confirmTime.
+	confirmTime func(host string, begin time.Time) time.Duration
 }
 
 // NewPublisher returns a publisher without a connection; the publisher connects to RabbitMQ when it is used
@@ -36,6 +42,7 @@ func NewPublisher(o Options) *Publisher {
 		notifications: o.Notifications,
 		wire:          oslomsg.NewPublisher(o.broker(), exchange, "berth casts"),
 		turn:          semaphore.NewWeighted(1),
+		confirmTime:   func(_ string, begin time.Time) time.Duration { return time.Since(begin) },
 	}
 	p.metrics = newPublisherMetrics(p.Connected)
 	if o.Metrics != nil {
@@ -139,19 +146,30 @@ func (p *Publisher) publishMessages(
 		return err // most likely no virtual host is reachable: the notification is published later
 	}
 	var unroutable []string
+	times := confirmTimes{hosts: make([]time.Duration, len(hosts))}
 	if !p.options.Identities {
 		var err error
+		begin := time.Now()
 		published := messagesFor(messages, func(m addressedMessage) bool { return m.to.main })
 		if unroutable, err = p.wire.Publish(ctx, published); err != nil {
 			return err
 		}
+		if len(published) > 0 {
+			times.main = p.confirmTime("", begin)
+		}
 	}
 	errs := make([]error, len(hosts))
 	forEachHost(hosts, func(i int, h *hostPublisher) {
-		errs[i] = h.publish(ctx, messagesFor(messages, func(m addressedMessage) bool {
+		included := messagesFor(messages, func(m addressedMessage) bool {
 			return m.to.includes(h.Host) && accepted.accept(h.Host, m)
-		}))
+		})
+		begin := time.Now()
+		errs[i] = h.publish(ctx, included)
+		if len(included) > 0 && errs[i] == nil && !h.misses() {
+			times.hosts[i] = p.confirmTime(h.Host, begin)
+		}
 	})
+	p.compareHosts(ctx, hosts, times)
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}

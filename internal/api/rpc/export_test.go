@@ -1,0 +1,9 @@
+package rpc
+
+import "time"
+
+// SetConfirmTimes replaces the times that RabbitMQ takes to confirm the messages of a notification in the
+// virtual host of each host.
+func (p *Publisher) SetConfirmTimes(of func(host string) time.Duration) {
+	p.confirmTime = func(host string, _ time.Time) time.Duration { return of(host) }
+}
