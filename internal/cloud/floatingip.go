@@ -76,8 +76,8 @@ func (a addresses) create(
 	return id, nil
 }
 
-// find returns the reservation's floating IP with an address, or nil if Neutron has none. find deletes the one
-// of a late attempt of another reservation.
+// find returns the reservation's floating IP with an address, or nil if Neutron has none. find deletes the
+// one of a late attempt of another reservation.
 func (a addresses) find(
 	ctx context.Context,
 	c lease.CloudReservation,

@@ -69,8 +69,8 @@ func (s networkSegments) apply(ctx context.Context, c lease.CloudReservation) (l
 	return ids, nil
 }
 
-// findOrCreate returns the network of a reservation. findOrCreate deletes the one of a late attempt of another
-// reservation.
+// findOrCreate returns the network of a reservation. findOrCreate deletes the one of a late attempt of
+// another reservation.
 func (s networkSegments) findOrCreate(
 	ctx context.Context,
 	c lease.CloudReservation,

@@ -98,8 +98,8 @@ func TestLeftovers_NeutronIDsOfAnEndedLeaseAreRemovedOnceMore(t *testing.T) {
 	}
 }
 
-// An attempt can store an ID for a leftover while a sweep removes what was stored before. What has the ID must
-// be removed, too.
+// An attempt can store an ID for a leftover while a sweep removes what was stored before. What has the ID
+// must be removed, too.
 func TestFinishLeftover_KeepsWhatWasStoredDuringTheRemoval(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
