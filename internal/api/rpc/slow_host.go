@@ -14,7 +14,7 @@ import (
 const (
 	// slowConfirm is how long RabbitMQ may take to confirm the messages of a notification in a virtual host
 	// that is not slow.
-	slowConfirm = 500 * time.Millisecond
+	slowConfirm = time.Second
 	// slowNotification is what a notification for which the virtual host was slow adds to its slowness. Each
 	// other notification takes one from it, so that only a virtual host that is slow for more than one of
 	// eleven notifications reaches maxSlowness.
