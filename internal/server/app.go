@@ -139,11 +139,7 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 		}
 		options.Agents = a.publisher
 	}
-	a.cloud.ReadConsumers(a.store.Lease.ReservationConsumers)
-	a.cloud.Reread(a.store.Lease.RereadCloudReservation)
-	if a.odl != nil {
-		a.odl.ShareBreaker(a.store.Journal.Breaker(cfg.ODL.URL))
-	}
+	a.shareStore()
 	a.relay = relay.New(relay.Options{
 		Store:        a.store.Outbox,
 		Client:       a.Temporal,
@@ -192,6 +188,15 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 		return err
 	}
 	return a.listen(certificates, id)
+}
+
+// shareStore lets the clients of Nova, Neutron and OpenDaylight read from the store what they need.
+func (a *App) shareStore() {
+	a.cloud.ReadConsumers(a.store.Lease.ReservationConsumers)
+	a.cloud.Reread(a.store.Lease.RereadCloudReservation)
+	if a.odl != nil {
+		a.odl.ShareBreaker(a.store.Journal.Breaker(a.cfg.ODL.URL))
+	}
 }
 
 // listen creates the endpoints. If listen returns an error, it leaves no address occupied.
