@@ -1,7 +1,6 @@
 package networkstore_test
 
 import (
-	"crypto/md5"
 	"fmt"
 	"slices"
 	"sync"
@@ -137,21 +136,20 @@ func TestPlan_ChangeOfAnUnusedSecurityGroupReadsNoPorts(t *testing.T) {
 	url := storetest.URL(t)
 	storetest.ExecScript(t, url, `
 		set local session_replication_role = replica;
-		insert into security_group (id, project, name, description, stateful, tags)
-		select md5('group' || n)::uuid, 'p', 'group ' || n, '', true, '{}' from generate_series(1, 16) n;
 		insert into port (id, network_id, project, name, description, admin_up, mac, device_id, device_owner, status, host, vnic, profile, vif, port_security, security_groups)
 		select gen_random_uuid(), gen_random_uuid(), 'p', '', '', true, 'fa:16:3e:00:00:00', '', '', 'DOWN', '', 'normal', '{}', 'unbound', true, array[md5('default')::uuid]
 		from generate_series(1, 20000) n`)
+	changed, deleted := createGroups(t, url, "p", storetest.PlanRepeats), createGroups(t, url, "q", storetest.PlanRepeats)
 	storetest.FixPlans(t, url)
 	watch := storetest.Connect(t, url)
 	for name, change := range map[string]func(s *store.Store, i int) error{
 		"change of stateful": func(s *store.Store, i int) error {
-			_, err := s.Network.UpdateSecurityGroup(t.Context(), groupID(1+i),
+			_, err := s.Network.UpdateSecurityGroup(t.Context(), changed[i].ID,
 				network.SecurityGroupChange{Stateful: new(false)}, nil)
 			return err
 		},
 		"deletion": func(s *store.Store, i int) error {
-			return s.Network.DeleteSecurityGroup(t.Context(), groupID(9+i), nil)
+			return s.Network.DeleteSecurityGroup(t.Context(), deleted[i].ID, nil)
 		},
 	} {
 		storetest.ExpectFewReads(t, watch, name, []string{"port"}, func() {
@@ -166,5 +164,18 @@ func TestPlan_ChangeOfAnUnusedSecurityGroupReadsNoPorts(t *testing.T) {
 	}
 }
 
-// groupID returns the ID md5('group' || n) as a UUID.
-func groupID(n int) uuid.UUID { return md5.Sum(fmt.Append(nil, "group", n)) }
+// createGroups creates security groups of a project.
+func createGroups(t *testing.T, url, project string, count int) []network.SecurityGroup {
+	t.Helper()
+	s := storetest.Open(t, url)
+	defer s.Close()
+	drafts := make([]network.SecurityGroupChange, count)
+	for i := range drafts {
+		drafts[i] = network.SecurityGroupChange{Project: &project, Name: new(fmt.Sprint("group ", i))}
+	}
+	groups, err := s.Network.CreateSecurityGroups(t.Context(), drafts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return groups
+}
