@@ -78,7 +78,6 @@ func TestReservedNetwork_OfALeaseDeletedMeanwhileIsDeletedWithAnyName(t *testing
 				renameAndDelete()
 				e.delete()
 			}
-			e.neutron.InjectFaults(notifytest.Fault{Request: "DELETE /networks/", Status: 500})
 			e.advance(lease.StartLease)
 			e.clearLeftovers()
 		},
