@@ -13,7 +13,7 @@ import (
 func (s *Session) Credentials() ([]credential.Credential, error) {
 	temporal, err := credential.OfTemporal(envconfig.LoadClientConfigProfileOptions{
 		EnvLookup:   s.Env,
-		DisableFile: s.usesDevelopmentServer(),
+		DisableFile: s.developmentServer,
 	})
 	if err != nil {
 		return nil, err

@@ -32,6 +32,10 @@ type Session struct {
 	// 0: 1.
 	TimeoutFactor int
 
+	// whether the address of Temporal comes from the address file of a development run: then starter does not
+	// read the user's own Temporal profile
+	developmentServer bool
+
 	temporalLock   sync.Mutex
 	temporalClient client.Client // nil until the method Temporal has connected
 	temporalError  error         // error of the attempt to connect, if the attempt failed
@@ -45,6 +49,7 @@ func (s *Session) Open(stdout io.Writer) error {
 	if err := s.validate(); err != nil {
 		return err
 	}
+	s.developmentServer = s.TemporalAddress != "" && s.TemporalAddress == s.Env.file["TEMPORAL_ADDRESS"]
 	s.API = NewClient(s.URL, s.Token)
 	s.API.OperatorURL = s.operatorURL()
 	if err := s.API.UseTLS(s.Client); err != nil {
@@ -86,12 +91,6 @@ func (s *Session) Close() {
 	}
 }
 
-// usesDevelopmentServer reports whether the address of Temporal comes from the address file of a development
-// run. In this case, starter does not read the user's own Temporal profile.
-func (s *Session) usesDevelopmentServer() bool {
-	return s.TemporalAddress != "" && s.TemporalAddress == s.Env.file["TEMPORAL_ADDRESS"]
-}
-
 // RetryTemporal makes the next call of Temporal connect again if the last attempt failed.
 func (s *Session) RetryTemporal() {
 	s.temporalLock.Lock()
@@ -108,7 +107,7 @@ func (s *Session) Temporal(ctx context.Context) (client.Client, error) {
 		return s.temporalClient, s.temporalError
 	}
 	options, err := envconfig.LoadClientOptions(
-		envconfig.LoadClientOptionsRequest{EnvLookup: s.Env, DisableFile: s.usesDevelopmentServer()},
+		envconfig.LoadClientOptionsRequest{EnvLookup: s.Env, DisableFile: s.developmentServer},
 	)
 	if err != nil {
 		return nil, UsageError("Temporal's settings in the environment: %s", err)
