@@ -58,8 +58,10 @@ func databaseFiles(setting, database string, environ []string) []CertificateFile
 	}
 	_, query, _ := strings.Cut(database, "?")
 	parameters, _ := url.ParseQuery(query) // the connection reports what is wrong in the URL
-	own := cmp.Or(parameters.Get("sslcert"), lookup(environ, "PGSSLCERT"))
-	trusted := cmp.Or(parameters.Get("sslrootcert"), lookup(environ, "PGSSLROOTCERT"))
+	own, _ := LookupEnv(environ, "PGSSLCERT")
+	own = cmp.Or(parameters.Get("sslcert"), own)
+	trusted, _ := LookupEnv(environ, "PGSSLROOTCERT")
+	trusted = cmp.Or(parameters.Get("sslrootcert"), trusted)
 	if trusted == "system" { // the certificate authorities of the system
 		trusted = ""
 	}
@@ -78,12 +80,13 @@ func named(files []CertificateFile) []CertificateFile {
 	return slices.DeleteFunc(files, func(f CertificateFile) bool { return f.Path == "" })
 }
 
-// lookup returns the value of a variable, or an empty string if the environment does not have the variable.
-func lookup(environ []string, name string) string {
+// LookupEnv returns the value of a variable of an environment in the form of os.Environ. If a name occurs in
+// two pairs, the first pair counts.
+func LookupEnv(environ []string, name string) (string, bool) {
 	for _, pair := range environ {
 		if value, ok := strings.CutPrefix(pair, name+"="); ok {
-			return value
+			return value, true
 		}
 	}
-	return ""
+	return "", false
 }

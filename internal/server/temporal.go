@@ -21,21 +21,14 @@ import (
 )
 
 // environment contains the variables of the process as NAME=value pairs. environment implements
-// envconfig.EnvLookup. If a name occurs in two pairs, the first pair counts.
+// envconfig.EnvLookup.
 type environment []string
 
 // Environ returns all NAME=value pairs of the environment.
 func (e environment) Environ() []string { return e }
 
 // LookupEnv returns the value of an environment variable.
-func (e environment) LookupEnv(name string) (string, bool) {
-	for _, pair := range e {
-		if value, ok := strings.CutPrefix(pair, name+"="); ok {
-			return value, true
-		}
-	}
-	return "", false
-}
+func (e environment) LookupEnv(name string) (string, bool) { return config.LookupEnv(e, name) }
 
 // dialTemporal creates the only Temporal client of the process. The relay and the Temporal workers share
 // one client, because Temporal's eager start of a workflow works only on a worker of the client that starts
