@@ -11,8 +11,14 @@ import (
 // LimitLockWait limits each later wait of a transaction for a lock. When a wait ends without the lock, the
 // transaction fails with an error for which WasLocked reports true.
 func LimitLockWait(ctx context.Context, tx Tx, wait time.Duration) error {
-	_, err := tx.Exec(ctx, `select set_config('lock_timeout', $1, true)`, milliseconds(wait))
-	return err
+	batch := &pgx.Batch{}
+	QueueLockWaitLimit(batch, wait)
+	return tx.SendBatch(ctx, batch).Close()
+}
+
+// QueueLockWaitLimit queues what LimitLockWait does.
+func QueueLockWaitLimit(batch *pgx.Batch, wait time.Duration) {
+	batch.Queue(`select set_config('lock_timeout', $1, true)`, milliseconds(wait))
 }
 
 // LockHolder is a session of the database for which other sessions wait, because it holds a lock.

@@ -175,9 +175,6 @@ const (
 	foreignPort = 20 * time.Millisecond
 )
 
-// foreignLockTimeout is the value of lock_timeout for ForeignLockWait.
-var foreignLockTimeout = strconv.FormatInt(ForeignLockWait.Milliseconds(), 10)
-
 // limitForeignTurn limits the rest of the transaction, because it has got the turn of a network of another
 // project.
 func (tx *Transaction) limitForeignTurn() {
@@ -195,7 +192,7 @@ func (tx *Transaction) QueuePortNetworkLock(
 ) {
 	tx.queueTurn(batch, id, LockShared)
 	batch.Queue(`select set_config('lock_timeout', $3, true) from network where id = $1 and project <> $2`,
-		id, project, foreignLockTimeout).
+		id, project, strconv.FormatInt(ForeignLockWait.Milliseconds(), 10)).
 		Exec(func(tag pgconn.CommandTag) error {
 			if tag.RowsAffected() > 0 {
 				tx.limitForeignTurn()
@@ -216,7 +213,7 @@ func (tx *Transaction) TakePortTurns(ctx context.Context, project string, networ
 	for i := 0; i < len(foreign) && err == nil; i++ {
 		batch := &pgx.Batch{}
 		tx.queueTurn(batch, foreign[i], LockShared)
-		batch.Queue(`select set_config('lock_timeout', $1, true)`, foreignLockTimeout)
+		db.QueueLockWaitLimit(batch, ForeignLockWait)
 		if err = tx.SendBatch(ctx, batch).Close(); err == nil {
 			tx.limitForeignTurn()
 		}
