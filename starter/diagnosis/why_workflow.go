@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
@@ -85,7 +86,8 @@ func startsWhen(workflow string) string {
 // isDerivedID reports whether a UUID is derived from a name (version 5). Notifications about no network have
 // such an ID instead of that of a network.
 func isDerivedID(id string) bool {
-	return len(id) == len("00000000-0000-5000-8000-000000000000") && id[14] == '5'
+	parsed, err := uuid.Parse(id)
+	return err == nil && parsed.Version() == 5
 }
 
 // explainWorkflow says what a workflow without an object in the API waits for. If the workflow is closed,
