@@ -262,31 +262,48 @@ func nextDeletionPause(pause time.Duration) time.Duration {
 	return min(pause+pause/2, maxDeletionPause)
 }
 
-// awaitDeletion answers when the lease does not exist any more, or after deletionWait.
+// awaitDeletion answers when the lease does not exist any more, or after deletionWait. It has no lease in
+// memory while it waits.
 func (b *handler) awaitDeletion(r *http.Request, id uuid.UUID) (int, any, error) {
-	osapi.ReleaseSlot(r.Context())
-	ctx, cancel := context.WithTimeout(r.Context(), b.deletionWait)
+	var gone bool
+	var failed error
+	waited := osapi.WaitWithoutSlot(r, func() { gone, failed = b.leaseDisappears(r.Context(), id) })
+	switch {
+	case failed != nil:
+		return 0, nil, failed
+	case gone:
+		return noContent(r)
+	case waited != nil:
+		return 0, nil, waited
+	}
+	// read at the end of the wait, because the lease in the answer must be the current one
+	l, err := b.Store.Lease(r.Context(), id)
+	switch {
+	case errors.Is(err, db.ErrNotFound):
+		return noContent(r)
+	case err != nil:
+		return 0, nil, err
+	}
+	return http.StatusAccepted, leaseResponse(r, l), nil
+}
+
+// leaseDisappears waits until the lease does not exist any more, for deletionWait at most.
+func (b *handler) leaseDisappears(ctx context.Context, id uuid.UUID) (gone bool, err error) {
+	waiting, cancel := context.WithTimeout(ctx, b.deletionWait)
 	defer cancel()
 	pause := firstDeletionPause
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
 		select {
-		case <-ctx.Done():
+		case <-waiting.Done():
+			return false, ctx.Err()
 		case <-timer.C:
-			pause = nextDeletionPause(pause)
 		}
-		over := ctx.Err() != nil
-		// also at the end of the wait, because the lease in the answer must be the current one
-		l, err := b.Store.Lease(r.Context(), id)
-		switch {
-		case errors.Is(err, db.ErrNotFound):
-			return noContent(r)
-		case err != nil:
-			return 0, nil, err
-		case over:
-			return http.StatusAccepted, leaseResponse(r, l), nil
+		if exists, err := b.Store.LeaseExists(ctx, id); err != nil || !exists {
+			return err == nil, err
 		}
+		pause = nextDeletionPause(pause)
 		timer.Reset(pause)
 	}
 }

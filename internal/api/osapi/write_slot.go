@@ -41,29 +41,48 @@ func acquireWrite(r *http.Request, release *func()) (*http.Request, error) {
 	case err != nil || held == nil:
 		return r, err
 	}
-	*release = held.release
-	return r.WithContext(context.WithValue(r.Context(), writeSlotKey, held)), checkAnswers(r)
+	slot := &writeSlot{held}
+	*release = func() { slot.held.release() }
+	return r.WithContext(context.WithValue(r.Context(), writeSlotKey, slot)), checkAnswers(r)
 }
+
+// writeSlot is the slot of a request. The field `held` is nil while the request waits without a slot.
+type writeSlot struct{ held *heldSlot }
 
 // WaitOutside calls the function `wait`, which waits for another service or for a workflow. Meanwhile, the
 // request leaves its place among all slots for writes to other clients, so that a slow service does not stop
 // their writes. The request still counts among the writes of its own client, because it holds its objects.
 func WaitOutside(ctx context.Context, wait func()) error {
-	held, ok := ctx.Value(writeSlotKey).(*heldSlot)
+	slot, ok := ctx.Value(writeSlotKey).(*writeSlot)
 	if !ok {
 		wait()
 		return nil
 	}
-	held.leaveAll()
+	slot.held.leaveAll()
 	wait()
-	return held.joinAll(ctx)
+	return slot.held.joinAll(ctx)
 }
 
-// ReleaseSlot gives the slot of the request back before its answer. Only a handler calls it whose rest waits
-// and needs little memory: otherwise such requests would stop all other changes of their project. The handler
-// must not call WaitOutside afterwards.
-func ReleaseSlot(ctx context.Context) {
-	if held, ok := ctx.Value(writeSlotKey).(*heldSlot); ok {
-		held.release()
+// WaitWithoutSlot calls the function `wait`, which waits for a workflow and needs little memory. Meanwhile, the
+// request has no slot, so that such requests do not stop the other changes of their project. WaitWithoutSlot
+// then waits for a slot for the rest of the request, and checks the unread answers of the client again.
+func WaitWithoutSlot(r *http.Request, wait func()) error {
+	slot, ok := r.Context().Value(writeSlotKey).(*writeSlot)
+	if !ok {
+		wait()
+		return nil
 	}
+	slot.held.release()
+	slot.held = nil
+	wait()
+	held, err := writes.acquire(r.Context())
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return Fault(http.StatusServiceUnavailable, "",
+			"The change goes on, but its answer has waited too long for other changes.").RetryIn(retryAfter)
+	case err != nil:
+		return err
+	}
+	slot.held = held
+	return checkAnswers(r)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"berth/internal/identity"
 )
 
 // writeAPI is an API with one route for writes.
@@ -201,27 +203,75 @@ func TestWrites_WaitingForAServiceLeavesSlotsToOthers(t *testing.T) {
 // TestWrites_OnesThatWaitForAWorkflowLeaveSlotsToTheirProject does not run in parallel with other tests,
 // because all requests of the process share the slots.
 func TestWrites_OnesThatWaitForAWorkflowLeaveSlotsToTheirProject(t *testing.T) {
-	const requests = 2 * maxClientWrites
-	begun, end := make(chan struct{}, requests), make(chan struct{})
+	const requests = 3 * maxClientWrites
+	waiting, end := make(chan struct{}, requests), make(chan struct{})
+	resumed, answer := make(chan struct{}, requests), make(chan struct{})
 	api := writeAPI(func(r *http.Request) (int, any, error) {
-		ReleaseSlot(r.Context())
-		begun <- struct{}{}
-		<-end
-		return 204, nil, nil
+		err := WaitWithoutSlot(r, func() {
+			waiting <- struct{}{}
+			<-end
+		})
+		resumed <- struct{}{}
+		<-answer
+		return 204, nil, err
 	})
-	var ended sync.WaitGroup
+	codes := make(chan int, requests)
 	for range requests {
-		ended.Go(func() { put(t.Context(), api, httptest.NewRecorder(), "eve:red", nil) })
+		go func() {
+			w := httptest.NewRecorder()
+			put(t.Context(), api, w, "eve:red", nil)
+			codes <- w.Code
+		}()
 	}
 	for range requests {
-		<-begun
+		<-waiting
+	}
+	if !writes.all.TryAcquire(maxWrites) {
+		t.Errorf("while %d requests wait: some slots are in use, want none", requests)
+	} else {
+		writes.all.Release(maxWrites)
 	}
 	close(end)
-	ended.Wait()
+	for range maxClientWrites {
+		<-resumed
+	}
+	// The project has all its slots now, so a request that resumes nevertheless has none.
+	project := writes.join(ProjectName(identity.Caller{Project: "red"}))
+	if project.slots.TryAcquire(1) {
+		t.Errorf("after the wait: %d requests resumed, but some slots of their project are free, want none", maxClientWrites)
+	}
+	writes.leave(ProjectName(identity.Caller{Project: "red"}))
+	if len(resumed) != 0 {
+		t.Errorf("after the wait: %d more requests resumed than the project has slots, want none", len(resumed))
+	}
+	close(answer)
+	for range requests {
+		if code := <-codes; code != 204 {
+			t.Errorf("request that has waited: got %d, want 204", code)
+		}
+	}
 	if !writes.all.TryAcquire(maxWrites) || len(writes.clients) != 0 {
 		t.Error("after all writes: some slots are in use, want none")
 	} else {
 		writes.all.Release(maxWrites)
+	}
+}
+
+// TestWrites_ThatHaveWaitedForAWorkflowStopAtUnreadAnswers does not run in parallel with other tests, because
+// all answers of the process share the memory.
+func TestWrites_ThatHaveWaitedForAWorkflowStopAtUnreadAnswers(t *testing.T) {
+	api := writeAPI(func(r *http.Request) (int, any, error) {
+		var release func()
+		err := WaitWithoutSlot(r, func() { release = countAnswer(r, maxClientAnswers) })
+		release()
+		return 204, nil, err
+	})
+	w := httptest.NewRecorder()
+	if put(t.Context(), api, w, "eve:red", nil); w.Code != http.StatusTooManyRequests {
+		t.Errorf("request whose client got many answers meanwhile and read none: got %d, want 429", w.Code)
+	}
+	if len(writes.clients) != 0 {
+		t.Errorf("after the request: %d clients have slots, want none", len(writes.clients))
 	}
 }
 

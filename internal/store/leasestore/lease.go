@@ -29,6 +29,15 @@ func (s *Store) Lease(ctx context.Context, id uuid.UUID) (lease.Lease, error) {
 	return all[0], nil
 }
 
+// LeaseExists reports whether the lease exists. It reads nothing else of the lease.
+func (s *Store) LeaseExists(ctx context.Context, id uuid.UUID) (exists bool, err error) {
+	err = s.db.QueryRow(ctx, `select exists (select from lease where id = $1)`, id).Scan(&exists)
+	if err != nil {
+		return false, fmt.Errorf("look for lease %s: %w", id, err)
+	}
+	return exists, nil
+}
+
 // LeasesByID returns the leases with the given IDs. The result of LeasesByID does not contain deleted leases.
 func (s *Store) LeasesByID(ctx context.Context, ids []uuid.UUID) ([]lease.Lease, error) {
 	return s.leases(ctx, `id = any($1)`, ids)
