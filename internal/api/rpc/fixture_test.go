@@ -99,6 +99,31 @@ func (st *fixture) reportState(t *testing.T, kind, host, want string) {
 	}
 }
 
+// reportVersions registers an Open vSwitch agent that accepts the given versions of objects.
+func (st *fixture) reportVersions(t *testing.T, host string, versions map[string]any) {
+	t.Helper()
+	o := st.request(t, map[string]any{
+		"topic":   "q-reports-plugin",
+		"method":  "report_state",
+		"version": "1.2",
+		"args": map[string]any{"time": "2026-11-20T16:56:24.405715",
+			"agent_state": map[string]any{
+				"agent_state": map[string]any{
+					"agent_type":        "Open vSwitch agent",
+					"host":              host,
+					"binary":            "x",
+					"topic":             "N/A",
+					"start_flag":        true,
+					"resource_versions": versions,
+				},
+			}},
+	})
+	if string(o.Result) != `"new"` {
+		t.Fatalf("report_state with resource versions: got result %s, exception %s %s; want the result new",
+			o.Result, o.Failure, o.Message)
+	}
+}
+
 // reportAgents registers the agents of the fixture. Their heartbeats are in the future, so that the agents
 // stay alive however slow the machine is.
 func (st *fixture) reportAgents(t *testing.T) {

@@ -312,7 +312,7 @@ func (h *handlers) buildObjectMessages(
 	dhcpHosts, versions []string,
 ) error {
 	objectType := pushedTypes[n.Resource]
-	found, err := h.objectByID(ctx, objectType, n.ResourceID)
+	found, err := h.pushedObject(ctx, objectType, n.ResourceID)
 	if err != nil || found == nil {
 		return err
 	}

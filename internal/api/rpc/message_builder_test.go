@@ -12,6 +12,7 @@ import (
 
 	"berth/internal/network"
 	"berth/internal/store/db"
+	"berth/internal/store/storetest"
 )
 
 func TestPublish_DHCPAgentGetsSubnetAndAgentNotifications(t *testing.T) {
@@ -130,28 +131,7 @@ func TestPublish_PushesRuleInEveryVersionOfTheAgents(t *testing.T) {
 	st := newFixture(t)
 	port := st.createPorts(t, 1)[0]
 	for host, version := range map[string]string{"cmp7": "1.2", "cmp8": "1.3"} {
-		o := st.request(t, map[string]any{
-			"topic":   "q-reports-plugin",
-			"method":  "report_state",
-			"version": "1.2",
-			"args": map[string]any{"time": "2026-11-20T16:56:24.405715",
-				"agent_state": map[string]any{
-					"agent_state": map[string]any{
-						"agent_type":        "Open vSwitch agent",
-						"host":              host,
-						"binary":            "x",
-						"topic":             "N/A",
-						"start_flag":        true,
-						"resource_versions": map[string]any{"SecurityGroupRule": version},
-					},
-				}},
-		})
-		if string(o.Result) != `"new"` {
-			t.Fatalf(
-				"report_state with resource versions: got result %s, exception %s %s; want the result new",
-				o.Result, o.Failure, o.Message,
-			)
-		}
+		st.reportVersions(t, host, map[string]any{"SecurityGroupRule": version})
 		st.listenTo(t, "neutron-vo-SecurityGroupRule-"+version, host, "1.1")
 	}
 	st.listenTo(t, "q-agent-notifier-security_group-update", "cmp9", "1.1")
@@ -208,6 +188,51 @@ func TestPublish_PushesRuleInEveryVersionOfTheAgents(t *testing.T) {
 		if h := st.receive(t); h.Method == "push" && !strings.Contains(string(h.Args), `"deleted"`) {
 			t.Errorf("receive the push of a deleted rule: got %s, want the event deleted", h.Args)
 		}
+	}
+}
+
+// RabbitMQ refuses messages above a size, so the push of a group must not grow with its rules for ever.
+func TestPublish_LargeSecurityGroupIsPushedWithoutItsRules(t *testing.T) {
+	t.Parallel()
+	st := newFixture(t)
+	group := st.createPorts(t, 1)[0].SecurityGroups[0]
+	st.reportVersions(t, "cmp7", map[string]any{"SecurityGroup": "1.5"})
+	st.listenTo(t, "neutron-vo-SecurityGroup-1.5", "cmp7", "1.1")
+	publisher := st.newPublisher(t)
+	pushed := func(name string) (rules []any) {
+		t.Helper()
+		if _, err := st.Network.UpdateSecurityGroup(t.Context(), group,
+			network.SecurityGroupChange{Description: &name}, nil); err != nil {
+			t.Fatal(err)
+		}
+		st.publishAll(t, publisher)
+		var push struct {
+			Resources []struct {
+				Data struct {
+					ID          uuid.UUID `json:"id"`
+					Description string    `json:"description"`
+					Rules       []any     `json:"rules"`
+				} `json:"versioned_object.data"`
+			} `json:"resource_list"`
+		}
+		h := st.receive(t)
+		if err := json.Unmarshal(h.Args, &push); err != nil || len(push.Resources) != 1 ||
+			push.Resources[0].Data.ID != group || push.Resources[0].Data.Description != name {
+			t.Fatalf("push of a changed group: got %s, error %v; want the group with the description %s", h.Args, err, name)
+		}
+		return push.Resources[0].Data.Rules
+	}
+	if rules := pushed("small"); len(rules) != 4 {
+		t.Errorf("push of a group with the default rules: got the rules %v, want 4", rules)
+	}
+	storetest.Exec(t, st.database, `
+		insert into security_group_rule (id, group_id, project, description, direction, ethertype, protocol, port_min,
+			port_max, remote_ip)
+		select gen_random_uuid(), $1, project, '', 'ingress', 'IPv4', 'tcp', n, n, ''
+		from security_group, generate_series(1, 997) n
+		where id = $1`, group)
+	if rules := pushed("large"); rules == nil || len(rules) != 0 {
+		t.Errorf("push of a group with 1,001 rules: got %d rules, want an empty list", len(rules))
 	}
 }
 

@@ -153,9 +153,28 @@ func (h *handlers) pull(ctx context.Context, a pullArgs) (any, error) {
 	return found[0], nil
 }
 
-// objectByID returns a network, a subnet, a security group or a rule as a versioned object without a version.
-// If the object does not exist, objectByID returns nil.
-func (h *handlers) objectByID(ctx context.Context, objectType string, id uuid.UUID) (object, error) {
+// maxPushedRules is the maximum number of rules in the push of a security group, which needs at most 3 MB for
+// them. The limit keeps the message below RabbitMQ's max_message_size, also if the quota of the project allows
+// tens of thousands of rules: RabbitMQ would otherwise close the connection, for every agent and every retry.
+const maxPushedRules = 1000
+
+// pushedRules returns the rules that the push of a security group contains. Agents add these rules to those
+// that they know, because a group is created with rules that have no push of their own; each later rule has
+// one. Therefore the push of a larger group contains no rules.
+func pushedRules(g network.SecurityGroup) []object {
+	rules := []object{}
+	if len(g.Rules) > maxPushedRules {
+		return rules
+	}
+	for _, r := range g.Rules {
+		rules = append(rules, securityGroupRuleObject(r, nestedRuleVersion))
+	}
+	return rules
+}
+
+// pushedObject returns a network, a subnet, a security group or a rule as a versioned object without a
+// version, for a push. If the object does not exist, pushedObject returns nil.
+func (h *handlers) pushedObject(ctx context.Context, objectType string, id uuid.UUID) (object, error) {
 	switch objectType {
 	case typeNetwork:
 		return viewByID(ctx, h.Store.Networks, id, func(n network.Network) object { return networkObject(n, "") })
@@ -163,11 +182,7 @@ func (h *handlers) objectByID(ctx context.Context, objectType string, id uuid.UU
 		return viewByID(ctx, h.Store.Subnets, id, func(s network.Subnet) object { return subnetObject(s, "") })
 	case typeSecurityGroup:
 		return viewByID(ctx, h.Store.SecurityGroups, id, func(g network.SecurityGroup) object {
-			rules := []object{}
-			for _, r := range g.Rules {
-				rules = append(rules, securityGroupRuleObject(r, nestedRuleVersion))
-			}
-			return securityGroupObject(g, rules, "")
+			return securityGroupObject(g, pushedRules(g), "")
 		})
 	default:
 		return viewByID(ctx, h.Store.SecurityRules, id, func(r network.SecurityRule) object {
