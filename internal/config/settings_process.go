@@ -100,7 +100,7 @@ var processSettings = Section{"Processes, API and database", []Setting{
 		Name:        "BERTH_PROJECT_RATE",
 		Default:     "0",
 		Unit:        "requests per second",
-		Description: "Maximum rate of the HTTP requests of one project to one process; 0 means no limit. berth answers a request over the rate with the status 429 and Retry-After. Callers with the role admin or service are exempt. BERTH_AUTH=noauth ignores this setting.",
+		Description: "Maximum rate of the HTTP requests of one project to one process; 0 means no limit. berth answers a request over the rate with the status 429 and Retry-After. A request that writes several ports counts once for each of them, so that the next ones wait longer. Callers with the role admin or service are exempt. BERTH_AUTH=noauth ignores this setting.",
 		set:         perSecond(func(c *Config) *float64 { return &c.ProjectRate.PerSecond }),
 	},
 	{

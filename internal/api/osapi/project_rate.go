@@ -18,10 +18,9 @@ type ProjectRate struct {
 	buckets tokenBuckets
 }
 
-// check returns a 429 if the project of the caller has no request left. Administrators and services are
-// exempt, and so are agents with a token of their host, for which there is HostRate.
+// check returns a 429 if the project of the caller has no request left.
 func (l *ProjectRate) check(c identity.Caller, prefix string) error {
-	if l == nil || c.AdminOrService() || c.AgentHost != "" {
+	if l == nil || !l.limits(c) {
 		return nil
 	}
 	wait := l.buckets.take(ProjectName(c), l.PerSecond, l.Burst, l.Now())
@@ -31,6 +30,18 @@ func (l *ProjectRate) check(c identity.Caller, prefix string) error {
 	l.Refused(prefix)
 	return tooFast("The project sends", l.PerSecond, wait)
 }
+
+// chargeFor counts a request that has written several objects once for each of them, without a delay: the
+// project must wait longer before its next requests. A small request can write all ports of a network.
+func (l *ProjectRate) chargeFor(c identity.Caller, objects int) {
+	if l != nil && l.limits(c) && objects > 1 {
+		l.buckets.charge(ProjectName(c), l.PerSecond, l.Burst, objects-1, l.Now())
+	}
+}
+
+// limits reports whether the caller is neither an administrator nor a service nor an agent with a token of
+// its host, for which there is HostRate.
+func (l *ProjectRate) limits(c identity.Caller) bool { return !c.AdminOrService() && c.AgentHost == "" }
 
 // ProjectName returns the name under which the project of a caller counts for limits. A caller without a
 // project counts as a project of its own.

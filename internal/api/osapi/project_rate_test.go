@@ -10,6 +10,7 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
+	"berth/internal/store/db"
 )
 
 // limitedAPI is an API with a ProjectRate and a clock that the test sets.
@@ -88,6 +89,40 @@ func TestProjectRate_RefusesWithTheTimeToWait(t *testing.T) {
 	}
 	if len(a.refused) != 5 || a.refused[0] != "/a" {
 		t.Errorf("refused requests that were reported: got %v, want /a five times", a.refused)
+	}
+}
+
+// A small request can write many objects, such as all ports of a network.
+func TestProjectRate_CountsEachPortThatARequestWrites(t *testing.T) {
+	t.Parallel()
+	a := newLimitedAPI(t, 1, 10)
+	written := 0
+	a.Routes[0].Handle = func(r *http.Request) (int, any, error) {
+		for range written {
+			db.CountChanges(r.Context(), 1)
+		}
+		return 200, nil, nil
+	}
+	for i, step := range []struct {
+		after   time.Duration
+		written int
+		roles   string
+		want    string
+	}{
+		{0, 25, "admin", "200"},
+		{0, 1, "member", "200"},
+		{0, 25, "member", "200"}, // one token is left of ten, without 1, 1 and 24
+		{0, 0, "member", "429 17"},
+		{16 * time.Second, 0, "member", "429 1"},
+		{time.Second, 0, "member", "200"},
+		{time.Hour, 1_000_000, "member", "200"}, // counts as ten full buckets
+		{90 * time.Second, 0, "member", "429 2"},
+		{2 * time.Second, 0, "member", "200"},
+	} {
+		a.now, written = a.now.Add(step.after), step.written
+		if got := a.get("/a/x", "ann:demo", step.roles); got != step.want {
+			t.Errorf("request %d, which writes %d objects: got %s, want %s", i, step.written, got, step.want)
+		}
 	}
 }
 

@@ -30,12 +30,18 @@ func (b *tokenBuckets) take(name string, perSecond float64, burst int, now time.
 	return wait
 }
 
-// charge takes tokens, but at most a full bucket, from the bucket with the given name, also if the bucket has
-// fewer: the next token is then due later.
+// maxCharge is the maximum number of full buckets that charge takes at once.
+const maxCharge = 10
+
+// charge takes tokens, but at most maxCharge full buckets, from the bucket with the given name, also if the
+// bucket has fewer: the next token is then due later.
 func (b *tokenBuckets) charge(name string, perSecond float64, burst, tokens int, now time.Time) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	b.bucket(name, perSecond, burst, now).ReserveN(now, min(tokens, burst))
+	bucket := b.bucket(name, perSecond, burst, now)
+	for left := min(tokens, maxCharge*burst); left > 0; left -= burst {
+		bucket.ReserveN(now, min(left, burst)) // a reservation has at most a full bucket
+	}
 }
 
 // bucket returns the bucket with the given name, which is full if the caller has sent no request lately.

@@ -169,16 +169,24 @@ func queueLockedRead(batch *pgx.Batch, id uuid.UUID, strength LockStrength, foun
 const (
 	// ForeignLockWait is the maximum time of the wait for one lock.
 	ForeignLockWait = 2 * time.Second
-	// The transaction may last for foreignTurn, and for foreignPort more for each port that it creates. Only
-	// a transaction that waits for several locks, one after another, takes as long.
-	foreignTurn = 4 * time.Second
-	foreignPort = 20 * time.Millisecond
+	// The transaction may last for foreignTurn, and for foreignPort more for each port that it creates, but
+	// not as long as the owner of the network waits for the turn. Only a transaction that waits for several
+	// locks, one after another, takes as long.
+	foreignTurn    = 4 * time.Second
+	foreignPort    = 20 * time.Millisecond
+	maxForeignTurn = 8 * time.Second
 )
 
 // limitForeignTurn limits the rest of the transaction, because it has got the turn of a network of another
 // project.
 func (tx *Transaction) limitForeignTurn() {
-	tx.LimitRest(foreignTurn + time.Duration(tx.ports)*foreignPort)
+	tx.LimitRest(foreignTurnOf(tx.ports))
+}
+
+// foreignTurnOf returns how long a transaction that creates the given number of ports may last after it has
+// got the turn of a network of another project.
+func foreignTurnOf(ports int) time.Duration {
+	return min(foreignTurn+time.Duration(ports)*foreignPort, maxForeignTurn)
 }
 
 // QueuePortNetworkLock queues a shared lock on the row of the network of a port, and the read of the network,

@@ -61,6 +61,7 @@ func writePort(
 // the database sets (the revision and the time of the update) are read again only for ports whose changes the
 // controller gets.
 func writePorts(ctx context.Context, tx *transaction, writes []*portWrite) ([]network.Port, error) {
+	db.CountChanges(ctx, len(writes))
 	batch := &pgx.Batch{}
 	written := make([]network.Port, len(writes))
 	for i, w := range writes {

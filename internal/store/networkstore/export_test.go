@@ -1,0 +1,3 @@
+package networkstore
+
+var ForeignTurnOf = foreignTurnOf
