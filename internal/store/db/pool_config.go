@@ -20,7 +20,7 @@ import (
 // lock wait.
 const (
 	StatementTimeout = 30 * time.Second
-	lockTimeout      = 10 * time.Second
+	LockTimeout      = 10 * time.Second
 	idleTimeout      = 15 * time.Second
 )
 
@@ -39,7 +39,7 @@ const stallTimeout = 20 * time.Second
 // priority.
 var sessionSettings = map[string]string{
 	"statement_timeout":                   milliseconds(StatementTimeout),
-	"lock_timeout":                        milliseconds(lockTimeout),
+	"lock_timeout":                        milliseconds(LockTimeout),
 	"idle_in_transaction_session_timeout": milliseconds(idleTimeout),
 	"client_connection_check_interval":    milliseconds(goneClientCheck),
 	// A connection keeps the plans of its statements. The default of random_page_cost is for rotating

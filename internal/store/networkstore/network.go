@@ -174,7 +174,7 @@ const (
 	// locks, one after another, takes as long.
 	foreignTurn    = 4 * time.Second
 	foreignPort    = 20 * time.Millisecond
-	maxForeignTurn = 8 * time.Second
+	maxForeignTurn = db.LockTimeout - 2*time.Second
 )
 
 // limitForeignTurn limits the rest of the transaction, because it has got the turn of a network of another
