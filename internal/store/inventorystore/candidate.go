@@ -23,7 +23,7 @@ const (
 func (s *Store) Candidates(ctx context.Context, q inventory.CandidateQuery) (*inventory.SearchResult, error) {
 	var result *inventory.SearchResult
 	err := s.db.InSnapshot(ctx, func(tx db.Tx) error {
-		r := &treeReader{tx: tx, query: q}
+		r := &treeReader{tx: tx, counts: s.classCounts, query: q}
 		if err := r.prepare(ctx); err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ func (s *Store) ExplainCandidates(
 ) (e inventory.Explanation, names map[string]string, err error) {
 	q.AllClasses, q.WithTraits, q.Limits = false, false, inventory.SearchLimits{}
 	err = s.db.InSnapshot(ctx, func(tx db.Tx) error {
-		r := &treeReader{tx: tx, query: q, everyTree: true}
+		r := &treeReader{tx: tx, counts: s.classCounts, query: q, everyTree: true}
 		if err := r.prepare(ctx); err != nil {
 			return err
 		}

@@ -12,14 +12,16 @@ type Store struct {
 	groupCommit *groupCommit
 	conflicts   conflictCounter
 	traits      traitCache
+	classCounts classCounts
 }
 
 // New returns a store for a database.
 func New(d *db.DB) *Store {
 	s := &Store{
-		db:        d,
-		conflicts: conflictCounter{counts: map[conflictKey]conflictCount{}},
-		traits:    newTraitCache(maxCachedTraits),
+		db:          d,
+		conflicts:   conflictCounter{counts: map[conflictKey]conflictCount{}},
+		traits:      newTraitCache(maxCachedTraits),
+		classCounts: newClassCounts(),
 	}
 	s.groupCommit = newGroupCommit(s)
 	return s

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,7 +15,8 @@ import (
 // treeReader reads provider trees. treeReader reads only the data that the search for allocation candidates
 // needs.
 type treeReader struct {
-	tx db.Tx
+	tx     db.Tx
+	counts classCounts
 	// each group's InTree is the UUID of the root of the tree that the request names
 	query        inventory.CandidateQuery
 	classes      nameIndex
@@ -40,12 +42,14 @@ func (r *treeReader) prepare(ctx context.Context) error {
 	r.classes, r.traits, r.aggregates = newNameIndex(), newNameIndex(), newNameIndex()
 	r.versions = map[int64]traitVersion{}
 	classes, traits := r.query.ClassNames(), append(r.query.TraitNames(), inventory.TraitSharesViaAggregate)
+	now := time.Now()
+	known, unknown := r.counts.split(classes, now)
 	batch := &pgx.Batch{}
 	batch.Queue(`
-		select id, name, case when name = any($1) then
+		select id, name, case when name = any($4) then
 			(select count(*) from (select from inventory where class_id = c.id limit $2) few) else 0 end
 		from resource_class c
-		where name = any($1) or $3`, classes, maxRareCount, r.query.AllClasses).Query(r.classes.read)
+		where name = any($1) or $3`, classes, maxRareCount, r.query.AllClasses, unknown).Query(r.classes.read)
 	batch.Queue(`
 		select id, name, (select count(*) from (select from provider_trait where trait_id = t.id limit $2) few)
 		from trait t
@@ -59,6 +63,7 @@ func (r *treeReader) prepare(ctx context.Context) error {
 	if err := r.tx.SendBatch(ctx, batch).Close(); err != nil {
 		return err
 	}
+	r.counts.addTo(r.classes, known, unknown, now)
 	if err := r.classes.check(classes, inventory.UnknownClass, unknownClassMessage); err != nil {
 		return err
 	}
