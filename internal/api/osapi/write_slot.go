@@ -63,9 +63,10 @@ func WaitOutside(ctx context.Context, wait func()) error {
 	return slot.held.joinAll(ctx)
 }
 
-// WaitWithoutSlot calls the function `wait`, which waits for a workflow and needs little memory. Meanwhile, the
-// request has no slot, so that such requests do not stop the other changes of their project. WaitWithoutSlot
-// then waits for a slot for the rest of the request, and checks the unread answers of the client again.
+// WaitWithoutSlot calls the function `wait`, which waits for a workflow and needs little memory. Meanwhile,
+// the request has no slot, so that such requests do not stop the other changes of their project.
+// WaitWithoutSlot then waits for a slot for the rest of the request, and checks the unread answers of the
+// client again.
 func WaitWithoutSlot(r *http.Request, wait func()) error {
 	slot, ok := r.Context().Value(writeSlotKey).(*writeSlot)
 	if !ok {

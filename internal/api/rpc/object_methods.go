@@ -154,8 +154,9 @@ func (h *handlers) pull(ctx context.Context, a pullArgs) (any, error) {
 }
 
 // maxPushedRules is the maximum number of rules in the push of a security group, which needs at most 3 MB for
-// them. The limit keeps the message below RabbitMQ's max_message_size, also if the quota of the project allows
-// tens of thousands of rules: RabbitMQ would otherwise close the connection, for every agent and every retry.
+// them. The limit keeps the message below RabbitMQ's max_message_size, also if the quota of the project
+// allows tens of thousands of rules: RabbitMQ would otherwise close the connection, for every agent and every
+// retry.
 const maxPushedRules = 1000
 
 // pushedRules returns the rules that the push of a security group contains. Agents add these rules to those
