@@ -5,22 +5,32 @@ import (
 	"time"
 )
 
-// After each pause, the agents of a slow virtual host can delay one notification to the other hosts.
+// A pause also lasts until the delays that have caused it are forgotten.
 func TestHostPublisher_PausesOfASlowVirtualHostGrow(t *testing.T) {
 	t.Parallel()
-	p := &hostPublisher{reconnectedAt: time.Now()}
-	for range maxSlowness/slowNotification - 1 {
-		p.addSlow(t.Context(), time.Second)
-		if p.misses() {
-			t.Fatal("a virtual host that was slow less often than the limit: got a pause, want none")
-		}
+	now := time.Now()
+	p := &hostPublisher{reconnectedAt: now}
+	if p.addDelay(t.Context(), now, delayBurst); p.misses() {
+		t.Fatalf("a virtual host that has delayed others for %s: got a pause, want none", delayBurst)
 	}
-	for _, want := range []time.Duration{virtualHostPoll, 2 * virtualHostPoll, 4 * virtualHostPoll} {
-		p.addSlow(t.Context(), time.Second)
-		if !p.misses() || p.pause != want {
-			t.Errorf("a virtual host that is slow again: got the pause %s, in force: %t; want %s", p.pause, p.misses(), want)
+	for _, c := range []struct{ delay, pause time.Duration }{
+		{time.Millisecond, virtualHostPoll},
+		{time.Millisecond, 2 * virtualHostPoll},
+		{time.Millisecond, 4 * virtualHostPoll},
+		{hostPublishTimeout, delayShare * hostPublishTimeout},
+		{time.Millisecond, maxHostPause},
+	} {
+		p.delay = delayBucket{delayBurst, now} // full again
+		p.addDelay(t.Context(), now, c.delay)
+		if !p.misses() || p.pause != c.pause {
+			t.Errorf("a virtual host that is slow again for %s: got the pause %s, in force: %t; want %s",
+				c.delay, p.pause, p.misses(), c.pause)
 		}
-		p.missingSince, p.reconnectedAt = time.Time{}, time.Now() // the pause is over
+		now = now.Add(p.pause) // the pause is over
+		p.missingSince, p.reconnectedAt = time.Time{}, now
+	}
+	if p.addDelay(t.Context(), now, 0); p.misses() {
+		t.Error("a virtual host that is quick after a pause: got a pause, want none")
 	}
 }
 

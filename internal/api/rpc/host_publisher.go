@@ -23,8 +23,8 @@ type hostPublisher struct {
 	wasConnected  bool
 	missingSince  time.Time // since when agents may have missed messages; zero: they have missed none
 	reconnectedAt time.Time
-	confirmedAt   time.Time     // when RabbitMQ last confirmed the messages of a notification in time
-	slowness      int           // grows with each notification that the virtual host delays (see addSlow)
+	confirmedAt   time.Time     // when RabbitMQ last confirmed the messages of a notification without delay
+	delay         delayBucket   // for how long the virtual host has delayed the others
 	pause         time.Duration // from missingSince until the next attempt to connect
 }
 

@@ -300,7 +300,7 @@ func TestPublisher_VirtualHostThatConfirmsNothingDelaysNoOtherHost(t *testing.T)
 }
 
 // RabbitMQ confirms the messages in the virtual host of cmp2 late, but in time.
-func TestPublisher_VirtualHostThatIsSlowAgainAndAgainDelaysOthersAFewTimes(t *testing.T) {
+func TestPublisher_VirtualHostThatIsSlowAgainAndAgainDelaysOthersForALimitedTime(t *testing.T) {
 	t.Parallel()
 	f, _, _ := publisherFixture(t, true)
 	registered, err := f.Agents.VirtualHosts(t.Context(), "cmp2")
@@ -315,21 +315,23 @@ func TestPublisher_VirtualHostThatIsSlowAgainAndAgainDelaysOthersAFewTimes(t *te
 		t.Fatal(due, err)
 	}
 	toAll := due[i : i+1]
-	quick, one := []string{}, []string{"cmp2"}
+	type confirm struct {
+		slow        []string // the hosts that are slow
+		took, after time.Duration
+	}
+	one := []string{"cmp2"}
+	quick, late := confirm{}, confirm{slow: one, took: 3500 * time.Millisecond}
 	for name, c := range map[string]struct {
-		slow    [][]string // the hosts that are slow, for each notification
-		missing bool
+		confirms []confirm
+		missing  bool
 	}{
-		"one, three times":      {[][]string{one, one, one}, true},
-		"one, twice":            {[][]string{one, one}, false},
-		"one, most of the time": {[][]string{one, one, quick, one, one}, true},
-		"one, rarely": {
-			slices.Concat([][]string{one}, slices.Repeat([][]string{quick}, 10), [][]string{one},
-				slices.Repeat([][]string{quick}, 10), [][]string{one}),
-			false,
-		},
-		"most of three": {slices.Repeat([][]string{{"cmp1", "cmp2"}}, 5), false},
-		"all":           {slices.Repeat([][]string{{"cmp1", "cmp2", "net1"}}, 5), false},
+		"for a part of a second": {slices.Repeat([]confirm{{slow: one, took: 300 * time.Millisecond}}, 40), true},
+		"for long, but rarely":   {slices.Repeat(append(slices.Repeat([]confirm{quick}, 10), confirm{slow: one, took: 6900 * time.Millisecond}), 2), true},
+		"three times":            {[]confirm{late, late, late}, true},
+		"twice":                  {[]confirm{late, late}, false},
+		"every four minutes":     {slices.Repeat([]confirm{{slow: one, took: 3500 * time.Millisecond, after: 4 * time.Minute}}, 6), false},
+		"most of three":          {slices.Repeat([]confirm{{slow: []string{"cmp1", "cmp2"}, took: 3500 * time.Millisecond}}, 5), false},
+		"all":                    {slices.Repeat([]confirm{{slow: []string{"cmp1", "cmp2", "net1"}, took: 3500 * time.Millisecond}}, 5), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			publisher := rpc.NewPublisher(rpc.Options{
@@ -340,14 +342,17 @@ func TestPublisher_VirtualHostThatIsSlowAgainAndAgainDelaysOthersAFewTimes(t *te
 				Identities:    true,
 			})
 			defer publisher.Close()
-			var slow []string
+			var next confirm
+			now := time.Now()
+			publisher.SetClock(func() time.Time { return now })
 			publisher.SetConfirmTimes(func(host string) time.Duration {
-				if slices.Contains(slow, host) {
-					return 3500 * time.Millisecond
+				if slices.Contains(next.slow, host) {
+					return next.took
 				}
 				return time.Millisecond
 			})
-			for _, slow = range c.slow {
+			for _, next = range c.confirms {
+				now = now.Add(next.after + next.took)
 				if published, err := publisher.Publish(t.Context(), toAll); err != nil || len(published) != 1 {
 					t.Fatalf("publish: got %v, error %v; want one notification", published, err)
 				}

@@ -64,6 +64,27 @@ func TestHostPublisher_AnAttemptThatEndsIsAMiss(t *testing.T) {
 	}
 }
 
+// A virtual host that is unusable again and again must not delay others longer than one that is slow.
+func TestPublisher_MeasuresAlsoTheWaitForAVirtualHostThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	attempt, end := context.WithCancel(t.Context())
+	defer end()
+	hosts := []*hostPublisher{newSilentHost(t, end)}
+	p := NewPublisher(Options{})
+	p.confirmTime = func(string, time.Time) time.Duration { return hostPublishTimeout }
+	messages := []addressedMessage{{Message: oslomsg.Message{Topic: "topic"}, to: everyone}}
+
+	times, err := p.publishToHosts(attempt, hosts, messages, nil)
+	if !errors.Is(err, context.Canceled) || times[0] != hostPublishTimeout {
+		t.Errorf("publish in a virtual host that does not answer: got the time %s, error %v; want %s and the end of the attempt",
+			times[0], err, hostPublishTimeout)
+	}
+	times, err = p.publishToHosts(t.Context(), hosts, messages, nil)
+	if err != nil || times[0] != 0 {
+		t.Errorf("publish again: got the time %s, error %v; want that the virtual host is left out", times[0], err)
+	}
+}
+
 func TestHostPublisher_AnAttemptThatHasEndedBeforeIsNoMiss(t *testing.T) {
 	t.Parallel()
 	p := newSilentHost(t, func() {})

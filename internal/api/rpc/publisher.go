@@ -26,8 +26,9 @@ type Publisher struct {
 	// held while a notification is built and published, so that no message has an older state than the one
 	// before; the batches of several networks wait in the order of their requests, and so take turns
 	turn *semaphore.Weighted
-	// whether RabbitMQ last confirmed messages without delay in most virtual hosts; guarded by turn
-	mostAreQuick bool
+	// how long RabbitMQ last took to confirm messages in most virtual hosts; guarded by turn
+	usualConfirm time.Duration
+	now          func() time.Time // a test replaces it
 	// confirmTime returns how long a virtual host took for a notification that began at the given time; the
 	// host is "" for the virtual host of the brokers' URLs. A test replaces confirmTime.
 	confirmTime func(host string, begin time.Time) time.Duration
@@ -42,6 +43,8 @@ func NewPublisher(o Options) *Publisher {
 		notifications: o.Notifications,
 		wire:          oslomsg.NewPublisher(o.broker(), exchange, "berth casts"),
 		turn:          semaphore.NewWeighted(1),
+		usualConfirm:  hostPublishTimeout, // no virtual host is slow before there is a comparison
+		now:           time.Now,
 		confirmTime:   func(_ string, begin time.Time) time.Duration { return time.Since(begin) },
 	}
 	p.metrics = newPublisherMetrics(p.Connected)
@@ -146,7 +149,7 @@ func (p *Publisher) publishMessages(
 		return err // most likely no virtual host is reachable: the notification is published later
 	}
 	var unroutable []string
-	times := confirmTimes{hosts: make([]time.Duration, len(hosts))}
+	var times confirmTimes
 	if !p.options.Identities {
 		var err error
 		begin := time.Now()
@@ -158,19 +161,10 @@ func (p *Publisher) publishMessages(
 			times.main = p.confirmTime("", begin)
 		}
 	}
-	errs := make([]error, len(hosts))
-	forEachHost(hosts, func(i int, h *hostPublisher) {
-		included := messagesFor(messages, func(m addressedMessage) bool {
-			return m.to.includes(h.Host) && accepted.accept(h.Host, m)
-		})
-		begin := time.Now()
-		errs[i] = h.publish(ctx, included)
-		if len(included) > 0 && errs[i] == nil && !h.misses() {
-			times.hosts[i] = p.confirmTime(h.Host, begin)
-		}
-	})
-	p.compareHosts(ctx, hosts, times)
-	if err := errors.Join(errs...); err != nil {
+	var err error
+	times.hosts, err = p.publishToHosts(ctx, hosts, messages, accepted)
+	p.chargeHosts(ctx, hosts, times)
+	if err != nil {
 		return err
 	}
 	for _, m := range messages {
@@ -180,6 +174,30 @@ func (p *Publisher) publishMessages(
 		}
 	}
 	return nil
+}
+
+// publishToHosts publishes the messages of one notification in the registered virtual hosts. It returns the
+// time that each of them took, also of one that has become unusable; 0: it got no messages.
+func (p *Publisher) publishToHosts(
+	ctx context.Context,
+	hosts []*hostPublisher,
+	messages []addressedMessage,
+	accepted acceptedPushes,
+) ([]time.Duration, error) {
+	times, errs := make([]time.Duration, len(hosts)), make([]error, len(hosts))
+	forEachHost(hosts, func(i int, h *hostPublisher) {
+		included := messagesFor(messages, func(m addressedMessage) bool {
+			return m.to.includes(h.Host) && accepted.accept(h.Host, m)
+		})
+		if len(included) == 0 || h.misses() {
+			return
+		}
+		begin := time.Now()
+		if errs[i] = h.publish(ctx, included); errs[i] == nil || h.misses() {
+			times[i] = p.confirmTime(h.Host, begin)
+		}
+	})
+	return times, errors.Join(errs...)
 }
 
 // publisherMetrics are the metrics of a Publisher.
