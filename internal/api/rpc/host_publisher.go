@@ -198,11 +198,11 @@ func forEachHost(hosts []*hostPublisher, f func(i int, h *hostPublisher)) {
 }
 
 // keepHostsConnected keeps the publishers connected to their virtual hosts until ctx ends. When a virtual
-// host is reachable again, keepHostsConnected replays recent notifications, and a second time when its agents
-// have had time to reconnect. A replay goes to all hosts, so one replay is enough for all virtual hosts that
-// are reachable again at the same time.
+// host is reachable again, keepHostsConnected requests a replay of recent notifications, and another one when
+// its agents have had time to reconnect. A replay goes to all hosts, so one replay is enough for all virtual
+// hosts that are reachable again at about the same time, and for the requests of all processes.
 func (p *Publisher) keepHostsConnected(ctx context.Context) {
-	var due, again, lostAt time.Time // zero: no replay is due
+	var due, again, lostAt time.Time // zero: no request for a replay is due
 	pollVirtualHosts(ctx, p.options, func(registered []agentstore.VirtualHost) {
 		hosts := p.hosts.follow(p.options, registered)
 		since := make([]time.Time, len(hosts))
@@ -219,8 +219,8 @@ func (p *Publisher) keepHostsConnected(ctx context.Context) {
 		if due.IsZero() || time.Now().Before(due) {
 			return
 		}
-		if err := p.replay(ctx, lostAt); err != nil {
-			slog.WarnContext(ctx, "notifications that agents may have missed cannot be replayed yet",
+		if err := p.notifications.RequestReplay(ctx, missedFor(lostAt)); err != nil {
+			slog.WarnContext(ctx, "replay of the notifications that agents may have missed cannot be requested yet",
 				"error", err)
 			return
 		}

@@ -26,12 +26,12 @@ const assumedOutage = 10 * time.Minute
 // Run keeps the publisher connected until ctx ends. After an outage of RabbitMQ, Run replays recent
 // notifications, because RabbitMQ may have lost messages that it had confirmed but not delivered. Run replays
 // the recent notifications as soon as RabbitMQ is available again, and a second time when all agents have had
-// time to reconnect. Run also replays the notifications that revived agents have missed.
+// time to reconnect. Run also runs the replays that are requested in the database.
 func (p *Publisher) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { p.keepHostsConnected(ctx) })
-	running.Go(func() { p.replayForRevivedAgents(ctx) })
+	running.Go(func() { p.runRequestedReplays(ctx) })
 	lostAt := time.Now().Add(-assumedOutage)
 	wasConnected := false
 	oslomsg.KeepConnected(
@@ -97,19 +97,22 @@ func (p *Publisher) waitUntilLost(
 	}
 }
 
-// replay enqueues again all notifications that agents may have missed. An agent may have missed every
-// notification that was created after the loss of the connection, or less than AgentDownTime before the loss.
+// replay enqueues again all notifications that agents may have missed.
 func (p *Publisher) replay(ctx context.Context, lostAt time.Time) error {
 	p.metrics.replays.Inc()
-	return p.notifications.Replay(ctx, time.Since(lostAt)+network.AgentDownTime)
+	return p.notifications.Replay(ctx, missedFor(lostAt))
 }
 
-// requestedReplayPoll is the time after which the publisher looks again for a replay that heartbeats have
-// requested.
+// missedFor returns for how long agents may have missed notifications. An agent may have missed every
+// notification that was created after the loss of the connection, or less than AgentDownTime before the loss.
+func missedFor(lostAt time.Time) time.Duration { return time.Since(lostAt) + network.AgentDownTime }
+
+// requestedReplayPoll is the time after which the publisher looks again for a requested replay.
 const requestedReplayPoll = 2 * time.Second
 
-// replayForRevivedAgents runs the replays that the heartbeats of revived agents request, until ctx ends.
-func (p *Publisher) replayForRevivedAgents(ctx context.Context) {
+// runRequestedReplays runs requested replays until ctx ends. The heartbeats of revived agents request
+// replays, and each process that can use a virtual host again.
+func (p *Publisher) runRequestedReplays(ctx context.Context) {
 	tick := time.NewTicker(requestedReplayPoll)
 	defer tick.Stop()
 	for ctx.Err() == nil {
@@ -117,9 +120,9 @@ func (p *Publisher) replayForRevivedAgents(ctx context.Context) {
 		switch {
 		case done:
 			p.metrics.replays.Inc()
-			slog.InfoContext(ctx, "agents have been silent: replaying the notifications that they may have missed")
+			slog.InfoContext(ctx, "replaying the notifications that silent or unreachable agents may have missed")
 		case err != nil && ctx.Err() == nil:
-			slog.WarnContext(ctx, "notifications that silent agents may have missed cannot be replayed yet",
+			slog.WarnContext(ctx, "notifications that agents may have missed cannot be replayed yet",
 				"error", err)
 		}
 		select {

@@ -60,6 +60,14 @@ func RequestReplay(tx db.Tx, within time.Duration) {
 	tx.QueueLast(`agent notification replay`, ReplayRequest(`(select $1::interval as within) request`), within)
 }
 
+// RequestReplay requests a replay, as the function RequestReplay does, in a transaction of its own.
+func (s *Store) RequestReplay(ctx context.Context, within time.Duration) error {
+	return s.db.InTx(ctx, func(tx db.Tx) error {
+		RequestReplay(tx, within)
+		return nil
+	})
+}
+
 // ReplayRequest returns the SQL statement that requests a replay, as RequestReplay does, for each row of a
 // table expression, which has the column `within`.
 func ReplayRequest(from string) string {
