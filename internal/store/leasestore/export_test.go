@@ -6,5 +6,13 @@ const CalendarSQL = calendarSQL
 // MaxUnsentRepeats is maxUnsentRepeats for tests.
 const MaxUnsentRepeats = maxUnsentRepeats
 
-// DueLeasesSQL is the query of BeginDueLeases, so that a test can examine its plan.
-var DueLeasesSQL = dueLeasesSQL
+// The queries of BeginDueLeases, ExpireBlockedLeases, readDetails and followerNudges, so that a test can
+// examine their plans.
+const DueLeasesSQL = dueLeasesSQL
+
+var (
+	LockDueSQL        = lockDueSQL
+	BlockedPastEndSQL = blockedPastEndSQL
+	DueBlockersSQL    = dueBlockersSQL
+	FollowersSQL      = followersSQL
+)

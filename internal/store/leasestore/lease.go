@@ -177,7 +177,7 @@ func readDetails(ctx context.Context, tx db.Tx, all []lease.Lease) error {
 	queueReservations(batch, ids, byID)
 	queueFailures(batch, ids, byID)
 	queueEvents(batch, ids, byID)
-	queueBlockers(batch, ids, byID)
+	queueBlockers(batch, all, byID)
 	return tx.SendBatch(ctx, batch).Close()
 }
 

@@ -164,36 +164,55 @@ func bisect[T any](
 const dueSQL = `(e.event_type, l.status) in (('end_lease', 'ACTIVE'), ('end_lease', 'ERROR'), ('start_lease', 'PENDING'))
 	and l.delete_requested_at is null`
 
-// dueLeasesSQL is the query of lockDueLeases. The window function needs all due rows, so the conditions that
-// cost more are checked in the order of the turns, until enough leases are found.
-var dueLeasesSQL = `
-	select l.id, clock_timestamp()
+// undoneSQL is an SQL condition that the event e, a start or an end, is due and has not begun.
+const undoneSQL = `e.status = 'UNDONE' and e.event_type <> 'before_end_lease' and e.at <= now()`
+
+// dueLeasesSQL is the query for the leases that can be due, in the order of the turns of their projects.
+const dueLeasesSQL = `
+	select e.lease_id
 	from (
 		select e.lease_id, e.event_type, e.at,
 			row_number() over (partition by l.project_id order by e.event_type, e.at, e.lease_id) as turn
 		from event e
 		join lease l on l.id = e.lease_id
-		where e.status = 'UNDONE' and e.event_type <> 'before_end_lease' and e.at <= now() and ` + dueSQL + `) e
-	join lease l on l.id = e.lease_id
-	where ` + dueSQL + `
+		where ` + undoneSQL + ` and ` + dueSQL + `) e
+	order by e.turn, e.event_type, e.at, e.lease_id`
+
+// lockDueSQL is the query that locks those of some leases that are due and that no other lease blocks.
+var lockDueSQL = blockersSQL(`select id from lease where id = any($1) and status = 'PENDING'`) + `
+	select l.id, clock_timestamp()
+	from unnest($1::uuid[]) with ordinality as due (id, place)
+	join event e on e.lease_id = due.id
+	join lease l on l.id = due.id
+	where ` + undoneSQL + ` and ` + dueSQL + `
 		and not exists (
 			select from event b
 			where b.lease_id = l.id and b.event_type = 'before_end_lease' and b.status = 'IN_PROGRESS')
-		and (l.status <> 'PENDING' or not ` + anySQL(allocationTable.isBlockedSQL) + `)
-	order by e.turn, e.event_type, e.at, l.id
-	limit $1
+		and (l.status <> 'PENDING' or l.id not in (select waiting_id from blocker))
+	order by due.place
+	limit $2
 	for update of l skip locked`
+
+// lockChunk is the number of due leases whose blockers one query looks for.
+const lockChunk = 2 * advanceBatchSize
 
 // lockDueLeases locks leases in a stable status whose start or end is due. It returns the database time and
 // the IDs of these leases. The projects take turns, so that many due leases of one delay no other; within a
 // turn and within a project, leases whose end is due come first. lockDueLeases does not lock a lease whose
 // start waits until another lease releases a resource, or a lease whose end waits until its before-end
-// action is complete.
+// action is complete. The search for the blockers of leases costs the most, so lockDueLeases examines the
+// due leases in chunks, until it has found enough.
 func lockDueLeases(ctx context.Context, tx *transaction) (ids []uuid.UUID, now time.Time, err error) {
-	var id uuid.UUID
-	rows, err := tx.Query(ctx, dueLeasesSQL, advanceBatchSize)
-	if err == nil {
-		_, err = pgx.ForEachRow(rows, []any{&id, &now}, func() error { ids = append(ids, id); return nil })
+	due, err := db.QueryAll(ctx, tx, pgx.RowTo[uuid.UUID], dueLeasesSQL)
+	for chunk := range slices.Chunk(due, lockChunk) {
+		if err != nil || len(ids) >= advanceBatchSize {
+			break
+		}
+		var id uuid.UUID
+		var rows pgx.Rows
+		if rows, err = tx.Query(ctx, lockDueSQL, chunk, advanceBatchSize-len(ids)); err == nil {
+			_, err = pgx.ForEachRow(rows, []any{&id, &now}, func() error { ids = append(ids, id); return nil })
+		}
 	}
 	if err != nil {
 		return nil, now, fmt.Errorf("lock due leases: %w", err)

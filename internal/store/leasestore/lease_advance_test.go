@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -213,6 +214,34 @@ func TestLeaseAdvance_DueLeasesOfAProjectDelayNoOther(t *testing.T) {
 	e.advance(11)
 }
 
+// Blocked leases, of which there are more than one query examines, delay no later lease of their project.
+func TestLeaseAdvance_ManyBlockedLeasesDelayNoOther(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 2)
+	stuck, free := e.createActive(onHost(1, 2, "cmp-1")), e.createLease(onHost(3, 4, "cmp-2"))
+	e.setDates(stuck, -3*time.Hour, -2*time.Hour)
+	e.setDates(free, -time.Minute, time.Hour)
+	e.failEnd(stuck)
+	storetest.ExecScript(t, e.url, `
+		set local session_replication_role = replica;
+		insert into lease (id, name, user_id, project_id, status, start_at, end_at)
+		select md5(n::text)::uuid, 'blocked', 'u', 'p', 'PENDING', now() - interval '1 hour', now() + interval '1 hour'
+		from generate_series(1, 250) n;
+		insert into event (id, lease_id, event_type, at, status)
+		select gen_random_uuid(), id, typ, at, 'UNDONE'
+		from lease, lateral (values ('start_lease', start_at), ('end_lease', end_at)) as e (typ, at)
+		where name = 'blocked';
+		insert into reservation (id, lease_id, "position", resource_type, status, min_hosts, max_hosts, hypervisor_properties,
+			resource_properties, before_end, resources)
+		select id, id, 0, 'virtual:instance', 'pending', 0, 0, '', '', 'default', '{"VCPU": 1}' from lease where name = 'blocked';
+		insert into host_allocation (reservation_id, host_id, during)
+		select id, 1, tstzrange(start_at, end_at) from lease where name = 'blocked'`)
+
+	e.advance(1)
+
+	e.expectStatus(free, lease.Active)
+}
+
 // A round reads the due events, and none of past or future leases.
 func TestLeaseAdvance_ReadsOnlyDueLeases(t *testing.T) {
 	t.Parallel()
@@ -227,7 +256,7 @@ func TestLeaseAdvance_ReadsOnlyDueLeases(t *testing.T) {
 		select gen_random_uuid(), id, typ, at, case status when 'PENDING' then 'UNDONE' else 'DONE' end
 		from lease, lateral (values ('start_lease', start_at), ('end_lease', end_at)) as e (typ, at)`)
 	storetest.FixPlans(t, url)
-	rows, err := storetest.Connect(t, url).Query(t.Context(), `explain `+leasestore.DueLeasesSQL, 50)
+	rows, err := storetest.Connect(t, url).Query(t.Context(), `explain `+leasestore.DueLeasesSQL)
 	if err != nil {
 		t.Fatal(err)
 	}

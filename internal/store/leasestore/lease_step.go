@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -364,23 +363,27 @@ func removeUnusedFromInventory(ctx context.Context, tx *transaction, l lease.Lea
 	return nil
 }
 
+// followersSQL is the query of followerNudges.
+var followersSQL = `
+	with ` + allocationsSQL("mine", `(select unnest($1::uuid[]) as lease_id)`) + `,
+	` + holdersSQL("theirs", "mine", "null") + `
+	select f.id, f.name, f.status, f.project_id
+	from (` + eachTable(`
+		union`, `
+		select theirs.lease_id
+		from mine_%[1]s mine
+		join theirs_%[1]s theirs on theirs.key = mine.key and lower(theirs.during) >= upper(mine.during)`) + `) n
+	cross join lateral (
+		select id, name, status, project_id
+		from lease
+		where id = n.lease_id and status = 'PENDING' and start_at <= clock_timestamp() + $2::interval
+		offset 0) f
+	order by f.id`
+
 // followerNudges returns the nudges for the pending leases whose start is due and that wait for resources of
 // the given leases.
 func followerNudges(ctx context.Context, tx *transaction, leases ...uuid.UUID) ([]contract.Nudge, error) {
-	var followers []string
-	for _, t := range allocationTables {
-		followers = append(followers, t.format(`
-		select f.id, f.name, f.status, f.project_id
-		from reservation r
-		join %[1]s mine on mine.reservation_id = r.id
-		join %[1]s next on next.%[2]s = mine.%[2]s and lower(next.during) >= upper(mine.during)
-		join reservation n on n.id = next.reservation_id
-		join lease f on f.id = n.lease_id
-		where r.lease_id = any($1) and f.status = 'PENDING' and f.start_at <= clock_timestamp() + $2::interval`))
-	}
-	nudges, err := db.QueryAll(ctx, tx, scanNudge, strings.Join(followers, `
-		union`)+`
-		order by id`, leases, lease.ClockSkew)
+	nudges, err := db.QueryAll(ctx, tx, scanNudge, followersSQL, leases, lease.ClockSkew)
 	if err != nil {
 		return nil, fmt.Errorf("read leases that wait for resources of the leases %s: %w", leases, err)
 	}
