@@ -111,7 +111,7 @@ func New(o Options) *Activities {
 	}
 	a.Timeouts = o.Timeouts.withDefaults()
 	a.MaxEntryFailures = cmp.Or(a.MaxEntryFailures, journal.DefaultMaxFailures)
-	a.leases = newLeaseLoader(a.readLeases, a.Timeouts.LoadLeases)
+	a.leases = newLeaseLoader(a.readLeases, a.readProjects, a.Timeouts.LoadLeases)
 	return a
 }
 

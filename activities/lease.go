@@ -44,6 +44,10 @@ func (a *Activities) readLeases(ctx context.Context, ids []uuid.UUID) (map[uuid.
 	return all, err
 }
 
+func (a *Activities) readProjects(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]string, error) {
+	return a.Store.Lease.LeaseProjects(ctx, ids)
+}
+
 // withOperatorSettings returns a copy of a lease with the operator's settings for the steps of the lease.
 // withOperatorSettings omits the fields that no step needs, because the history of the lease's workflow
 // stores every lease that ReadLease returns.

@@ -17,10 +17,15 @@ import (
 // this ID.
 type leaseReader func(context.Context, []uuid.UUID) (map[uuid.UUID]lease.Lease, error)
 
+// projectReader reads the projects of leases, by the ID of the lease.
+type projectReader func(context.Context, []uuid.UUID) (map[uuid.UUID]string, error)
+
 // leaseLoader collects the leases that concurrent callers request, and reads these leases with one query.
 type leaseLoader struct {
-	read    leaseReader
-	batcher *coalesce.Batcher[uuid.UUID, loadedLeases]
+	read     leaseReader
+	projects projectReader
+	timeout  time.Duration
+	batcher  *coalesce.Batcher[uuid.UUID, loadedLeases]
 }
 
 // loadedLeases is the result of one read.
@@ -29,24 +34,75 @@ type loadedLeases struct {
 	shared bool // the read was for several leases
 }
 
-func newLeaseLoader(read leaseReader, timeout time.Duration) *leaseLoader {
-	return &leaseLoader{read: read, batcher: coalesce.NewBatcher(coalesce.Config[uuid.UUID, loadedLeases]{
-		Timeout: timeout,
-		Run: func(ctx context.Context, batch []*coalesce.Call[uuid.UUID, loadedLeases]) {
-			requested := map[uuid.UUID]bool{}
-			var ids []uuid.UUID
-			for _, c := range batch {
-				if !requested[c.Item] {
-					ids = append(ids, c.Item)
-				}
-				requested[c.Item] = true
+type leaseCall = coalesce.Call[uuid.UUID, loadedLeases]
+
+func newLeaseLoader(read leaseReader, projects projectReader, timeout time.Duration) *leaseLoader {
+	r := &leaseLoader{read: read, projects: projects, timeout: timeout}
+	r.batcher = coalesce.NewBatcher(coalesce.Config[uuid.UUID, loadedLeases]{Timeout: timeout, Run: r.run})
+	return r
+}
+
+// maxSlowProjects is the number of projects with slow leases in a batch that do not delay other projects.
+const maxSlowProjects = 8
+
+// run reads the leases of a batch with one query. If this query is slow, run stops it and reads the leases of
+// each project with a query of its own, so that a slow lease fails only the calls for leases of its project.
+func (r *leaseLoader) run(ctx context.Context, batch []*leaseCall) {
+	ids := leaseIDs(batch)
+	if len(ids) == 1 {
+		r.readBatch(ctx, r.timeout, batch, nil)
+		return
+	}
+	r.readBatch(ctx, r.timeout/2, batch, func(timedOut error) {
+		projects, err := r.projects(ctx, ids)
+		if err != nil {
+			timedOut = err
+		}
+		byProject := map[string][]*leaseCall{}
+		for _, c := range batch {
+			byProject[projects[c.Item]] = append(byProject[projects[c.Item]], c)
+		}
+		limit := r.timeout / 2 / time.Duration(min(len(byProject), maxSlowProjects))
+		for _, calls := range byProject {
+			if len(byProject) == 1 { // the same query again would take as long
+				finishCalls(calls, nil, timedOut)
+			} else {
+				r.readBatch(ctx, limit, calls, nil)
 			}
-			leases, err := read(ctx, ids)
-			for _, c := range batch {
-				c.Finish(loadedLeases{leases, len(ids) > 1}, err)
-			}
-		},
-	})}
+		}
+	})
+}
+
+// readBatch reads the leases of calls with one query, and finishes the calls. If the query takes longer than
+// the limit, readBatch calls the function `late`, if it is set, which then finishes the calls.
+func (r *leaseLoader) readBatch(ctx context.Context, limit time.Duration, calls []*leaseCall, late func(error)) {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	leases, err := r.read(limited, leaseIDs(calls))
+	if late != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		late(err)
+		return
+	}
+	finishCalls(calls, leases, err)
+}
+
+func finishCalls(calls []*leaseCall, leases map[uuid.UUID]lease.Lease, err error) {
+	shared := len(leaseIDs(calls)) > 1
+	for _, c := range calls {
+		c.Finish(loadedLeases{leases, shared}, err)
+	}
+}
+
+// leaseIDs returns the IDs of the requested leases, each once.
+func leaseIDs(calls []*leaseCall) (ids []uuid.UUID) {
+	requested := map[uuid.UUID]bool{}
+	for _, c := range calls {
+		if !requested[c.Item] {
+			ids = append(ids, c.Item)
+		}
+		requested[c.Item] = true
+	}
+	return ids
 }
 
 // load reads a lease. If a query that reads several leases together fails, load reads the requested lease in

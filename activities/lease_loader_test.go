@@ -36,7 +36,7 @@ func TestLeaseLoader_UnreadableLeaseFailsOnlyItself(t *testing.T) {
 				}
 			}
 			return found, nil
-		}, time.Hour)
+		}, nil, time.Hour)
 		load := func(id uuid.UUID) <-chan error {
 			result := make(chan error, 1)
 			go func() {
@@ -76,8 +76,8 @@ func TestLeaseLoader_UnreadableLeaseFailsOnlyItself(t *testing.T) {
 	})
 }
 
-// After a query has timed out, the lease loader does not query each lease alone, because a busy database
-// would need even longer for many queries.
+// After a query has timed out, the lease loader does not query each lease of a project alone, because a busy
+// database would need even longer for many queries.
 func TestLeaseLoader_TimeoutIsNotRepeatedForEachLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestLeaseLoader_TimeoutIsNotRepeatedForEachLease(t *testing.T) {
 			reads++
 			<-release
 			return nil, fmt.Errorf("read leases: %w", context.DeadlineExceeded)
-		}, time.Hour)
+		}, func(context.Context, []uuid.UUID) (map[uuid.UUID]string, error) { return nil, nil }, time.Hour)
 		results := make(chan error, 3)
 		for range 3 {
 			go func() {
@@ -106,6 +106,54 @@ func TestLeaseLoader_TimeoutIsNotRepeatedForEachLease(t *testing.T) {
 				"the loader ran %d reads, want 2: one for the first lease, and one for all other leases together",
 				reads,
 			)
+		}
+	})
+}
+
+// A lease whose query is slow fails only the calls for leases of its project. The leases of the other
+// projects that were requested at the same time are read before their callers give up.
+func TestLeaseLoader_SlowLeaseFailsOnlyItsProject(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 4 * time.Second
+		projects := map[uuid.UUID]string{}
+		slow := map[uuid.UUID]bool{}
+		loader := newLeaseLoader(func(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]lease.Lease, error) {
+			time.Sleep(10 * time.Millisecond)
+			found := map[uuid.UUID]lease.Lease{}
+			for _, id := range ids {
+				if slow[id] {
+					<-ctx.Done()
+					return nil, fmt.Errorf("read leases: %w", ctx.Err())
+				}
+				found[id] = lease.Lease{ID: id}
+			}
+			return found, nil
+		}, func(context.Context, []uuid.UUID) (map[uuid.UUID]string, error) { return projects, nil }, timeout)
+		results := map[uuid.UUID]chan error{}
+		for n := range 20 {
+			id := uuid.New()
+			projects[id], results[id], slow[id] = fmt.Sprint(n/2), make(chan error, 1), n == 4 || n == 8
+		}
+		begin := time.Now()
+		load := func(id uuid.UUID) error {
+			_, err := loader.load(t.Context(), id)
+			return err
+		}
+		go func() { _ = load(uuid.New()) }() // the first lease is read alone, and the others together
+		synctest.Wait()
+		for id, result := range results {
+			go func() { result <- load(id) }()
+		}
+		slowProjects := map[string]bool{"2": true, "4": true}
+		for id, result := range results {
+			err := <-result
+			if failed := errors.Is(err, context.DeadlineExceeded); failed != slowProjects[projects[id]] || !failed && err != nil {
+				t.Errorf("load a lease of project %s: got error %v, want a timeout only in the projects 2 and 4", projects[id], err)
+			}
+		}
+		if took := time.Since(begin); took > timeout+10*time.Millisecond {
+			t.Errorf("all leases took %s, want at most %s after the read of the first lease", took, timeout)
 		}
 	})
 }

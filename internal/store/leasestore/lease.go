@@ -43,6 +43,21 @@ func (s *Store) LeasesByID(ctx context.Context, ids []uuid.UUID) ([]lease.Lease,
 	return s.leases(ctx, `id = any($1)`, ids)
 }
 
+// LeaseProjects returns the projects of the leases with the given IDs.
+func (s *Store) LeaseProjects(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]string, error) {
+	rows, err := s.db.Query(ctx, `select id, project_id from lease where id = any($1)`, ids)
+	projects := map[uuid.UUID]string{}
+	var id uuid.UUID
+	var project string
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&id, &project}, func() error { projects[id] = project; return nil })
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the projects of leases: %w", err)
+	}
+	return projects, nil
+}
+
 // pageBytes is the maximum size of the texts of the leases on a page that has several leases.
 const pageBytes = 256 << 10
 
