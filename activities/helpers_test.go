@@ -21,6 +21,7 @@ func newActivities(o activities.Options) *activities.Activities {
 		Record:     time.Hour,
 		LoadLeases: time.Hour,
 		Advance:    time.Hour,
+		Expire:     time.Hour,
 		Drain:      time.Hour,
 		Trim:       time.Hour,
 		Leftovers:  time.Hour,

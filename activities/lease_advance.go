@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -45,9 +46,8 @@ func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, erro
 // (see TakeOverLeases) or the lease's own workflow completes the step. advanceDueLeases returns how many
 // steps it has begun and how many steps it has finished.
 func (a *Activities) advanceDueLeases(ctx context.Context) (begun, finished int, err error) {
-	expired, err := a.Store.Lease.ExpireBlockedLeases(ctx)
-	if err != nil || expired > 0 {
-		return expired, expired, err
+	if expired := a.expireLeases(ctx); expired > 0 {
+		return expired, expired, nil
 	}
 	started, ready, err := a.Store.Lease.BeginDueLeases(ctx, a.Cloud != nil)
 	if err != nil || len(started) == 0 {
@@ -55,6 +55,23 @@ func (a *Activities) advanceDueLeases(ctx context.Context) (begun, finished int,
 	}
 	finished, err = a.finishLeases(ctx, started, ready)
 	return len(started), finished, err
+}
+
+// expireLeases expires leases that could not start before their end, and returns their number. If this fails
+// or takes longer than Timeouts.Expire, expireLeases logs it, and the round begins the steps of other leases.
+func (a *Activities) expireLeases(ctx context.Context) int {
+	limited, cancel := context.WithTimeout(ctx, a.Timeouts.Expire)
+	defer cancel()
+	expired, err := a.Store.Lease.ExpireBlockedLeases(limited)
+	if err != nil {
+		slog.WarnContext(
+			ctx,
+			"cannot expire the leases that could not start before their end; the next round tries again",
+			"error", err,
+		)
+		return 0
+	}
+	return expired
 }
 
 // TakeOverLeases performs the steps that another process has begun and not finished in time, because it was

@@ -28,12 +28,15 @@ type Timeouts struct {
 	// Record limits the SQL statements that record the result of a call. The sum of ShortCall and Record must
 	// be less than workflows.SingleAttemptTimeout.
 	Record time.Duration
-	// LoadLeases is the maximum duration of one query that reads several leases. LoadLeases must be shorter
-	// than workflows.LocalDatabaseTimeout.
+	// LoadLeases is the maximum duration of the queries that read several leases for concurrent callers.
+	// LoadLeases must be shorter than workflows.LocalDatabaseTimeout.
 	LoadLeases time.Duration
 	// Advance is how long AdvanceLeases waits until the due leases have been advanced, that is, started or
 	// ended. Advance must be shorter than workflows.LocalDatabaseTimeout.
 	Advance time.Duration
+	// Expire limits the part of a round of AdvanceLeases that expires leases, because the leases of a project
+	// can make this part slow, and other projects' leases start after it.
+	Expire time.Duration
 	// Drain is the time that one attempt of an activity spends on the journal backlog, after which Temporal
 	// retries the activity. Drain must leave time for one more batch before LongCall ends the attempt.
 	Drain time.Duration
@@ -54,6 +57,7 @@ func (t Timeouts) withDefaults() Timeouts {
 		Record:     cmp.Or(t.Record, 700*time.Millisecond),
 		LoadLeases: cmp.Or(t.LoadLeases, 4*time.Second),
 		Advance:    cmp.Or(t.Advance, 2*time.Second),
+		Expire:     cmp.Or(t.Expire, 3*time.Second),
 		Drain:      cmp.Or(t.Drain, LongCallTimeout-2*ShortCallTimeout),
 		Trim:       cmp.Or(t.Trim, 4*time.Second),
 		Leftovers:  cmp.Or(t.Leftovers, time.Minute),
