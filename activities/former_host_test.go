@@ -116,6 +116,91 @@ func TestLease_ServersOnAReplacedHostAreDeletedAtItsEnd(t *testing.T) {
 	}
 }
 
+// Nova shows every hypervisor as down while its message queue or its database stalls; the servers run on.
+func TestLease_HostsThatAreDownForAWhileKeepTheirServers(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s, stub := storetest.Open(t, url), &notifytest.Nova{}
+	nova, err := cloud.New(cloud.Config{Nova: startServer(t, stub), Timeout: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nova.Reread(s.Lease.RereadCloudReservation)
+	acts := newActivities(activities.Options{
+		Store:         s,
+		Cloud:         nova,
+		Hypervisors:   nova,
+		MonitorHosts:  true,
+		HealingWindow: time.Hour,
+	})
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	activities.Register(env, acts.Functions())
+	hosts := []string{"cmp-1", "cmp-2"}
+	setHosts := func(state string) {
+		for _, host := range hosts {
+			stub.SetHypervisor(host, state)
+		}
+	}
+	setHosts("up")
+	for _, host := range hosts {
+		if _, err := s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: hostUUIDs[host], Name: host}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: host}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leases, want := map[string]lease.Lease{}, []string{}
+	for i, host := range hosts { // the lease of the second host starts first, so healing begins with it
+		leases[host] = createOneHourLease(t, s, host, host, time.Now().Add(time.Duration(2-i)*time.Minute),
+			lease.ReservationDraft{Type: lease.PhysicalHost, Min: 1, Max: 1})
+	}
+	storetest.Exec(t, url, `update event set at = now() where event_type = 'start_lease'`)
+	if _, err := acts.AdvanceLeases(t.Context(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range hosts {
+		stub.AddServer(notifytest.Server{Host: host, Project: host, Created: time.Now().Add(-time.Minute)})
+		want = append(want, host)
+	}
+	heal := func() {
+		t.Helper()
+		if _, err := env.ExecuteActivity(acts.HealReservations); err != nil {
+			t.Fatal(err)
+		}
+	}
+	provision := func() {
+		t.Helper()
+		for _, l := range leases {
+			if err := acts.ProvisionReservation(t.Context(), l.Reservations[0].ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	setHosts("down")
+	heal()
+	provision()
+	if all := hostsOf(stub, "freepool"); !slices.Equal(all, hosts) {
+		t.Fatalf("freepool after both hosts have failed: got %v, want both", all)
+	}
+	setHosts("up")
+	heal()
+	provision()
+
+	var got []string
+	for _, server := range stub.ComputeState().Servers {
+		got = append(got, server.Host)
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("hosts of the servers: got %v, want %v", got, want)
+	}
+	for host, l := range leases {
+		if all := hostsOf(stub, l.Reservations[0].ID.String()); !slices.Equal(all, []string{host}) {
+			t.Errorf("hosts of the lease of %s: got %v, want this host", host, all)
+		}
+	}
+}
+
 // hostsOf returns the hosts of an aggregate in the stub of Nova.
 func hostsOf(stub *notifytest.Nova, aggregate string) (hosts []string) {
 	for _, a := range stub.ComputeState().Aggregates {

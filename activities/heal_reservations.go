@@ -82,7 +82,7 @@ func (h *healingRound) each(
 }
 
 // updateHosts stores in the rows of the hosts what Nova reports about the hypervisors of
-// these hosts. With the option MonitorHosts, updateHosts also stores which hosts are up.
+// these hosts. With the option MonitorHosts, updateHosts also stores the states of the hosts.
 func (a *Activities) updateHosts(ctx context.Context) error {
 	if a.Hypervisors == nil {
 		return nil
@@ -107,13 +107,13 @@ func (a *Activities) updateHosts(ctx context.Context) error {
 	if err := a.Store.Lease.RefreshHosts(ctx, all); err != nil || !a.MonitorHosts {
 		return err
 	}
-	up := make(map[string]bool, len(all))
-	for _, h := range all {
-		up[h.Hostname] = h.Up
+	states, err := a.Store.Lease.UpdateHostStates(ctx, all)
+	if len(states.Failed)+len(states.Recovered) > 0 {
+		activity.GetLogger(ctx).Warn("states of hosts changed",
+			"failed", states.Failed, "recovered", states.Recovered)
 	}
-	failed, recovered, err := a.Store.Lease.UpdateHostStates(ctx, up)
-	if len(failed)+len(recovered) > 0 {
-		activity.GetLogger(ctx).Warn("states of hosts changed", "failed", failed, "recovered", recovered)
+	if states.Suspended > 0 {
+		activity.GetLogger(ctx).Warn("too many hosts are down together; leases keep them", "down", states.Suspended)
 	}
 	return err
 }

@@ -188,17 +188,19 @@ func (h hosts) apply(ctx context.Context, c lease.CloudReservation) (lease.Cloud
 			return mark, err
 		}
 	}
-	if err := h.join(ctx, all, own, joined); err != nil {
+	if err := h.join(ctx, all, own, c, joined); err != nil {
 		return mark, err
 	}
 	return mark, h.returnToPool(ctx, all, own, left)
 }
 
-// join moves hosts from the freepool into the reservation's aggregate, and deletes the servers on the hosts.
+// join moves hosts from the freepool into the reservation's aggregate, and deletes the servers on the hosts,
+// except those that the reservation has on a former host that it has got back.
 func (h hosts) join(
 	ctx context.Context,
 	all map[string]aggregates.Aggregate,
 	own aggregates.Aggregate,
+	c lease.CloudReservation,
 	joined []string,
 ) error {
 	if len(joined) == 0 {
@@ -215,7 +217,14 @@ func (h hosts) join(
 		return err
 	}
 	for _, host := range joined {
-		if err := h.moveFromPool(ctx, all, own, host); err != nil {
+		back := c
+		back.FormerHosts = slices.DeleteFunc(slices.Clone(c.FormerHosts),
+			func(f lease.FormerHost) bool { return f.Service != host })
+		kept, err := h.formerServers(ctx, back)
+		if err != nil {
+			return err
+		}
+		if err := h.moveFromPool(ctx, all, own, host, kept); err != nil {
 			return err
 		}
 	}
@@ -243,12 +252,13 @@ func (h hosts) checkJoining(ctx context.Context, own aggregates.Aggregate, hosts
 }
 
 // moveFromPool moves a host from the freepool into the reservation's aggregate and deletes the servers on the
-// host.
+// host, except those in `kept`.
 func (h hosts) moveFromPool(
 	ctx context.Context,
 	all map[string]aggregates.Aggregate,
 	own aggregates.Aggregate,
 	host string,
+	kept []servers.Server,
 ) error {
 	if other := otherReservation(all, own, host); other != "" {
 		return fmt.Errorf("%w: host %s is in the aggregate of reservation %s", ErrInUse, host, other)
@@ -257,6 +267,9 @@ func (h hosts) moveFromPool(
 		return err
 	}
 	onHost, err := h.servers(ctx, serverFilter{Host: host, SoftDeleted: true})
+	onHost = slices.DeleteFunc(onHost, func(s servers.Server) bool {
+		return slices.ContainsFunc(kept, func(k servers.Server) bool { return k.ID == s.ID })
+	})
 	if err == nil && len(onHost) > 0 {
 		err = h.checkJoining(ctx, own, host)
 	}

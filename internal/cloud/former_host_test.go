@@ -132,6 +132,38 @@ func TestDeprovision_FormerHostOfWhichNovaListsNoServersKeepsNoOtherServer(t *te
 	}
 }
 
+// The reservation has had the host before, so only its own servers stay.
+func TestProvision_FormerHostThatComesBackKeepsItsServers(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	c := s.replacedHost()
+	for name, created := range map[string]time.Time{
+		"own":             leftAt.Add(-time.Minute),
+		"later":           leftAt.Add(time.Minute),
+		"of unknown age":  {},
+		"other host, own": leftAt.Add(-time.Minute),
+	} {
+		host := "a"
+		if name == "other host, own" {
+			host = "c"
+		}
+		s.nova.AddServer(notifytest.Server{Host: host, Name: name, Project: "red", Created: created})
+	}
+	s.nova.AddServer(notifytest.Server{
+		Host:    "a",
+		Name:    "of another project",
+		Project: "blue",
+		Created: leftAt.Add(-time.Minute),
+	})
+	back := hostsClaim("a", "b", "c")
+	back.FormerHosts = c.FormerHosts
+	s.apply(back)
+	s.want(back, map[string][]string{"own": {"a", "b", "c"}, "freepool": nil})
+	if got, want := s.serverNames(), []string{"own"}; !slices.Equal(got, want) {
+		t.Errorf("servers after the host has come back: got %q, want %q", got, want)
+	}
+}
+
 func TestBeforeEnd_ServersOnFormerHostsGetImages(t *testing.T) {
 	t.Parallel()
 	s := newCloudTest(t)

@@ -84,14 +84,16 @@ var controllerAway = alertScenario{
 	},
 }
 
-// novaAway stops Nova; the event of a port waits for an hour, and a lease ends.
+// novaAway stops Nova, which has shown the hosts as down before; the event of a port waits for an hour, and a
+// lease ends.
 var novaAway = alertScenario{
 	name: "Nova does not answer",
 	alerts: map[string][]string{
-		"BerthDeliveriesLate":   {`FAIL +Nova .*connection refused`},
-		"BerthReservationsFail": {`FAIL +Nova .*connection refused`, `Nova has failed since .*connection refused`},
-		"BerthHostsQuarantined": {`node-1 .*gold .*Nova`},
-		"BerthLeftoversStay":    {`FAIL +Nova .*connection refused`},
+		"BerthDeliveriesLate":    {`FAIL +Nova .*connection refused`},
+		"BerthReservationsFail":  {`FAIL +Nova .*connection refused`, `Nova has failed since .*connection refused`},
+		"BerthHostsQuarantined":  {`node-1 .*gold .*Nova`},
+		"BerthHostsDownTogether": {`node-1 +false`},
+		"BerthLeftoversStay":     {`FAIL +Nova .*connection refused`},
 	},
 	fault: func(d *alertDeployment) func(map[string]string) {
 		lease := "/reservation/v1/leases/" + d.Rows(`select id::text from lease`)[0]
@@ -104,12 +106,18 @@ var novaAway = alertScenario{
 		storetest.Exec(d.T, d.Database, `
 			insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at)
 			values (gen_random_uuid(), 'physical:host', 'p', '{}', now() - interval '1 hour')`)
+		storetest.Exec(d.T, d.Database, `
+			update host
+			set reservable = false, down_seen_at = now()`)
 		return func(map[string]string) {
 			if err := d.nova.Start(); err != nil {
 				d.Fatal(err)
 			}
-			// The sweep, which repeats the removal, is paused in tests.
+			// The sweep, which repeats the removal and reads the states of the hosts, is paused in tests.
 			storetest.Exec(d.T, d.Database, `delete from reservation_leftover`)
+			storetest.Exec(d.T, d.Database, `
+				update host
+				set reservable = true, down_seen_at = null`)
 		}
 	},
 }

@@ -112,6 +112,9 @@ type HostCandidate struct {
 	Booked bool // another reservation has it, in the window or at another time
 	Free   bool // not reserved in the window
 	Late   bool // a lease that is past its end has not released the host yet
+	// Former says that healing has taken the host from the reservation, FormerOfOther that it has taken the
+	// host from another reservation that still runs. Servers of that reservation can be on the host.
+	Former, FormerOfOther bool
 }
 
 // HostCandidates returns candidates without information about reservations.
@@ -163,26 +166,30 @@ func isHostProperty(hosts []HostCandidate, key string) bool {
 	return false
 }
 
-// PickHosts chooses at least `least` and at most `most` hosts. If at least `least` hosts have no reservation
-// at any time, PickHosts chooses only from these hosts. Otherwise PickHosts first chooses hosts that have
-// other reservations but are free in the time window. PickHosts chooses a host that a lease has not released
-// in time only if too few other hosts are free.
+// PickHosts chooses at least `least` and at most `most` hosts. It first chooses the former hosts of the
+// reservation. If at least `least` hosts have no reservation at any time, PickHosts chooses only from these
+// hosts. Otherwise PickHosts first chooses hosts that have other reservations but are free in the time
+// window. PickHosts chooses a host that a lease has not released in time only if too few other hosts are
+// free, and never a former host of another reservation, because a reservation deletes all servers on its new
+// hosts.
 func PickHosts(candidates []HostCandidate, least, most int) ([]int64, error) {
-	var unreserved, free, late []int64
+	var former, unreserved, free, late []int64
 	for _, c := range candidates {
 		switch {
-		case !c.Reservable || !c.Free:
+		case !c.Reservable || !c.Free || c.FormerOfOther:
 		case c.Late:
 			late = append(late, c.ID)
+		case c.Former:
+			former = append(former, c.ID)
 		case c.Booked:
 			free = append(free, c.ID)
 		default:
 			unreserved = append(unreserved, c.ID)
 		}
 	}
-	picked := unreserved
+	picked := slices.Concat(former, unreserved)
 	if len(picked) < least {
-		picked = append(free, unreserved...)
+		picked = slices.Concat(former, free, unreserved)
 	}
 	if len(picked) < least {
 		picked = append(picked, late...)

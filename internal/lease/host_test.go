@@ -32,6 +32,9 @@ func TestPickHosts_PrefersHostsWithoutReservations(t *testing.T) {
 	unreserved := func(id int64) HostCandidate { return HostCandidate{Host: Host{ID: id, Reservable: true}, Free: true} }
 	free := func(id int64) HostCandidate { c := unreserved(id); c.Booked = true; return c }
 	taken := func(id int64) HostCandidate { c := free(id); c.Free = false; return c }
+	late := func(id int64) HostCandidate { c := free(id); c.Late = true; return c }
+	former := func(id int64) HostCandidate { c := free(id); c.Former = true; return c }
+	formerOfOther := func(id int64) HostCandidate { c := unreserved(id); c.FormerOfOther = true; return c }
 	unreservable := func(id int64) HostCandidate { c := unreserved(id); c.Reservable = false; return c }
 	for _, c := range []struct {
 		name        string
@@ -44,6 +47,10 @@ func TestPickHosts_PrefersHostsWithoutReservations(t *testing.T) {
 		{"no more than most", []HostCandidate{unreserved(1), unreserved(2), unreserved(3)}, 1, 2, []int64{1, 2}, ""},
 		{"otherwise free hosts with reservations first", []HostCandidate{unreserved(1), free(2), free(3)}, 2, 3, []int64{2, 3, 1}, ""},
 		{"never taken or unreservable hosts", []HostCandidate{taken(1), unreservable(2)}, 1, 1, nil, NotEnoughHosts},
+		{"former hosts first", []HostCandidate{unreserved(1), former(2), unreserved(3)}, 1, 2, []int64{2, 1}, ""},
+		{"former hosts before free ones", []HostCandidate{late(4), unreserved(1), free(2), former(3)}, 4, 4, []int64{3, 2, 1, 4}, ""},
+		{"no former host that is taken", []HostCandidate{unreserved(1), {Host: Host{ID: 2, Reservable: true}, Former: true}}, 1, 2, []int64{1}, ""},
+		{"never former hosts of others", []HostCandidate{formerOfOther(1), free(2)}, 1, 2, []int64{2}, ""},
 		{"too few", []HostCandidate{unreserved(1), free(2)}, 3, 3, nil, NotEnoughHosts},
 		{"no hosts requested", nil, 0, 2, []int64{}, ""},
 	} {

@@ -51,6 +51,11 @@ func newLeaseCollector(s *leasestore.Store) *leaseCollector {
 			"Reservations whose last call to Nova, Neutron, Keystone or Placement failed. `starter why lease/ID` names the call.",
 			func(u leasestore.Unfinished) int64 { return u.FailingCalls },
 		),
+		gauge(
+			"berth_hosts_down_together",
+			"Hosts that Nova shows as down, and that keep their leases because too many are down at the same time.",
+			func(u leasestore.Unfinished) int64 { return u.SuspendedHosts },
+		),
 	}}
 }
 

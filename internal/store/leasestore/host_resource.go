@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -53,7 +52,7 @@ func (b hostRequest) allocate(ctx context.Context, tx *transaction) error {
 	if b.most <= 0 {
 		return nil
 	}
-	all, err := readHostCandidates(ctx, tx, b.from, b.to)
+	all, err := readHostCandidates(ctx, tx, b.allocationRequest)
 	if err != nil {
 		return err
 	}
@@ -104,21 +103,24 @@ func (b hostRequest) checkRequirements(ctx context.Context, tx *transaction, hos
 }
 
 // readHostCandidates returns all hosts, sorted by ID. For each host, readHostCandidates says whether the host
-// has allocations, whether it is free from the time `from` to the time `to`, and whether a lease still holds
-// it past the end of the lease. If the end of a lease has failed, the hosts of this lease are not free. The
-// query searches for failed ends only among the reservations that have started, because a reservation that
-// has not started cannot have a failed end and few reservations have started.
+// has allocations, whether it is free at the requested dates, whether a lease still holds it past the end of
+// the lease, and whether it is a former host of the reservation or of another one. If the end of a lease has
+// failed, the hosts of this lease are not free. The query searches for failed ends only among the
+// reservations that have started, because a reservation that has not started cannot have a failed end and few
+// reservations have started.
 func readHostCandidates(
 	ctx context.Context,
 	tx *transaction,
-	from, to time.Time,
+	b allocationRequest,
 ) ([]lease.HostCandidate, error) {
 	all, err := db.QueryAll(ctx, tx, func(row pgx.CollectableRow) (c lease.HostCandidate, err error) {
-		c.Host, err = scanHost(row, &c.Booked, &c.Free, &c.Late)
+		c.Host, err = scanHost(row, &c.Booked, &c.Free, &c.Late, &c.Former, &c.FormerOfOther)
 		return c, err
 	}, `
+		with former as materialized (`+formerHostsSQL+`)
 		select `+hostColumns+`,
-			exists (select from host_allocation a where a.host_id = h.id),
+			exists (select from host_allocation a where a.host_id = h.id)
+				or h.id in (select host_id from former where reservation_id <> $3),
 			not exists (select from host_allocation a where a.host_id = h.id and a.during && tstzrange($1, $2))
 				and h.id <> all(array(
 					select a.host_id
@@ -131,14 +133,25 @@ func readHostCandidates(
 				from host_allocation a
 				join reservation r on r.id = a.reservation_id
 				join lease l on l.id = r.lease_id
-				where a.during << tstzrange(now(), null) and l.status <> 'PENDING'))
+				where a.during << tstzrange(now(), null) and l.status <> 'PENDING')),
+			h.id in (select host_id from former where reservation_id = $3),
+			h.id in (select host_id from former where reservation_id <> $3 and end_at > $1)
 		from host h
-		order by h.id`, from, to)
+		order by h.id`, b.from, b.to, b.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read free hosts: %w", err)
 	}
 	return all, nil
 }
+
+// formerHostsSQL selects the former hosts of the reservations whose leases have not ended. Until the end of
+// the lease, no other reservation gets such a host, because it would delete the servers on the host.
+const formerHostsSQL = `
+	select f.host_id, f.reservation_id, f.left_at, l.end_at
+	from reservation_former_host f
+	join reservation r on r.id = f.reservation_id
+	join lease l on l.id = r.lease_id
+	where l.end_at > now()`
 
 func (hostResource) reallocate(ctx context.Context, tx *transaction, request allocationRequest) error {
 	b, err := newHostRequest(tx, request)
@@ -184,7 +197,7 @@ func (b *hostRequest) chooseKept(ctx context.Context, tx *transaction) error {
 	changed := b.HypervisorProperties != b.before.HypervisorProperties ||
 		b.ResourceProperties != b.before.ResourceProperties
 	if changed { // so that an unknown property is reported as such, and not as a lack of hosts
-		all, err := readHostCandidates(ctx, tx, b.from, b.to)
+		all, err := readHostCandidates(ctx, tx, b.allocationRequest)
 		if err != nil {
 			return err
 		}
@@ -244,8 +257,9 @@ func releaseHost(ctx context.Context, tx *transaction, reservation uuid.UUID, ho
 }
 
 // keepFormerHost stores that healing has replaced a host of an active reservation of hosts. The host may be
-// down only for a while, so the servers of the reservation on it are deleted at the end of the lease. A
-// reservation of instances has no such rows, because its servers are found by its flavor on every host.
+// down only for a while, so the servers of the reservation on it are deleted at the end of the lease, and no
+// other reservation gets the host before (see formerHostsSQL). A reservation of instances has no such rows,
+// because its servers are found by its flavor on every host.
 func keepFormerHost(ctx context.Context, tx *transaction, reservation uuid.UUID, host int64) error {
 	if _, err := tx.Exec(ctx, `
 		insert into reservation_former_host (reservation_id, host_id)
@@ -269,13 +283,17 @@ func releaseHosts(ctx context.Context, tx *transaction, reservations ...uuid.UUI
 }
 
 // hostsTakenByOthers returns those hosts of a reservation that are also allocated to another reservation at
-// the requested dates.
+// the requested dates, and former hosts of other reservations.
 func hostsTakenByOthers(ctx context.Context, tx *transaction, b allocationRequest) ([]int64, error) {
 	taken, err := db.QueryAll(ctx, tx, pgx.RowTo[int64], `
 		select distinct mine.host_id
 		from host_allocation mine
 		join host_allocation theirs on theirs.host_id = mine.host_id and theirs.reservation_id <> mine.reservation_id
-		where mine.reservation_id = $1 and theirs.during && tstzrange($2, $3)`, b.ID, b.from, b.to)
+		where mine.reservation_id = $1 and theirs.during && tstzrange($2, $3)
+		union
+		select host_id
+		from (`+formerHostsSQL+`) f
+		where reservation_id <> $1 and end_at > $2`, b.ID, b.from, b.to)
 	if err != nil {
 		return nil, fmt.Errorf("read other allocations of hosts: %w", err)
 	}

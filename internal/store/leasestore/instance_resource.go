@@ -141,7 +141,7 @@ func slotCandidates(
 	tx *transaction,
 	b allocationRequest,
 ) ([]lease.SlotCandidate, error) {
-	hosts, err := readHostCandidates(ctx, tx, b.from, b.to)
+	hosts, err := readHostCandidates(ctx, tx, b)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func slotCandidates(
 	each := b.Resources()
 	for _, h := range matching {
 		has, fits := capacity[h.ID]
-		if h.Reservable && fits && !alone[h.ID] && h.ID != b.avoid {
+		if h.Reservable && fits && !alone[h.ID] && !h.FormerOfOther && h.ID != b.avoid {
 			all = append(all, lease.SlotCandidate{
 				Host:         h.ID,
 				FreeSlots:    lease.FreeSlots(has, lease.PeakUsage(uses[h.ID], b.from, b.to), each),

@@ -146,6 +146,8 @@ func releaseTimes(ctx context.Context, tx *transaction, from, until time.Time) (
 		select upper(during) from floatingip_allocation where upper(during) > $1 and upper(during) <= $2
 		union
 		select upper(during) from resource_allocation where upper(during) > $1 and upper(during) <= $2
+		union
+		select end_at from (`+formerHostsSQL+`) f where end_at > $1 and end_at <= $2
 		order by 1
 		limit $3`, from, until, maxSlotAttempts)
 	if err != nil {
@@ -154,8 +156,9 @@ func releaseTimes(ctx context.Context, tx *transaction, from, until time.Time) (
 	return all, nil
 }
 
-// readHostBookings reads all host allocations that have not been released. The search for the earliest start
-// compares the requested dates with them.
+// readHostBookings reads all host allocations that have not been released, and the former hosts of running
+// reservations, which no other reservation gets. The search for the earliest start compares the requested
+// dates with them.
 func readHostBookings(ctx context.Context, tx *transaction) ([]lease.HostBooking, error) {
 	busy, err := db.QueryAll(ctx, tx, func(row pgx.CollectableRow) (b lease.HostBooking, err error) {
 		return b, row.Scan(&b.Host, &b.From, &b.To, &b.Stuck)
@@ -164,7 +167,11 @@ func readHostBookings(ctx context.Context, tx *transaction) ([]lease.HostBooking
 		from host_allocation a
 		join reservation r on r.id = a.reservation_id
 		join event e on e.lease_id = r.lease_id and e.event_type = 'end_lease'
-		order by upper(a.during)`)
+		union all
+		select host_id, left_at, end_at, false
+		from (`+formerHostsSQL+`) f
+		where left_at < end_at
+		order by 3`)
 	if err != nil {
 		return nil, fmt.Errorf("read host allocations: %w", err)
 	}

@@ -15,43 +15,6 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// UpdateHostStates updates the flag "reservable" of hosts. The map `up` says, by hostname, whether a host is
-// up; UpdateHostStates does not change hosts that are not in this map. UpdateHostStates returns the names of
-// the hosts that have failed since the last update, and the names of the hosts that have recovered.
-func (s *Store) UpdateHostStates(
-	ctx context.Context,
-	up map[string]bool,
-) (failed, recovered []string, err error) {
-	names, states := make([]string, 0, len(up)), make([]bool, 0, len(up))
-	for name, is := range up {
-		names, states = append(names, name), append(states, is)
-	}
-	var name string
-	var is bool
-	rows, err := s.db.Query(ctx, `
-		update host h
-		set reservable = seen.up, updated_at = clock_timestamp()
-		from unnest($1::text[], $2::boolean[]) as seen (hostname, up)
-		where h.hostname = seen.hostname and h.reservable <> seen.up
-		returning h.hostname, h.reservable`, names, states)
-	if err == nil {
-		_, err = pgx.ForEachRow(rows, []any{&name, &is}, func() error {
-			if is {
-				recovered = append(recovered, name)
-			} else {
-				failed = append(failed, name)
-			}
-			return nil
-		})
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("update states of hosts: %w", err)
-	}
-	slices.Sort(failed)
-	slices.Sort(recovered)
-	return failed, recovered, nil
-}
-
 // UnhealthyReservations returns the reservations with a failed host or with missing resources, and the
 // pending reservations of hosts that another lease has not released in time (see lateHoldersSQL), sorted by
 // start date. UnhealthyReservations returns only reservations of pending or active leases that have started
@@ -68,7 +31,7 @@ func (s *Store) UnhealthyReservations(
 			select a.reservation_id, a.host_id
 			from host h
 			join host_allocation a on a.host_id = h.id
-			where not h.reservable
+			where h.failed
 			union all
 			select id, null
 			from reservation
@@ -160,7 +123,7 @@ func (s *Store) restoreResources(
 		return s.restoreMissing(ctx, tx, was, i, now)
 	}
 	var lost bool
-	if err := tx.QueryRow(ctx, `select exists (select from host where id = $1 and not reservable)`, host).Scan(&lost); err != nil {
+	if err := tx.QueryRow(ctx, `select exists (select from host where id = $1 and failed)`, host).Scan(&lost); err != nil {
 		return nil, fmt.Errorf("read host %d of reservation: %w", host, err)
 	}
 	if !slices.Contains(r.Hosts, host) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 
 	"berth/internal/inventory"
@@ -15,13 +16,21 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// updateHostsAndHeal updates the states of hosts and heals all unhealthy reservations within `horizon`.
-// updateHostsAndHeal returns the number of unhealthy reservations.
+// updateHostsAndHeal updates the states of hosts, by hostname, and heals all unhealthy reservations within
+// `horizon`. updateHostsAndHeal returns the number of unhealthy reservations.
 func (t *fixture) updateHostsAndHeal(up map[string]bool, horizon time.Duration) (healed int) {
 	t.Helper()
-	if _, _, err := t.Lease.UpdateHostStates(t.Context(), up); err != nil {
-		t.Fatal(err)
+	var all []lease.Hypervisor
+	for name, is := range up {
+		all = append(all, lease.Hypervisor{Hostname: name, Up: is})
 	}
+	t.readHosts(all...)
+	return t.heal(horizon)
+}
+
+// heal heals all unhealthy reservations within `horizon` and returns their number.
+func (t *fixture) heal(horizon time.Duration) (healed int) {
+	t.Helper()
 	unhealthy, err := t.Lease.UnhealthyReservations(t.Context(), horizon, 100)
 	if err != nil {
 		t.Fatal(err)
@@ -76,12 +85,9 @@ func TestReservationHeal_ReplacesAFailedHostOfAnActiveLease(t *testing.T) {
 	e.expectHealth(l, health{Hosts: []int64{1}})
 	down := map[string]bool{"cmp-1": false, "nobody": false}
 
-	failed, recovered, err := e.Lease.UpdateHostStates(t.Context(), down)
-	if len(failed) != 1 || len(recovered) != 0 || err != nil {
-		t.Errorf(
-			"update the states of hosts, one of which is down: got failed %v, recovered %v, error %v; want one failed",
-			failed, recovered, err,
-		)
+	states := e.readHosts(inState(false, "cmp-1", "nobody")...)
+	if d := cmp.Diff(lease.HostStates{Failed: []string{"cmp-1"}}, states, cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("update the states of hosts, one of which is down (-want +got):\n%s", d)
 	}
 	if n := e.updateHostsAndHeal(down, time.Hour); n != 1 {
 		t.Errorf("unhealthy reservations after a host failed: got %d, want 1", n)

@@ -107,7 +107,7 @@ func (s *Store) DueLeftovers(ctx context.Context, limit int) ([]Leftover, error)
 	}, `
 		select f.reservation_id, f.resource_type, f.project_id, array(select service_name from host where service_name = any(f.services)),
 			f.cloud_network_id, f.floating_ip_ids, f.attempts, f.due_at, f.network_type, f.physical_network, f.segment_id,
-			array(`+formerHostsSQL("h.service_name")+`), array(`+formerHostsSQL("o.left_at")+`)
+			array(`+leftoverHostsSQL("h.service_name")+`), array(`+leftoverHostsSQL("o.left_at")+`)
 		from (
 			select *, row_number() over (partition by project_id order by attempts, due_at, reservation_id) as turn
 			from reservation_leftover
@@ -126,9 +126,9 @@ func (s *Store) DueLeftovers(ctx context.Context, limit int) ([]Leftover, error)
 	return all, nil
 }
 
-// formerHostsSQL selects a column of the former hosts of the leftover f that are still registered, in a fixed
-// order.
-func formerHostsSQL(column string) string {
+// leftoverHostsSQL selects a column of the former hosts of the leftover f that are still registered, in a
+// fixed order.
+func leftoverHostsSQL(column string) string {
 	return `
 		select ` + column + `
 		from reservation_former_host o

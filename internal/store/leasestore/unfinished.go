@@ -21,6 +21,8 @@ type Unfinished struct {
 	// taken over
 	Interrupted  int64
 	FailingCalls int64 // reservations whose last call to Nova, Neutron, Keystone or Placement failed
+	// hosts that are down and have not failed, because too many are down together
+	SuspendedHosts int64
 }
 
 // leftoverLate is how long the removal of a leftover is due before it counts as unfinished work. A sweep
@@ -38,7 +40,9 @@ func (s *Store) Unfinished(ctx context.Context) (Unfinished, error) {
 				from reservation_leftover
 				where due_at <= clock_timestamp() - $1::interval or attempts > 0) as leftovers,
 			(select count(*) from lease where batch_until <= clock_timestamp()) as interrupted,
-			(select count(*) from reservation_failure) as failing_calls`, leftoverLate)
+			(select count(*) from reservation_failure) as failing_calls,
+			(select count(*) from host where not failed and down_seen_at >= now() - $2::interval) as suspended_hosts`,
+		leftoverLate, suspendedAge)
 	if err != nil {
 		return u, fmt.Errorf("count the unfinished work on leases: %w", err)
 	}

@@ -35,6 +35,10 @@ func TestUnfinished_CountsWhatIsHeldUp(t *testing.T) {
 		values ($1, 'nova', 'PUT', 'status 500', now(), now(), 1)`, failed.Reservations[0].ID)
 	storetest.Exec(t, e.url, `insert into host_pooling (service_name) values ('cmp-1')`)
 	storetest.Exec(t, e.url, `
+		update host
+		set failed = id = 1, -- the last reading of host 3 is old
+			down_seen_at = now() - case when id = 3 then interval '20 minutes' else interval '1 minute' end`)
+	storetest.Exec(t, e.url, `
 		insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at)
 		values (gen_random_uuid(), 'physical:host', 'p', '{cmp-1}', now() - interval '10 minutes'),
 			(gen_random_uuid(), 'physical:host', 'p', '{cmp-1}', now()), -- the next sweep removes it
@@ -59,6 +63,8 @@ func TestUnfinished_CountsWhatIsHeldUp(t *testing.T) {
 		Leftovers:    2,
 		Interrupted:  1,
 		FailingCalls: 1,
+
+		SuspendedHosts: 1,
 	}, unfinished()); d != "" {
 		t.Errorf("unfinished work (-want +got): %s", d)
 	}

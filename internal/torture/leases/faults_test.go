@@ -167,10 +167,11 @@ func TestHealing_MovesReservationsInNovaAggregates(t *testing.T) {
 		{1, "down", "a:3 b:2 freepool:1,2", "degraded resources_changed", ""},
 		// no other host has capacity
 		{2, "disabled", "a:3 freepool:1,2", "degraded resources_changed", "degraded missing_resources"},
-		{1, "up", "a:3 b:1 freepool:1,2", "degraded resources_changed", "degraded resources_changed"},
-		{2, "up", "a:3 b:1 freepool:1,2", "degraded resources_changed", "degraded resources_changed"},
-		{3, "down", "a:2 b:1 freepool:1,3", "degraded resources_changed", "degraded resources_changed"},
-		{3, "up", "a:2 b:1 freepool:1,3", "degraded resources_changed", "degraded resources_changed"},
+		// host 1 can still have servers of the host reservation
+		{1, "up", "a:3 freepool:1,2", "degraded resources_changed", "degraded missing_resources"},
+		{2, "up", "a:3 b:2 freepool:1,2", "degraded resources_changed", "degraded resources_changed"},
+		{3, "down", "a:1 b:2 freepool:2,3", "degraded resources_changed", "degraded resources_changed"},
+		{3, "up", "a:1 b:2 freepool:2,3", "degraded resources_changed", "degraded resources_changed"},
 	} {
 		if i == 1 || i == 4 {
 			listener.InjectFaults(notifytest.Fault{Status: 503},
