@@ -109,6 +109,9 @@ func New(o Options) *Activities {
 		leaseSends:        make(sendSlots, MaxWebhookSends),
 		provisioningSends: make(sendSlots, MaxWebhookSends),
 	}
+	if o.MonitorHosts && o.Hypervisors != nil {
+		a.Hypervisors = recordedHypervisors{o.Hypervisors, o.Store.Outbox}
+	}
 	a.Timeouts = o.Timeouts.withDefaults()
 	a.MaxEntryFailures = cmp.Or(a.MaxEntryFailures, journal.DefaultMaxFailures)
 	a.leases = newLeaseLoader(a.readLeases, a.readProjects, a.Timeouts.LoadLeases)

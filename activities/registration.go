@@ -44,9 +44,9 @@ func (a *Activities) Functions() map[string]any {
 		TryEntry:             a.TryEntry,
 		MirrorEntry:          a.MirrorEntry,
 		StepRun:              a.StepRun,
-		Sweep:                a.Sweep,
-		StartDueRuns:         a.StartDueRuns,
-		HealReservations:     a.HealReservations,
+		Sweep:                a.recordedSweep,
+		StartDueRuns:         a.recordedStartDueRuns,
+		HealReservations:     a.recordedHealReservations,
 	}
 }
 

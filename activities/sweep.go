@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -23,40 +24,45 @@ const (
 	// journalBatch is how many journal entries one SQL statement of trimJournal examines; the statement
 	// deletes at most that many entries.
 	journalBatch = 1000
+	// maxEnded is the maximum number of ended workflows that one call to Sweep restarts, except if more have
+	// ended within a second.
+	maxEnded = 2000
 )
 
 // Sweep finds rows without a running workflow and nudges the workflows of these rows. The rows are unblocked
 // journal entries that no workflow has examined for staleAfter, and rows whose workflow has failed or was
 // terminated or cancelled after the time `since`. Sweep also deletes old rows of the generation history and
-// its conflicts, of the notifications to agents and of the journal.
+// its conflicts, of the notifications to agents and of the journal. If one of these steps fails, Sweep
+// continues with the next one.
 func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.SweepResult, error) {
 	defer startHeartbeat(ctx)()
+	var r contract.SweepResult
+	var errs [6]error
+	r.NudgedEntries, errs[0] = a.nudgeEntries(ctx)
+	r.RestartedWorkflows, r.Unsearched, errs[1] = a.restartEnded(ctx, since)
+	r.TrimmedHistory, errs[2] = a.trimHistory(ctx)
+	errs[3] = a.Store.Inventory.TrimConflicts(ctx, a.HistoryRetention)
+	errs[4] = a.trimNotifications(ctx)
+	r.TrimmedEntries, errs[5] = a.trimJournal(ctx)
+	return r, errors.Join(errs[:]...)
+}
+
+// nudgeEntries nudges the workflows of journal entries that no workflow has examined for staleAfter.
+func (a *Activities) nudgeEntries(ctx context.Context) (int, error) {
 	entries, err := a.Store.Journal.SweepEntries(ctx, staleAfter, sweepBatch)
-	if err != nil {
-		return contract.SweepResult{}, err
+	return len(entries), err
+}
+
+// restartEnded restarts the workflows that have ended abnormally after the time `since` although their row
+// exists. If restartEnded leaves some of them to the next call to Sweep, it returns the time after which they
+// have ended.
+func (a *Activities) restartEnded(ctx context.Context, since time.Time) (int, time.Time, error) {
+	ended, unsearched, err := findEnded(ctx, activity.GetClient(ctx), since)
+	if err != nil || len(ended) == 0 {
+		return 0, unsearched, err
 	}
-	result := contract.SweepResult{NudgedEntries: len(entries)}
-	ended, err := endedAbnormally(ctx, since)
-	if err != nil {
-		return result, err
-	}
-	if len(ended) > 0 {
-		restarted, err := a.Store.Outbox.RestartWorkflows(ctx, ended)
-		if result.RestartedWorkflows = int(restarted); err != nil {
-			return result, err
-		}
-	}
-	if result.TrimmedHistory, err = a.trimHistory(ctx); err != nil {
-		return result, err
-	}
-	if err := a.Store.Inventory.TrimConflicts(ctx, a.HistoryRetention); err != nil {
-		return result, err
-	}
-	if err := a.trimNotifications(ctx); err != nil {
-		return result, err
-	}
-	result.TrimmedEntries, err = a.trimJournal(ctx)
-	return result, err
+	restarted, err := a.Store.Outbox.RestartWorkflows(ctx, ended)
+	return int(restarted), unsearched, err
 }
 
 // trimJournal deletes finished runs and completed journal entries that are older than their retention.
@@ -110,26 +116,85 @@ func (a *Activities) trimBatches(trim func() (int64, error)) (int64, error) {
 	return deleted, nil
 }
 
-// endedAbnormally lists the IDs of the workflows that failed or were cancelled, terminated or timed out after
-// the given time.
-func endedAbnormally(ctx context.Context, since time.Time) ([]string, error) {
+// workflowLister is the part of Temporal's client that findEnded needs.
+type workflowLister interface {
+	ListWorkflow(
+		context.Context, *workflowservice.ListWorkflowExecutionsRequest,
+	) (*workflowservice.ListWorkflowExecutionsResponse, error)
+	CountWorkflow(
+		context.Context, *workflowservice.CountWorkflowExecutionsRequest,
+	) (*workflowservice.CountWorkflowExecutionsResponse, error)
+}
+
+// findEnded lists the IDs of the workflows that failed or were cancelled, terminated or timed out after the
+// time `since`. If these are more than maxEnded, findEnded lists those that ended first, and returns the time
+// `unsearched` until which it has searched.
+func findEnded(
+	ctx context.Context, c workflowLister, since time.Time,
+) (ids []string, unsearched time.Time, err error) {
 	query := fmt.Sprintf(
 		`WorkflowType IN ('%s') AND ExecutionStatus IN ('Failed', 'Canceled', 'Terminated', 'TimedOut') AND CloseTime > '%s'`,
 		strings.Join(contract.EntityWorkflows, "', '"),
 		since.UTC().Format(time.RFC3339),
 	)
-	var ids []string
+	n, err := countWorkflows(ctx, c, query)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	if n > maxEnded {
+		if unsearched, err = firstEnded(ctx, c, query, since); err != nil {
+			return nil, time.Time{}, err
+		}
+		query = endedUntil(query, unsearched)
+	}
 	for page := []byte(nil); ; {
-		r, err := activity.GetClient(ctx).
-			ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: page})
+		r, err := c.ListWorkflow(ctx,
+			&workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: page})
 		if err != nil {
-			return nil, fmt.Errorf("list ended workflows: %w", err)
+			return nil, time.Time{}, fmt.Errorf("list ended workflows: %w", err)
 		}
 		for _, e := range r.GetExecutions() {
 			ids = append(ids, e.GetExecution().GetWorkflowId())
 		}
 		if page = r.GetNextPageToken(); len(page) == 0 {
-			return ids, nil
+			return ids, unsearched, nil
 		}
 	}
+}
+
+// firstEnded returns the latest time until which at most maxEnded workflows of a query have ended. Temporal
+// lists the latest workflows first, and many servers refuse another order, so firstEnded bisects the period
+// after the time `since`. If more workflows have ended within the first second, firstEnded returns the end of
+// this second, because the times in the query have no fractions.
+func firstEnded(ctx context.Context, c workflowLister, query string, since time.Time) (time.Time, error) {
+	few, many, found := time.Duration(0), max(time.Since(since), time.Second), int64(0)
+	for many-few > time.Second {
+		middle := (few + many) / 2
+		n, err := countWorkflows(ctx, c, endedUntil(query, since.Add(middle)))
+		if err != nil {
+			return time.Time{}, err
+		}
+		if n <= maxEnded {
+			few, found = middle, n
+		} else {
+			many = middle
+		}
+	}
+	if found == 0 {
+		return since.Add(many), nil
+	}
+	return since.Add(few), nil
+}
+
+// endedUntil limits a query to workflows that have ended until the given time.
+func endedUntil(query string, until time.Time) string {
+	return fmt.Sprintf(`%s AND CloseTime <= '%s'`, query, until.UTC().Format(time.RFC3339))
+}
+
+func countWorkflows(ctx context.Context, c workflowLister, query string) (int64, error) {
+	n, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: query})
+	if err != nil {
+		return 0, fmt.Errorf("count ended workflows: %w", err)
+	}
+	return n.GetCount(), nil
 }

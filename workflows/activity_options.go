@@ -93,6 +93,15 @@ func longRunning(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, o)
 }
 
+// limitRetries returns a context whose activities are retried for at most the given time. An attempt ends at
+// the same time.
+func limitRetries(ctx workflow.Context, retryTime time.Duration) workflow.Context {
+	o := workflow.GetActivityOptions(ctx)
+	o.ScheduleToCloseTimeout = retryTime
+	o.StartToCloseTimeout = min(o.StartToCloseTimeout, retryTime)
+	return workflow.WithActivityOptions(ctx, o)
+}
+
 // remoteLimited returns a context with options for the calls of a lease's step. They are the options of
 // remoteUnlimited with two differences: the timeout of one attempt is CloudAttemptTimeout, and the retries
 // end after `retryTime`.

@@ -27,6 +27,8 @@ func TestTimeoutsAreNested(t *testing.T) {
 		{"a short call and the record of its result within a single local attempt", defaults.ShortCall + defaults.Record, workflows.SingleAttemptTimeout},
 		{"a read of several leases within a local database attempt", defaults.LoadLeases, workflows.LocalDatabaseTimeout},
 		{"the wait for due leases within a local database attempt", defaults.Advance, workflows.LocalDatabaseTimeout},
+		{"the parts of a maintenance round within the round", 2*workflows.SweepRetryTime + workflows.HealRetryTime, workflows.MaintenanceTimeout},
+		{"the deletions of old rows within the time of the sweep", 3 * defaults.Trim, workflows.SweepRetryTime},
 		{"a long call within a regular attempt", activities.LongCallTimeout, workflows.RemoteAttemptTimeout},
 	} {
 		t.Run(c.name, func(t *testing.T) {

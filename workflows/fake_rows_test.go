@@ -54,6 +54,8 @@ type fakeRows struct {
 	sweptSince         []time.Time
 	runChecks          int
 	healRounds         int                    // number of HealReservations calls
+	failingPart        string                 // name of the activity of the maintenance that fails
+	partError          error                  // error of the activity failingPart
 	runSteps           []contract.RunProgress // number of steps that are left before the run is idle
 	lastStep           chan struct{}          // if set, the last step waits until lastStep is closed
 }
@@ -194,20 +196,28 @@ func (w *fakeRows) Sweep(_ context.Context, since time.Time) (contract.SweepResu
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sweptSince = append(w.sweptSince, since)
-	return contract.SweepResult{RestartedWorkflows: len(w.sweptSince)}, nil
+	return contract.SweepResult{RestartedWorkflows: len(w.sweptSince)}, w.maintenanceError(activities.Sweep)
 }
 
 func (w *fakeRows) HealReservations(context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.healRounds++
-	return nil
+	return w.maintenanceError(activities.HealReservations)
 }
 
 func (w *fakeRows) StartDueRuns(context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.runChecks++
+	return w.maintenanceError(activities.StartDueRuns)
+}
+
+// maintenanceError returns the error with which an activity of the maintenance fails, if it is failingPart.
+func (w *fakeRows) maintenanceError(activity string) error {
+	if w.failingPart == activity {
+		return w.partError
+	}
 	return nil
 }
 

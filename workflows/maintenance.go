@@ -17,10 +17,21 @@ const (
 	sweepOverlap = 30 * time.Second
 )
 
+// Time limits of a round. The next round starts only after the round has ended, so each activity of a round
+// is retried for a short time only; the next round tries it again.
+const (
+	// MaintenanceTimeout is the time after which Temporal ends a round, for example because no process has
+	// the version of berth that has started the round. It is longer than the times of all activities together.
+	MaintenanceTimeout = 30 * time.Minute
+	SweepRetryTime     = 2 * time.Minute // for the sweep, and for the check of the controller
+	HealRetryTime      = LongRunningTimeout
+)
+
 // Maintenance is the workflow that performs one round of the sweep. A Temporal schedule starts the workflow
 // regularly. A round searches for the workflows that have ended since the last round although their row still
 // exists, and restarts them. A round also deletes old rows, starts a full sync, an audit or a recovery if one
-// is due, and heals reservations whose hosts are down.
+// is due, and heals reservations whose hosts are down. If one of these parts fails, the round continues with
+// the next one, and its result has the failure.
 func Maintenance(ctx workflow.Context, in contract.Input) (contract.SweepResult, error) {
 	status, err := newStatusReporter(ctx, contract.MaintenanceID(in.Key))
 	if err != nil {
@@ -32,20 +43,52 @@ func Maintenance(ctx workflow.Context, in contract.Input) (contract.SweepResult,
 			return last, err
 		}
 	}
+	since := last.Until.Add(-sweepOverlap)
+	if !last.Unsearched.IsZero() {
+		since = last.Unsearched
+	}
 	until := workflow.Now(ctx)
-	var result contract.SweepResult
-	status.setStep("The sweep restarts lost workflows and deletes old rows.")
-	err = workflow.ExecuteActivity(remoteUnlimited(ctx, "sweep"), activities.Sweep, last.Until.Add(-sweepOverlap)).
-		Get(ctx, &result)
-	if err != nil {
-		return result, err
+	var swept *contract.SweepResult
+	var failures []string
+	for _, part := range []struct {
+		step, activity string
+		options        workflow.Context
+		args           []any
+		result         any
+	}{
+		{
+			step:     "The sweep restarts lost workflows and deletes old rows.",
+			activity: activities.Sweep,
+			options:  limitRetries(longRunning(ctx, "sweep"), SweepRetryTime),
+			args:     []any{since},
+			result:   &swept,
+		},
+		{
+			step:     "The sweep checks the controller and starts runs that are due.",
+			activity: activities.StartDueRuns,
+			options:  limitRetries(remoteUnlimited(ctx, "check the controller"), SweepRetryTime),
+		},
+		{
+			step:     "The sweep checks the hosts of leases.",
+			activity: activities.HealReservations,
+			options:  limitRetries(longRunning(ctx, "check the hosts of leases"), HealRetryTime),
+		},
+	} {
+		status.setStep(part.step)
+		err := workflow.ExecuteActivity(part.options, part.activity, part.args...).Get(ctx, part.result)
+		if ctx.Err() != nil {
+			return last, ctx.Err()
+		}
+		if err != nil {
+			workflow.GetLogger(ctx).Warn("a part of the sweep failed", "activity", part.activity, "error", err)
+			failures = append(failures, err.Error())
+		}
 	}
-	result.Until = until
-	status.setStep("The sweep checks the controller and starts runs that are due.")
-	if err := workflow.ExecuteActivity(remoteUnlimited(ctx, "check the controller"), activities.StartDueRuns).Get(ctx, nil); err != nil {
-		return result, err
+	result := contract.SweepResult{Until: last.Until, Unsearched: last.Unsearched}
+	if swept != nil {
+		result = *swept
+		result.Until = until
 	}
-	status.setStep("The sweep checks the hosts of leases.")
-	return result, workflow.ExecuteActivity(longRunning(ctx, "check the hosts of leases"), activities.HealReservations).
-		Get(ctx, nil)
+	result.Failures = failures
+	return result, nil
 }

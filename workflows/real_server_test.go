@@ -482,6 +482,20 @@ func TestRealServer_Maintenance(t *testing.T) {
 	s.finishAndRecord("maintenance", "")
 }
 
+func TestRealServer_MaintenanceContinuesAfterAFailedSweep(t *testing.T) {
+	t.Parallel()
+	w := &fakeRows{
+		failingPart: activities.Sweep,
+		partError:   temporal.NewNonRetryableApplicationError("the sweep is broken", activities.Invalid, nil),
+	}
+	s := newScenario(t, contract.Maintenance, contract.MaintenanceID(contract.KeySweep), w.functions())
+	s.finishAndRecord("maintenance-failed", "")
+	if w.runChecks != 1 || w.healRounds != 1 {
+		t.Errorf("round with a failed sweep: got %d checks of the controller and %d healings, want one each",
+			w.runChecks, w.healRounds)
+	}
+}
+
 func TestRealServer_MirrorRun(t *testing.T) {
 	t.Parallel()
 	for key, typ := range contract.RunWorkflows {

@@ -415,4 +415,9 @@ type SweepResult struct {
 	// round of the sweep searches the period that begins shortly before Until, because Temporal lists an
 	// ended workflow late.
 	Until time.Time `json:"until"`
+	// Unsearched is the time at which the next search begins because so many workflows have ended that this
+	// round has restarted only the first of them; zero: this round has searched until its beginning.
+	Unsearched time.Time `json:"unsearched,omitzero"`
+	// Failures are the errors of the parts of the round that have failed.
+	Failures []string `json:"failures,omitempty"`
 }

@@ -16,7 +16,7 @@ import (
 // tables lists the tables that each package owns. Only the package that owns a table may write the table.
 var tables = map[string][]string{
 	"db":     {"schema_support", "authentication"},
-	"outbox": {"note", "temporal_namespace", "projection"},
+	"outbox": {"note", "temporal_namespace", "projection", "maintenance"},
 	"journalstore": {
 		"journal_entry",
 		"journal_dep",

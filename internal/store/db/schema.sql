@@ -483,6 +483,12 @@ create table lease_notification (
 
 CREATE INDEX lease_notification_lease ON public.lease_notification USING btree (lease_id, id);
 
+create table maintenance (
+    part text not null,
+    completed_at timestamp with time zone not null default now(),
+    constraint maintenance_pkey PRIMARY KEY (part)
+);
+
 create table mirror_breaker (
     controller text not null,
     open boolean not null,
