@@ -28,6 +28,7 @@ type apiStub struct {
 	namespace   cli.Object            // Temporal namespace to which the database is bound; nil: none
 	requests    []string              // method, path and OpenStack-API-Version of each request
 	onRequest   func(r *http.Request) // called before each request; may be nil
+	sweepAge    time.Duration         // time since the last completion of the sweep
 }
 
 var envelopes = map[string]string{
@@ -143,6 +144,7 @@ func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 				{"name": "search attributes", "compared_at": time.Now()},
 				{"name": "usage", "compared_at": time.Now()},
 			},
+			"maintenance": []cli.Object{{"part": "sweep", "completed_at": time.Now().Add(-s.sweepAge)}},
 		}
 	case parts[0] == "operator" && parts[2] == "overdue":
 		return 200, cli.Object{"overdue": []cli.Object{}}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/client"
+
 	"berth/internal/contract"
 	"berth/internal/store/db"
 	"berth/internal/store/storetest"
@@ -22,9 +24,9 @@ func TestDoctor_NamesEachMissingServiceWithAdvice(t *testing.T) {
 	h.environ = append(h.environ, "BERTH_DATABASE_URL="+storetest.URL(t))
 
 	code, output := h.run(t, "doctor")
-	if code != 0 || strings.Contains(output, "FAIL") || strings.Count(output, "ok  ") != 21 {
+	if code != 0 || strings.Contains(output, "FAIL") || strings.Count(output, "ok  ") != 22 {
 		t.Errorf(
-			"doctor with all services: got exit code %d and the output below, want 0, 21 checks and no FAIL:\n%s",
+			"doctor with all services: got exit code %d and the output below, want 0, 22 checks and no FAIL:\n%s",
 			code,
 			output,
 		)
@@ -182,6 +184,37 @@ func TestDoctor_DamageOfDatabaseAndTemporalIsAFailureWithAdvice(t *testing.T) {
 				t.Errorf("doctor with the damage: got exit code 0, want another; output:\n%s", output)
 			}
 		})
+	}
+}
+
+// An operator can pause the schedule of the sweep and forget it.
+func TestDoctor_NamesThePausedScheduleOfTheSweep(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	_, err := h.namespace.Client.ScheduleClient().Create(t.Context(), client.ScheduleOptions{
+		ID:     contract.MaintenanceID(contract.KeySweep),
+		Paused: true,
+		Note:   "work on rack 4",
+		Action: &client.ScheduleWorkflowAction{Workflow: contract.Maintenance, TaskQueue: contract.PortQueue},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		age  time.Duration
+		want []string
+	}{
+		{0, []string{"WARN  maintenance", "the schedule maintenance/sweep is paused (work on rack 4)", "--unpause"}},
+		{time.Hour, []string{"FAIL  maintenance", "sweep was completed 1h", "the schedule maintenance/sweep is paused (work on rack 4)", "--unpause"}},
+	} {
+		h.stub.sweepAge = c.age
+		_, output := h.run(t, "doctor")
+		for _, want := range c.want {
+			if line := lineOf(output, "maintenance"); !strings.Contains(line, want) {
+				t.Errorf("doctor %s after the last sweep, with a paused schedule: got the lines\n%s\nwant them to contain %q",
+					c.age, line, want)
+			}
+		}
 	}
 }
 

@@ -21,10 +21,13 @@ const (
 // is retried for a short time only; the next round tries it again.
 const (
 	// MaintenanceTimeout is the time after which Temporal ends a round, for example because no process has
-	// the version of berth that has started the round. It is longer than the times of all activities together.
+	// the version of berth that has started the round. MaintenanceTimeout is longer than the times of all
+	// activities together.
 	MaintenanceTimeout = 30 * time.Minute
-	SweepRetryTime     = 2 * time.Minute // for the sweep, and for the check of the controller
-	HealRetryTime      = LongRunningTimeout
+	// SweepRetryTime is the time for the sweep, and for the check of the controller.
+	SweepRetryTime = 2 * time.Minute
+	// HealRetryTime is the time for the healing of reservations.
+	HealRetryTime = LongRunningTimeout
 )
 
 // Maintenance is the workflow that performs one round of the sweep. A Temporal schedule starts the workflow

@@ -45,6 +45,8 @@ func startServices(t *testing.T) *alertDeployment {
 		"BERTH_ODL_RETRY_COUNT=1",
 		"BERTH_AGENT_SIGNATURES=required",
 	)
+	// The database is a copy, whose maintenance can be old already.
+	storetest.Exec(t, d.Database, `update maintenance set completed_at = now()`)
 	d.prometheus = startPrometheus(d.Deployment)
 	d.api = d.startScraped("api")
 	return d
@@ -83,6 +85,18 @@ var relayMissing = alertScenario{
 			update note set due_at = due_at - interval '1 hour';
 			insert into projection (name, compared_at, compared) values ('executions', now() - interval '1 hour', 0)`)
 		return func(map[string]string) { d.startScraped("relay") }
+	},
+}
+
+// sweepPaused lets an hour pass in which the schedule of the sweep is paused, as it is in all tests.
+var sweepPaused = alertScenario{
+	name:   "the schedule of the sweep is paused",
+	alerts: map[string][]string{"BerthMaintenanceOld": {`FAIL +maintenance +.*sweep was completed 1h.*is paused`, `The schedule is paused`}},
+	fault: func(d *alertDeployment) func(map[string]string) {
+		storetest.Exec(d.T, d.Database, `update maintenance set completed_at = now() - interval '1 hour'`)
+		return func(map[string]string) {
+			storetest.Exec(d.T, d.Database, `update maintenance set completed_at = now()`)
+		}
 	},
 }
 

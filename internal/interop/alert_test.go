@@ -51,7 +51,7 @@ var alertGroups = []struct {
 	stages []alertStage
 }{
 	{"services", startServices, []alertStage{
-		{relayMissing},
+		{relayMissing, sweepPaused},
 		{workersMissing, noteRefused},
 		{controllerAway, novaAway, rabbitMQAway, agentsSilent, reportsUnsigned},
 		{entryRefused},

@@ -222,6 +222,7 @@ func (a *App) registerStoreMetrics() {
 	for _, c := range []prometheus.Collector{
 		newJournalCollector(s),
 		newProjectionCollector(s.Outbox),
+		newMaintenanceCollector(s.Outbox),
 		newNoteCollector(s.Outbox),
 		newAuditCollector(s.Mirror),
 		newLeaseCollector(s.Lease),

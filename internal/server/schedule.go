@@ -16,6 +16,7 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/payloadcodec"
+	"berth/workflows"
 )
 
 // scheduleDefinition is what a version of berth defines about the Temporal Schedule of the sweep. A sweep
@@ -25,6 +26,7 @@ type scheduleDefinition struct {
 	overlap  enums.ScheduleOverlapPolicy
 	// a sweep that Temporal could not start on time is started late by at most this duration
 	catchUpWindow time.Duration
+	timeout       time.Duration // Temporal ends a sweep that takes longer
 	summary       string
 	codec         payloadcodec.Codec // decrypts the recorded definition
 }
@@ -34,6 +36,7 @@ var sweepSchedule = scheduleDefinition{
 	interval:      time.Minute,
 	overlap:       enums.SCHEDULE_OVERLAP_POLICY_SKIP,
 	catchUpWindow: time.Minute,
+	timeout:       workflows.MaintenanceTimeout,
 	summary:       "restart the workflow of each row whose workflow was lost",
 }
 
@@ -51,7 +54,7 @@ const memoDefinition = "definition"
 // digest identifies the definition. The digest contains the key that encrypts the Schedule's payloads, so
 // that a new key encrypts them again, and an old key can be removed.
 func (d scheduleDefinition) digest() string {
-	text := fmt.Appendf(nil, "%s %s %s %s", d.interval, d.overlap, d.catchUpWindow, d.summary)
+	text := fmt.Appendf(nil, "%s %s %s %s %s", d.interval, d.overlap, d.catchUpWindow, d.timeout, d.summary)
 	if key := d.codec.EncryptsWith(); key != "" {
 		text = fmt.Appendf(text, " %s", key)
 	}
@@ -65,12 +68,13 @@ func (d scheduleDefinition) spec() client.ScheduleSpec {
 
 func (d scheduleDefinition) action() *client.ScheduleWorkflowAction {
 	return &client.ScheduleWorkflowAction{
-		ID:            contract.MaintenanceID(contract.KeySweep),
-		Workflow:      contract.Maintenance,
-		TaskQueue:     contract.TaskQueue(contract.Maintenance),
-		Args:          []any{contract.Input{Key: contract.KeySweep}},
-		Memo:          map[string]any{memoDefinition: d.digest()},
-		StaticSummary: d.summary,
+		ID:                       contract.MaintenanceID(contract.KeySweep),
+		Workflow:                 contract.Maintenance,
+		TaskQueue:                contract.TaskQueue(contract.Maintenance),
+		Args:                     []any{contract.Input{Key: contract.KeySweep}},
+		WorkflowExecutionTimeout: d.timeout,
+		Memo:                     map[string]any{memoDefinition: d.digest()},
+		StaticSummary:            d.summary,
 	}
 }
 

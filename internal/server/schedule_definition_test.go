@@ -24,26 +24,27 @@ func TestSchedule_FollowsItsDefinitionAndKeepsChangesOfOperators(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	expect := func(when string, interval, catchUp time.Duration, overlap enums.ScheduleOverlapPolicy, paused bool) {
+	expect := func(when string, interval, catchUp, timeout time.Duration, overlap enums.ScheduleOverlapPolicy, paused bool) {
 		t.Helper()
 		got, err := handle.Describe(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := got.Schedule
-		if s.Spec.Intervals[0].Every != interval || s.Policy.CatchupWindow != catchUp ||
+		limit := s.Action.(*client.ScheduleWorkflowAction).WorkflowExecutionTimeout
+		if s.Spec.Intervals[0].Every != interval || s.Policy.CatchupWindow != catchUp || limit != timeout ||
 			s.Policy.Overlap != overlap ||
 			s.State.Paused != paused {
 			t.Errorf(
-				"%s: got the intervals %v, the policy %+v, paused %t; want the interval %s, the catch-up window %s, the overlap %s, paused %t",
-				when, s.Spec.Intervals, *s.Policy, s.State.Paused, interval, catchUp, overlap, paused,
+				"%s: got the intervals %v, the policy %+v, the timeout %s, paused %t; want the interval %s, the catch-up window %s, the timeout %s, the overlap %s, paused %t",
+				when, s.Spec.Intervals, *s.Policy, limit, s.State.Paused, interval, catchUp, timeout, overlap, paused,
 			)
 		}
 	}
 	const skip, buffer = enums.SCHEDULE_OVERLAP_POLICY_SKIP, enums.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE
 
 	apply(sweepSchedule)
-	expect("created", time.Minute, time.Minute, skip, false)
+	expect("created", time.Minute, time.Minute, 30*time.Minute, skip, false)
 
 	if err := handle.Pause(t.Context(), client.SchedulePauseOptions{Note: "by an operator"}); err != nil {
 		t.Fatal(err)
@@ -58,19 +59,20 @@ func TestSchedule_FollowsItsDefinitionAndKeepsChangesOfOperators(t *testing.T) {
 		t.Fatal(err)
 	}
 	apply(sweepSchedule)
-	expect("changed by an operator, then a restart of the same version", time.Hour, time.Minute, skip, true)
+	expect("changed by an operator, then a restart of the same version", time.Hour, time.Minute, 30*time.Minute, skip, true)
 
 	next := scheduleDefinition{
 		interval:      2 * time.Minute,
 		overlap:       buffer,
 		catchUpWindow: 3 * time.Minute,
+		timeout:       time.Hour,
 		summary:       "the next version",
 	}
 	apply(next)
-	expect("next version", 2*time.Minute, 3*time.Minute, buffer, true)
+	expect("next version", 2*time.Minute, 3*time.Minute, time.Hour, buffer, true)
 
 	apply(sweepSchedule)
-	expect("previous version again", time.Minute, time.Minute, skip, true)
+	expect("previous version again", time.Minute, time.Minute, 30*time.Minute, skip, true)
 }
 
 // TestSchedule_WithoutRecordedDefinitionIsUpdated starts with the Schedule of a version that did not record

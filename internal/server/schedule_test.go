@@ -6,14 +6,21 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"go.temporal.io/sdk/client"
 
 	"berth/internal/contract"
+	"berth/internal/notify/notifytest"
+	"berth/internal/server"
 	"berth/internal/server/servertest"
 	"berth/internal/store/storetest"
 )
@@ -99,6 +106,81 @@ func TestSweep_DeletesOldGenerationHistory(t *testing.T) {
 		return err == nil && len(conflicts) == 1 && conflicts[0].UUID == "new"
 	})
 }
+
+// A step of the sweep that fails must not stop the steps after it.
+func TestSweep_ContinuesAfterAFailedStep(t *testing.T) {
+	t.Parallel()
+	a := servertest.StartApp(t, "api,temporal", "BERTH_HISTORY_AGE=1h")
+	servertest.AwaitReady(t, a)
+	storetest.ExecScript(t, a.DatabaseURL(), `
+		alter table generation_change rename to removed;
+		insert into generation_conflict (hour, object_type, object_id, cause, writes, last_at)
+		values (now() - interval '2 hours', 'provider', 'old', 'traits', 1, now() - interval '2 hours')`)
+	sweep := a.Temporal.ScheduleClient().GetHandle(t.Context(), contract.MaintenanceID(contract.KeySweep))
+	if err := sweep.Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	servertest.Await(t, "the old conflict is deleted although the history cannot be read", func() bool {
+		return len(queryTexts(t, a.DatabaseURL(), `select object_id from generation_conflict`)) == 0
+	})
+}
+
+// Each part of a round stores that it was completed, so that an operator notices a part that no longer runs.
+// Nova refuses to list its hypervisors until the test mends it.
+func TestSweep_MetricHasTheAgeOfEachPart(t *testing.T) {
+	t.Parallel()
+	var mended atomic.Bool
+	stub := &notifytest.Nova{}
+	nova := servertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/os-hypervisors") && !mended.Load() {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		stub.ServeHTTP(w, r)
+	}))
+	a := servertest.StartApp(t, "api,temporal", "BERTH_NOVA_URL="+nova, "BERTH_LEASE_MONITOR=on")
+	servertest.AwaitReady(t, a)
+	past := time.Now().Add(-time.Hour)
+	storetest.ExecScript(t, a.DatabaseURL(), `
+		insert into maintenance (part) values ('hosts') on conflict do nothing;
+		update maintenance set completed_at = now() - interval '1 hour'`)
+	sweep := a.Temporal.ScheduleClient().GetHandle(t.Context(), contract.MaintenanceID(contract.KeySweep))
+	await := func(what string, want map[string]bool) {
+		t.Helper()
+		var got map[string]bool
+		servertest.Await(t, what, func() bool {
+			if err := sweep.Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
+				t.Error(err)
+			}
+			got = map[string]bool{}
+			for part, at := range completedParts(t, a) {
+				got[part] = at.After(past.Add(10 * time.Minute))
+			}
+			return cmp.Equal(want, got)
+		})
+	}
+	await("every part but the read of the hosts was completed",
+		map[string]bool{"sweep": true, "controller": true, "healing": true, "hosts": false})
+	mended.Store(true)
+	await("every part was completed",
+		map[string]bool{"sweep": true, "controller": true, "healing": true, "hosts": true})
+}
+
+// completedParts returns when the parts of the maintenance were completed, from a scrape.
+func completedParts(t *testing.T, a *server.App) map[string]time.Time {
+	t.Helper()
+	parts := map[string]time.Time{}
+	for _, m := range completedPart.FindAllStringSubmatch(scrape(t, a), -1) {
+		seconds, err := strconv.ParseFloat(m[2], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts[m[1]] = time.Unix(int64(seconds), 0)
+	}
+	return parts
+}
+
+var completedPart = regexp.MustCompile(`(?m)^berth_maintenance_completed_timestamp_seconds\{part="(\w+)"\} (\S+)$`)
 
 // post sends JSON as an administrator and decodes the response into `answer`.
 func post(t *testing.T, url string, body, answer any) {

@@ -87,6 +87,7 @@ func checks() []check {
 		{"executions", checkProjection("executions")},
 		{"attribute values", checkProjection("search attributes")},
 		{"usage", checkProjection("usage")},
+		{"maintenance", checkMaintenance},
 		{"leases", checkLeases},
 		{"hosts", checkHosts},
 		{"overdue", checkOverdue},

@@ -120,27 +120,39 @@ func explainWorkflow(ctx context.Context, s *cli.Session, workflow string) (expl
 	return e, nil
 }
 
-// explainSweep explains the running round of the sweep. If no round runs, explainSweep says when the schedule
-// starts the next one.
-func explainSweep(ctx context.Context, s *cli.Session) (explanation, error) {
+// resumeSweep says how to resume a paused schedule of the sweep.
+var resumeSweep = "`temporal schedule toggle --unpause --schedule-id " + sweepID + "` resumes it."
+
+// sweepSchedule reads the schedule of the sweep.
+func sweepSchedule(ctx context.Context, s *cli.Session) (*client.ScheduleDescription, error) {
 	c, err := s.Temporal(ctx)
 	if err != nil {
-		return explanation{}, err
+		return nil, err
 	}
-	ctx, cancel := s.WithTimeout(ctx, 15*time.Second)
-	defer cancel()
 	schedule, err := c.ScheduleClient().GetHandle(ctx, sweepID).Describe(ctx)
 	var missing *serviceerror.NotFound
 	switch {
 	case errors.As(err, &missing):
-		return explanation{}, cli.Errorf(
+		return nil, cli.Errorf(
 			cli.ExitNotFound,
 			"A process with the role `temporal` creates the schedule.",
 			"the schedule %s is not found; nothing is running",
 			sweepID,
 		)
 	case err != nil:
-		return explanation{}, cli.TemporalError(s.Settings, sweepID, err)
+		return nil, cli.TemporalError(s.Settings, sweepID, err)
+	}
+	return schedule, nil
+}
+
+// explainSweep explains the running round of the sweep. If no round runs, explainSweep says when the schedule
+// starts the next one.
+func explainSweep(ctx context.Context, s *cli.Session) (explanation, error) {
+	ctx, cancel := s.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	schedule, err := sweepSchedule(ctx, s)
+	if err != nil {
+		return explanation{}, err
 	}
 	for _, round := range schedule.Info.RunningWorkflows {
 		w, err := QueryWhy(ctx, s, round.WorkflowID)
@@ -163,7 +175,7 @@ func whyFromSchedule(d *client.ScheduleDescription) contract.Why {
 	switch {
 	case state != nil && state.Paused:
 		w.State = "paused"
-		w.Sentence += " The schedule is paused; `temporal schedule toggle --unpause --schedule-id " + sweepID + "` resumes it."
+		w.Sentence += " The schedule is paused; " + resumeSweep
 	case len(d.Info.NextActionTimes) > 0:
 		next := d.Info.NextActionTimes[0]
 		w.NextAttempt = &next

@@ -79,10 +79,12 @@ func stateOperations() []openapi.Operation {
 		{
 			Method:  http.MethodGet,
 			Path:    "/projections",
-			Summary: "Show the last comparison of each projection with the rows, and the Temporal namespace to which the database is bound.",
+			Summary: "Show the last comparison of each projection with the rows, the Temporal namespace to which the database is bound, and when each part of the periodic maintenance was last completed.",
 			Responses: openapi.Returns(
 				http.StatusOK,
-				openapi.Of[projectionList]().With("projections", openapi.Array(openapi.Of[projection]().Named("Projection"))),
+				openapi.Of[projectionList]().
+					With("projections", openapi.Array(openapi.Of[projection]().Named("Projection"))).
+					With("maintenance", openapi.Array(openapi.Of[maintenancePart]().Named("MaintenancePart"))),
 			),
 		},
 		{

@@ -333,6 +333,9 @@ func TestProjections_ListTheLastComparison(t *testing.T) {
 	if got, _ := bound().(map[string]any); got["id"] != "4711" || got["name"] != "" || got["bound_at"] == "" {
 		t.Errorf("namespace after a relay has bound the database: got %v, want the ID 4711", got)
 	}
+	if _, answer := send(t, h, "admin", "GET", "/operator/v1/projections", ""); len(answer["maintenance"].([]any)) != 3 {
+		t.Errorf("parts of the maintenance: got %v, want 3", answer["maintenance"])
+	}
 	want := []any{
 		map[string]any{
 			"name":         "executions",

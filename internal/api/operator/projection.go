@@ -34,6 +34,14 @@ type projection struct {
 type projectionList struct {
 	Namespace   *boundNamespace `json:"namespace"` // null: the database is bound to none yet
 	Projections []projection    `json:"projections"`
+	// Maintenance lists the parts of the periodic maintenance.
+	Maintenance []maintenancePart `json:"maintenance"`
+}
+
+// maintenancePart is the JSON format of a part of the periodic maintenance.
+type maintenancePart struct {
+	Part        string    `json:"part"`
+	CompletedAt time.Time `json:"completed_at"`
 }
 
 // boundNamespace is the JSON format of the Temporal namespace to which the database is bound.
@@ -44,7 +52,7 @@ type boundNamespace struct {
 }
 
 // projections lists the projections in Temporal and at the controller, each with the result of its last
-// comparison.
+// comparison, and the parts of the maintenance.
 func projections(s *outbox.Store, m *mirrorstore.Store) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		found, err := s.Projections(r.Context())
@@ -78,7 +86,17 @@ func projections(s *outbox.Store, m *mirrorstore.Store) osapi.Handler {
 		if err != nil {
 			return 0, nil, err
 		}
-		answer := projectionList{Projections: append(list, controller)}
+		parts, err := s.Maintenance(r.Context())
+		if err != nil {
+			return 0, nil, err
+		}
+		answer := projectionList{
+			Projections: append(list, controller),
+			Maintenance: make([]maintenancePart, len(parts)),
+		}
+		for i, p := range parts {
+			answer.Maintenance[i] = maintenancePart(p)
+		}
 		if bound.ID != "" {
 			answer.Namespace = &boundNamespace{bound.ID, bound.Name, bound.BoundAt}
 		}
