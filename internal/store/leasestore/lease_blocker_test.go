@@ -1,7 +1,6 @@
 package leasestore_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
@@ -18,28 +17,6 @@ import (
 	"berth/internal/store/leasestore"
 	"berth/internal/store/storetest"
 )
-
-// crowdedHosts has 50 hosts and 15 leases, one after the other in time, each with 64 reservations of
-// instances on all hosts. The first lease starts, and all others are due; the end of all but the last one is
-// over.
-const crowdedHosts = `
-	set local session_replication_role = replica;
-	insert into host (hostname, provider, nested, service_name, vcpus, memory_mb, local_gb)
-	select 'h' || n, gen_random_uuid(), gen_random_uuid(), 'h' || n, 64, 262144, 2000 from generate_series(1, 50) n;
-	insert into lease (id, name, user_id, project_id, status, start_at, end_at)
-	select md5(n::text)::uuid, 'l' || n, 'u', 'p', case n when 1 then 'STARTING' else 'PENDING' end,
-		now() + (n - 16) * interval '10 minutes' + interval '1 minute', now() + (n - 15) * interval '10 minutes' + interval '1 minute'
-	from generate_series(1, 15) n;
-	insert into event (id, lease_id, event_type, at, status)
-	select gen_random_uuid(), id, 'start_lease', start_at, case status when 'PENDING' then 'UNDONE' else 'IN_PROGRESS' end from lease
-	union all
-	select gen_random_uuid(), id, 'end_lease', end_at, 'UNDONE' from lease;
-	insert into reservation (id, lease_id, "position", resource_type, status, min_hosts, max_hosts, hypervisor_properties, resource_properties,
-		before_end, amount, vcpus, memory_mb, resources)
-	select md5(l.id::text || n)::uuid, l.id, n, 'virtual:instance', 'pending', 0, 0, '', '', 'default', 50, 1, 1, '{"VCPU": 1, "MEMORY_MB": 1}'
-	from lease l, generate_series(0, 63) n;
-	insert into host_allocation (reservation_id, host_id, during)
-	select r.id, h.id, tstzrange(l.start_at, l.end_at) from lease l join reservation r on r.lease_id = l.id cross join host h`
 
 // blockerQuery is a query for the blockers of leases, with arguments.
 type blockerQuery struct {
@@ -58,30 +35,12 @@ func blockerQueries(all []uuid.UUID) []blockerQuery {
 	}
 }
 
-// planNode is a node of a plan in the JSON output of EXPLAIN.
-type planNode struct {
-	Rows    float64 `json:"Actual Rows"`
-	Loops   float64 `json:"Actual Loops"`
-	Removed float64 `json:"Rows Removed by Filter"`
-	Dropped float64 `json:"Rows Removed by Join Filter"`
-	Plans   []planNode
-}
-
-// processed returns the number of rows that the node and the nodes below it have returned and discarded.
-func (n planNode) processed() float64 {
-	rows := (n.Rows + n.Removed + n.Dropped) * n.Loops
-	for _, p := range n.Plans {
-		rows += p.processed()
-	}
-	return rows
-}
-
 // The search for the blockers of leases processes each allocation of the hosts of these leases a few times,
 // and not once for each reservation on the same host.
 func TestBlockers_WorkIsThatOfTheAllocations(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	storetest.ExecScript(t, url, crowdedHosts)
+	storetest.ExecScript(t, url, storetest.CrowdedHosts)
 	storetest.FixPlans(t, url)
 	c := storetest.Connect(t, url)
 	if _, err := c.Exec(t.Context(), `set jit = off; set random_page_cost = 1.1`); err != nil { // as berth does
@@ -93,15 +52,7 @@ func TestBlockers_WorkIsThatOfTheAllocations(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, q := range blockerQueries(all) {
-		var plans []struct{ Plan planNode }
-		var text []byte
-		if err := c.QueryRow(t.Context(), `explain (analyze, timing off, format json) `+q.sql, q.args...).Scan(&text); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(text, &plans); err != nil {
-			t.Fatal(err)
-		}
-		if rows := plans[0].Plan.processed(); rows < allocations || rows > 25*allocations {
+		if rows := storetest.ExplainAnalyze(t, c, q.sql, q.args...).Processed(); rows < allocations || rows > 25*allocations {
 			t.Errorf("%s: got %.0f rows processed for %d allocations, want at most 25 for each", q.name, rows, allocations)
 		}
 	}

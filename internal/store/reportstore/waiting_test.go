@@ -1,10 +1,7 @@
 package reportstore_test
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -12,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"berth/internal/store/db"
 	"berth/internal/store/reportstore"
@@ -145,17 +141,19 @@ func TestWaiting_ReadsABoundedNumberOfRows(t *testing.T) {
 	s := storetest.Open(t, url)
 	storetest.ExecScript(t, url, `set local session_replication_role = replica;`+manyRows)
 	storetest.FixPlans(t, url)
-	read := rowsRead(t, url, reportstore.WaitingSQL, reportstore.MaxCounted)
-	if limit := reportstore.MaxCounted + 100; read > limit {
+	c := storetest.Connect(t, url)
+	read := storetest.ExplainAnalyze(t, c, reportstore.WaitingSQL, reportstore.MaxCounted).Read()
+	if limit := reportstore.MaxCounted + 100.0; read > limit {
 		t.Errorf(
-			"the report of what waits reads %d rows, want at most %d: 5000 blocks, and no row of other tables that does not wait",
+			"the report of what waits reads %.0f rows, want at most %.0f: 5000 blocks, and no row of other tables that does not wait",
 			read,
 			limit,
 		)
 	}
 	for party, sql := range reportstore.WaitingObjectSQL {
-		if read := rowsRead(t, url, sql+" limit 51", "L2", "cmp-7", uuid.Nil, 5000); read > 2*5000+200 {
-			t.Errorf("a page of what waits for %s reads %d rows, want at most 10200", party, read)
+		read := storetest.ExplainAnalyze(t, c, sql+" limit 51", "L2", "cmp-7", uuid.Nil, 5000).Read()
+		if read > 2*5000+200 {
+			t.Errorf("a page of what waits for %s reads %.0f rows, want at most 10200", party, read)
 		}
 	}
 	groups, err := s.Report.Waiting(t.Context())
@@ -166,44 +164,4 @@ func TestWaiting_ReadsABoundedNumberOfRows(t *testing.T) {
 			err,
 		)
 	}
-}
-
-// plan is a node of an executed plan.
-type plan struct {
-	Type    string `json:"Node Type"`
-	Rows    int    `json:"Actual Rows"`
-	Loops   int    `json:"Actual Loops"`
-	Removed int    `json:"Rows Removed by Filter"`
-	Plans   []plan
-}
-
-// read returns the number of rows that the scans of tables and indexes below the node have read.
-func (p plan) read() int {
-	n := 0
-	if strings.HasSuffix(p.Type, "Scan") && p.Type != "Subquery Scan" && p.Type != "Bitmap Heap Scan" {
-		n = (p.Rows + p.Removed) * p.Loops
-	}
-	for _, below := range p.Plans {
-		n += below.read()
-	}
-	return n
-}
-
-// rowsRead executes a query and returns the number of rows that it has read.
-func rowsRead(t *testing.T, url, sql string, args ...any) int {
-	t.Helper()
-	c, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close(context.Background()) }()
-	var raw []byte
-	if err := c.QueryRow(t.Context(), `explain (analyze, format json) `+sql, args...).Scan(&raw); err != nil {
-		t.Fatal(fmt.Errorf("%w: %s", err, sql))
-	}
-	var plans []struct{ Plan plan }
-	if err := json.Unmarshal(raw, &plans); err != nil {
-		t.Fatal(err)
-	}
-	return plans[0].Plan.read()
 }
