@@ -4,4 +4,5 @@ package reportstore
 var (
 	WaitingSQL       = waitingSQL
 	WaitingObjectSQL = waitingObjectSQL
+	HeldHostsSQL     = heldHostsSQL
 )

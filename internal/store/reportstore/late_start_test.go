@@ -14,17 +14,18 @@ import (
 )
 
 // leaseRows inserts hosts with two or three leases each: an earlier one, whose end was eight minutes ago
-// except on the host on-time, and later ones.
+// except on the host on-time, and later ones. On the hosts shared, mixed and unreleased, the leases have
+// instances, except the last one on mixed.
 const leaseRows = `
 	set local session_replication_role = replica;
 	insert into host (hostname, provider, nested, service_name, vcpus, memory_mb, local_gb)
-	select h, md5(h)::uuid, md5(h)::uuid, h, 1, 1, 1 from unnest(array['held', 'on-time', 'later', 'unstarted', 'failed', 'shared', 'unreleased']) h;
+	select h, md5(h)::uuid, md5(h)::uuid, h, 1, 1, 1 from unnest(array['held', 'on-time', 'later', 'unstarted', 'failed', 'shared', 'mixed', 'unreleased']) h;
 	insert into lease (id, name, user_id, project_id, status, start_at, end_at)
 	select md5(l || h)::uuid, l || ' on ' || h, 'u', 'p',
-		case when l <> 'first' or h = 'unstarted' then 'PENDING' when h in ('failed', 'shared') then 'ERROR' else 'TERMINATING' end,
+		case when l <> 'first' or h = 'unstarted' then 'PENDING' when h in ('failed', 'shared', 'mixed') then 'ERROR' else 'TERMINATING' end,
 		case when l = 'first' then now() - interval '1 day' else now() + "from" end,
 		case when l = 'first' and h = 'on-time' then now() + interval '1 minute' when l = 'first' then now() - interval '8 minutes' else now() + "from" + interval '1 hour' end
-	from unnest(array['held', 'on-time', 'later', 'unstarted', 'failed', 'shared', 'unreleased']) h
+	from unnest(array['held', 'on-time', 'later', 'unstarted', 'failed', 'shared', 'mixed', 'unreleased']) h
 	join (values ('first', interval '0'), ('next', interval '40 minutes'), ('last', interval '3 hours')) as v (l, "from") on true;
 	update lease set start_at = start_at + interval '2 days', end_at = end_at + interval '2 days' where name in ('next on later', 'last on later');
 	insert into reservation (id, lease_id, position, resource_type, status, min_hosts, max_hosts, hypervisor_properties, resource_properties, before_end)
@@ -32,7 +33,7 @@ const leaseRows = `
 	insert into event (id, lease_id, event_type, at, status)
 	select gen_random_uuid(), id, 'start_lease', start_at, case when name like 'first%' then 'DONE' else 'UNDONE' end from lease;
 	insert into host_allocation (reservation_id, host_id, during, owner)
-	select l.id, h.id, tstzrange(l.start_at, l.end_at), case when h.hostname in ('shared', 'unreleased') then '00000000-0000-0000-0000-000000000000'::uuid else l.id end
+	select l.id, h.id, tstzrange(l.start_at, l.end_at), case when h.hostname in ('shared', 'unreleased') or l.name in ('first on mixed', 'next on mixed') then '00000000-0000-0000-0000-000000000000'::uuid else l.id end
 	from lease l join host h on l.name like '% on ' || h.hostname;`
 
 func TestWaiting_NamesTheLeaseThatMakesTheNextOneLate(t *testing.T) {
@@ -55,9 +56,11 @@ func TestWaiting_NamesTheLeaseThatMakesTheNextOneLate(t *testing.T) {
 		}
 	}
 	next := func(host string) uuid.UUID { return md5.Sum([]byte("next" + host)) }
+	last := uuid.UUID(md5.Sum([]byte("lastmixed")))
 	want := []string{
 		"first on failed to leave failed: next on failed: lease/" + next("failed").String(),
 		"first on held to leave held: next on held: lease/" + next("held").String(),
+		"first on mixed to leave mixed: last on mixed: lease/" + last.String(),
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("leases that others wait for (-want +got):\n%s", d)
@@ -81,6 +84,58 @@ func TestWaiting_NamesTheLeaseThatMakesTheNextOneLate(t *testing.T) {
 			t.Errorf("hosts of the next lease of %s that others still have: got %+v, error %v; want one of %q",
 				host, held, err, want)
 		}
+	}
+}
+
+// crowdedLeases makes each reservation of storetest.CrowdedHosts a lease of its own, with other dates. The
+// leases of the first half still have their hosts, and those of the second half are PENDING.
+const crowdedLeases = `;
+	insert into lease (id, name, user_id, project_id, status, start_at, end_at)
+	select r.id, l.name || '-' || r.position, 'u', 'p', case when l.end_at < now() - interval '70 minutes' then 'STARTING' else 'PENDING' end,
+		l.start_at + r.position * interval '1 second', l.end_at + r.position * interval '1 second'
+	from reservation r join lease l on l.id = r.lease_id;
+	update reservation set lease_id = id;
+	update host_allocation a set during = tstzrange(l.start_at, l.end_at) from lease l where l.id = a.reservation_id;
+	insert into event (id, lease_id, event_type, at, status)
+	select l.id, l.id, 'start_lease', l.start_at, 'UNDONE' from lease l join reservation r on r.lease_id = l.id where l.status = 'PENDING'`
+
+// The search for leases that start late processes each allocation of the hosts of these leases a few times,
+// and not once for each reservation, or for each lease, with the same host.
+func TestLateStarts_WorkIsThatOfTheAllocations(t *testing.T) {
+	t.Parallel()
+	for name, rows := range map[string]string{
+		"many reservations": storetest.CrowdedHosts,
+		"many leases":       storetest.CrowdedHosts + crowdedLeases,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.URL(t)
+			storetest.ExecScript(t, url, rows)
+			storetest.FixPlans(t, url)
+			c := storetest.Connect(t, url)
+			if _, err := c.Exec(t.Context(), `set jit = off; set random_page_cost = 1.1`); err != nil { // as berth does
+				t.Fatal(err)
+			}
+			const allocations = 15 * 64 * 50
+			var last uuid.UUID
+			err := c.QueryRow(t.Context(), `select lease_id from reservation order by (select start_at from lease where id = lease_id) desc limit 1`).Scan(&last)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, q := range []struct {
+				name, sql string
+				args      []any
+			}{
+				{"all parties", reportstore.WaitingSQL, []any{reportstore.MaxCounted}},
+				{"one party", reportstore.WaitingObjectSQL[reportstore.Lease], []any{"l1", "h1", uuid.Nil, reportstore.MaxCounted}},
+				{"one lease", reportstore.HeldHostsSQL, []any{last, 10}},
+			} {
+				rows := storetest.ExplainAnalyze(t, c, q.sql, q.args...).Processed()
+				if rows < 64*50 || rows > 50*allocations {
+					t.Errorf("%s: got %.0f rows processed for %d allocations, want at most 50 for each", q.name, rows, allocations)
+				}
+			}
+		})
 	}
 }
 
