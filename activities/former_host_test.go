@@ -201,6 +201,65 @@ func TestLease_HostsThatAreDownForAWhileKeepTheirServers(t *testing.T) {
 	}
 }
 
+// A host that healing has replaced is for no other lease as long as the lease can have servers on it.
+func TestLease_FormerHostIsReleasedWhenItsServersAreGone(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s, stub := storetest.Open(t, url), &notifytest.Nova{}
+	nova, err := cloud.New(cloud.Config{Nova: startServer(t, stub), Timeout: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nova.Reread(s.Lease.RereadCloudReservation)
+	acts := newActivities(activities.Options{
+		Store:         s,
+		Cloud:         nova,
+		Hypervisors:   nova,
+		MonitorHosts:  true,
+		HealingWindow: time.Hour,
+	})
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	activities.Register(env, acts.Functions())
+	for _, host := range []string{"cmp-1", "cmp-2"} {
+		if _, err := s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: hostUUIDs[host], Name: host}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: host}, nil); err != nil {
+			t.Fatal(err)
+		}
+		stub.SetHypervisor(host, "up")
+	}
+	l := createOneHourLease(t, s, "l", "p", time.Now().Add(time.Minute),
+		lease.ReservationDraft{Type: lease.PhysicalHost, Min: 1, Max: 1})
+	storetest.Exec(t, url, `update event set at = now() where event_type = 'start_lease'`)
+	if _, err := acts.AdvanceLeases(t.Context(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	stub.AddServer(notifytest.Server{Host: "cmp-1", Project: "p", Created: time.Now().Add(-time.Hour)})
+	// heal heals with the state of the first host, and returns the number of former hosts.
+	heal := func(state string) int {
+		t.Helper()
+		stub.SetHypervisor("cmp-1", state)
+		if _, err := env.ExecuteActivity(acts.HealReservations); err != nil {
+			t.Fatal(err)
+		}
+		c, err := s.Lease.CloudReservation(t.Context(), l.Reservations[0].ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(c.FormerHosts)
+	}
+	heal("down")
+	storetest.Exec(t, url, `update reservation_former_host set left_at = left_at - interval '30 minutes'`)
+	if n := heal("up"); n != 1 {
+		t.Errorf("former hosts while Nova has a server on the host: got %d, want 1", n)
+	}
+	stub.RemoveServers("cmp-1")
+	if n := heal("up"); n != 0 {
+		t.Errorf("former hosts after the deletion of the server: got %d, want none", n)
+	}
+}
+
 // hostsOf returns the hosts of an aggregate in the stub of Nova.
 func hostsOf(stub *notifytest.Nova, aggregate string) (hosts []string) {
 	for _, a := range stub.ComputeState().Aggregates {

@@ -28,7 +28,8 @@ const (
 // HealReservations updates the hosts from Nova and heals reservations that lost a host, or that lack a
 // resource which is available again. If HealReservations cannot heal a reservation, it logs the error and
 // continues with the other reservations; the next call to HealReservations retries the failed one.
-// HealReservations also removes what ended and deleted leases may have left in Nova and Neutron.
+// HealReservations also removes what ended and deleted leases may have left in Nova and Neutron, and releases
+// former hosts of leases.
 func (a *Activities) HealReservations(ctx context.Context) error {
 	defer startHeartbeat(ctx)()
 	log := activity.GetLogger(ctx)
@@ -37,6 +38,9 @@ func (a *Activities) HealReservations(ctx context.Context) error {
 	}
 	if err := a.clearLeftovers(ctx); err != nil {
 		log.Warn("removing the resources of ended leases failed", "error", err)
+	}
+	if err := a.releaseFormerHosts(ctx); err != nil {
+		log.Warn("release of the former hosts of leases failed", "error", err)
 	}
 	unhealthy, err := a.Store.Lease.UnhealthyReservations(ctx, a.HealingWindow, healBatch)
 	if err != nil {

@@ -31,6 +31,8 @@ type Cloud interface {
 	// still deleting servers of the reservation: lease.ErrFormerHosts if only servers on former hosts are
 	// left.
 	Deprovision(ctx context.Context, c lease.CloudReservation) error
+	// EmptyFormerHosts returns those former hosts of a reservation of hosts that have no server of it.
+	EmptyFormerHosts(ctx context.Context, c lease.CloudReservation) ([]lease.FormerHost, error)
 	// BeforeEnd runs the action before the end of a reservation.
 	BeforeEnd(ctx context.Context, c lease.CloudReservation) error
 	// AddToFreepool adds a host to Nova's aggregate of free hosts, unless a reservation uses the host.

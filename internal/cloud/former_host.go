@@ -34,14 +34,8 @@ func (h hosts) formerServers(
 	c lease.CloudReservation,
 ) (found []servers.Server, err error) {
 	for _, former := range c.FormerHosts {
-		all, failed := h.servers(ctx, serverFilter{Host: former.Service, SoftDeleted: true})
-		err = cmp.Or(err, failed)
-		for _, s := range all {
-			if s.TenantID == c.Project && !s.Created.IsZero() && s.Created.Before(former.LeftAt) {
-				s.Host = former.Service // Nova ignores the case of the name
-				found = append(found, s)
-			}
-		}
+		all, failed := h.olderServers(ctx, c, former)
+		found, err = append(found, all...), cmp.Or(err, failed)
 	}
 	if len(found) == 0 {
 		return nil, err
@@ -55,6 +49,42 @@ func (h hosts) formerServers(
 		flavor, _ := s.Flavor["id"].(string)
 		return exclusiveOwner(aggregates, s.Host) != "" || aggregates[flavor].Metadata[owner] != ""
 	}), err
+}
+
+// olderServers returns the servers of the project of a reservation on a former host that Nova created before
+// the host was replaced.
+func (h hosts) olderServers(
+	ctx context.Context,
+	c lease.CloudReservation,
+	former lease.FormerHost,
+) (found []servers.Server, err error) {
+	all, err := h.servers(ctx, serverFilter{Host: former.Service, SoftDeleted: true})
+	for _, s := range all {
+		if s.TenantID == c.Project && !s.Created.IsZero() && s.Created.Before(former.LeftAt) {
+			s.Host = former.Service // Nova ignores the case of the name
+			found = append(found, s)
+		}
+	}
+	return found, err
+}
+
+// EmptyFormerHosts returns those former hosts of a reservation of hosts on which Nova has no server that can
+// be one of the reservation. If the servers of a host cannot be listed, EmptyFormerHosts returns the other
+// ones and the first error.
+func (c *Cloud) EmptyFormerHosts(
+	ctx context.Context,
+	claim lease.CloudReservation,
+) (empty []lease.FormerHost, err error) {
+	if !c.Supports(lease.PhysicalHost) {
+		return nil, nil
+	}
+	for _, former := range claim.FormerHosts {
+		found, failed := c.hosts.olderServers(ctx, claim, former)
+		if err = cmp.Or(err, failed); failed == nil && len(found) == 0 {
+			empty = append(empty, former)
+		}
+	}
+	return empty, withClaim("look for servers on former hosts of", claim, err)
 }
 
 // deleteFormerServers deletes the servers of a reservation of hosts on its former hosts. While Nova has some

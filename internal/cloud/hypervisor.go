@@ -54,6 +54,7 @@ func (c *Cloud) Hypervisors(ctx context.Context) ([]lease.Hypervisor, error) {
 			CPUInfo:          plainText(h.CPUInfo),
 			AvailabilityZone: zones[h.Service.Host],
 			Up:               h.State == "up" && h.Status == "enabled",
+			Silent:           h.State != "up" && h.Status == "enabled",
 		}
 	}
 	return all, nil

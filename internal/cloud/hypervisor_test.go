@@ -40,6 +40,7 @@ func TestHypervisors_WithTheirComputeServices(t *testing.T) {
 			Service:          "b",
 			Type:             "QEMU",
 			AvailabilityZone: "nova",
+			Silent:           true,
 		},
 		{
 			ID:               "3",

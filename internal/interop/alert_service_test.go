@@ -108,7 +108,7 @@ var novaAway = alertScenario{
 			values (gen_random_uuid(), 'physical:host', 'p', '{}', now() - interval '1 hour')`)
 		storetest.Exec(d.T, d.Database, `
 			update host
-			set reservable = false, down_seen_at = now()`)
+			set reservable = false, silent_at = now()`)
 		return func(map[string]string) {
 			if err := d.nova.Start(); err != nil {
 				d.Fatal(err)
@@ -117,7 +117,7 @@ var novaAway = alertScenario{
 			storetest.Exec(d.T, d.Database, `delete from reservation_leftover`)
 			storetest.Exec(d.T, d.Database, `
 				update host
-				set reservable = true, down_seen_at = null`)
+				set reservable = true, silent_at = null`)
 		}
 	},
 }

@@ -2,11 +2,11 @@ package lease
 
 import "testing"
 
-func TestTooManyDown_MoreThanTwoHostsAndAQuarter(t *testing.T) {
+func TestTooManySilent_MoreThanTwoHostsAndAQuarter(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		down, hosts int
-		want        bool
+		silent, hosts int
+		want          bool
 	}{
 		{1, 1, false},
 		{2, 2, false},
@@ -15,8 +15,8 @@ func TestTooManyDown_MoreThanTwoHostsAndAQuarter(t *testing.T) {
 		{4, 12, true},
 		{0, 0, false},
 	} {
-		if got := TooManyDown(c.down, c.hosts); got != c.want {
-			t.Errorf("TooManyDown(%d, %d): got %t, want %t", c.down, c.hosts, got, c.want)
+		if got := TooManySilent(c.silent, c.hosts); got != c.want {
+			t.Errorf("TooManySilent(%d, %d): got %t, want %t", c.silent, c.hosts, got, c.want)
 		}
 	}
 }

@@ -21,6 +21,7 @@ type Hypervisor struct {
 	CPUInfo          string
 	AvailabilityZone string // empty: not known
 	Up               bool   // up and enabled
+	Silent           bool   // enabled, and Nova does not hear from the compute service
 }
 
 // ReservationZonePrefix is the prefix of the names of availability zones that exist only while a reservation

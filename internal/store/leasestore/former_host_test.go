@@ -1,8 +1,11 @@
 package leasestore_test
 
 import (
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"berth/internal/lease"
 	"berth/internal/store/storetest"
@@ -72,4 +75,79 @@ func TestFormerHost_ComesBackToItsOwnReservation(t *testing.T) {
 	if c, err = e.Lease.CloudReservation(t.Context(), c.ID); err != nil || len(c.FormerHosts) > 0 {
 		t.Errorf("after the update of Nova: got %+v, error %v; want no former host", c, err)
 	}
+}
+
+// A lease that is extended can keep a former host that another lease, which runs by then, has got for the
+// time after the first end date.
+func TestFormerHost_OfAnExtendedLeaseStaysInTheLeaseThatHasIt(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 2)
+	extended := e.createActiveForOneHour(hostsDraft(0, 1, 1, 1))
+	has := e.createActiveForOneHour(hostsDraft(0, 1, 1, 1))
+	r := has.Reservations[0].ID
+	storetest.Exec(t, e.url, `
+		insert into reservation_former_host (reservation_id, host_id)
+		select $1, host_id
+		from host_allocation
+		where reservation_id = $2`, extended.Reservations[0].ID, r)
+
+	e.updateLease(has.ID, lease.Change{End: &lease.RequestedDate{At: has.EndAt.Add(time.Hour)}})
+
+	e.expectHealth(has, health{Hosts: []int64{2}})
+	c, err := e.Lease.CloudReservation(t.Context(), r)
+	if err == nil {
+		err = e.Lease.SaveCloudIDs(t.Context(), r, lease.CloudIDs{Revision: c.Revision})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := e.formerHosts(extended.Reservations[0].ID); len(got) > 0 {
+		t.Errorf("former hosts after the other lease has its hosts at Nova: got %v, want none", got)
+	}
+}
+
+// formerHosts returns the former hosts of a reservation.
+func (t *fixture) formerHosts(reservation uuid.UUID) []lease.FormerHost {
+	t.Helper()
+	c, err := t.Lease.CloudReservation(t.Context(), reservation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.FormerHosts
+}
+
+// A former host without servers is released some time after the replacement, unless it was replaced again.
+func TestFormerHost_WithoutServersIsReleased(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 2)
+	l := e.createActiveForOneHour(hostsDraft(0, 1, 1, 1))
+	r := l.Reservations[0].ID
+	e.updateHostsAndHeal(map[string]bool{"cmp-1": false}, time.Hour)
+	e.updateHostsAndHeal(map[string]bool{"cmp-1": true}, time.Hour)
+	due := func(want ...uuid.UUID) {
+		t.Helper()
+		got, err := e.Lease.ReservationsWithFormerHosts(t.Context(), 10)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("reservations whose former hosts can be released: got %v, error %v; want %v", got, err, want)
+		}
+	}
+	release := func(all []lease.FormerHost, want int) {
+		t.Helper()
+		if err := e.Lease.ReleaseFormerHosts(t.Context(), r, all); err != nil {
+			t.Fatal(err)
+		}
+		if left := e.formerHosts(r); len(left) != want {
+			t.Errorf("former hosts after the release: got %v, want %d", left, want)
+		}
+	}
+	due()
+	release(e.formerHosts(r), 1) // Nova can still create a server there
+	storetest.Exec(t, e.url, `update reservation_former_host set left_at = left_at - interval '1 hour'`)
+	due(r)
+	stale := e.formerHosts(r)
+	storetest.Exec(t, e.url, `update reservation_former_host set left_at = left_at + interval '20 minutes'`)
+	release(stale, 1) // replaced again
+	release(e.formerHosts(r), 0)
+	due()
+	e.createLease(hostsDraft(0, 1, 1, 1))
 }

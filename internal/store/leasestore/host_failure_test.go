@@ -21,10 +21,10 @@ func (t *fixture) readHosts(all ...lease.Hypervisor) lease.HostStates {
 	return states
 }
 
-// inState returns the hypervisors of hosts that are all up or all down.
+// inState returns the hypervisors of enabled hosts that are all up or all silent.
 func inState(up bool, names ...string) (all []lease.Hypervisor) {
 	for _, name := range names {
-		all = append(all, lease.Hypervisor{Hostname: name, Up: up})
+		all = append(all, lease.Hypervisor{Hostname: name, Up: up, Silent: !up})
 	}
 	return all
 }
@@ -71,4 +71,29 @@ func TestHostFailure_ManyHostsThatAreDownTogetherStayInTheirLeases(t *testing.T)
 	e.heal(time.Hour)
 	e.expectHealth(leases[0], before[0])
 	e.expectHealth(leases[1], health{Degraded: true, Changed: true, Hosts: []int64{4}})
+}
+
+// Operators disable hosts for maintenance, also many at once. Nova still hears from them.
+func TestHostFailure_DisabledHostsAreNoFailureOfNova(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 5)
+	l := e.createActiveForOneHour(hostsDraft(0, 1, 1, 1))
+	var disabled []lease.Hypervisor
+	for _, name := range []string{"cmp-1", "cmp-2", "cmp-3"} {
+		disabled = append(disabled, lease.Hypervisor{Hostname: name})
+	}
+	states := e.readHosts(disabled...)
+	if d := cmp.Diff(lease.HostStates{Failed: []string{"cmp-1", "cmp-2", "cmp-3"}}, states); d != "" {
+		t.Errorf("reading in which three of five hosts are disabled (-want +got):\n%s", d)
+	}
+	states = e.readHosts(append(disabled, inState(false, "cmp-4")...)...)
+	if d := cmp.Diff(lease.HostStates{Failed: []string{"cmp-4"}}, states); d != "" {
+		t.Errorf("reading in which a fourth host is silent (-want +got):\n%s", d)
+	}
+	e.heal(time.Hour)
+	e.expectHealth(l, health{Degraded: true, Changed: true, Hosts: []int64{5}})
+	states = e.readHosts(inState(true, "cmp-1", "cmp-2", "cmp-3", "cmp-4")...)
+	if d := cmp.Diff(lease.HostStates{Recovered: []string{"cmp-1", "cmp-2", "cmp-3", "cmp-4"}}, states); d != "" {
+		t.Errorf("reading in which all hosts are up again (-want +got):\n%s", d)
+	}
 }

@@ -283,7 +283,8 @@ func releaseHosts(ctx context.Context, tx *transaction, reservations ...uuid.UUI
 }
 
 // hostsTakenByOthers returns those hosts of a reservation that are also allocated to another reservation at
-// the requested dates, and former hosts of other reservations.
+// the requested dates, and former hosts of other reservations. A reservation that is active keeps such a
+// host, because its start has already deleted the servers on the host.
 func hostsTakenByOthers(ctx context.Context, tx *transaction, b allocationRequest) ([]int64, error) {
 	taken, err := db.QueryAll(ctx, tx, pgx.RowTo[int64], `
 		select distinct mine.host_id
@@ -293,7 +294,7 @@ func hostsTakenByOthers(ctx context.Context, tx *transaction, b allocationReques
 		union
 		select host_id
 		from (`+formerHostsSQL+`) f
-		where reservation_id <> $1 and end_at > $2`, b.ID, b.from, b.to)
+		where reservation_id <> $1 and end_at > $2 and not $4`, b.ID, b.from, b.to, b.active)
 	if err != nil {
 		return nil, fmt.Errorf("read other allocations of hosts: %w", err)
 	}

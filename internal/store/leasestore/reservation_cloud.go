@@ -264,12 +264,13 @@ func (s *Store) SaveCloudIDs(ctx context.Context, id uuid.UUID, m lease.CloudIDs
 		}
 		batch := &pgx.Batch{}
 		queueCloudIDs(batch, r.ID, m)
-		// a host that the reservation has got back is a former one until Nova has it in the aggregate again
+		// A host that the reservation has got back is a former one until Nova has it in the aggregate again.
+		// The start of the reservation has deleted the servers of other reservations there.
 		batch.Queue(`
 			delete from reservation_former_host f
 			using host_allocation a, reservation r
-			where f.reservation_id = $1 and a.reservation_id = $1 and a.host_id = f.host_id and r.id = $1 and r.shaped = r.shape`,
-			r.ID)
+			where r.id = $1 and r.resource_type = $2 and r.shaped = r.shape and a.reservation_id = r.id and a.host_id = f.host_id`,
+			r.ID, lease.PhysicalHost)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return fmt.Errorf(
 				"save the IDs of the objects that reservation %s has in Nova and Neutron: %w", id, err,

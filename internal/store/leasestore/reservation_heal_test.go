@@ -22,7 +22,7 @@ func (t *fixture) updateHostsAndHeal(up map[string]bool, horizon time.Duration) 
 	t.Helper()
 	var all []lease.Hypervisor
 	for name, is := range up {
-		all = append(all, lease.Hypervisor{Hostname: name, Up: is})
+		all = append(all, lease.Hypervisor{Hostname: name, Up: is, Silent: !is})
 	}
 	t.readHosts(all...)
 	return t.heal(horizon)

@@ -41,7 +41,7 @@ func (s *Store) Unfinished(ctx context.Context) (Unfinished, error) {
 				where due_at <= clock_timestamp() - $1::interval or attempts > 0) as leftovers,
 			(select count(*) from lease where batch_until <= clock_timestamp()) as interrupted,
 			(select count(*) from reservation_failure) as failing_calls,
-			(select count(*) from host where not failed and down_seen_at >= now() - $2::interval) as suspended_hosts`,
+			(select count(*) from host where not failed and silent_at >= now() - $2::interval) as suspended_hosts`,
 		leftoverLate, suspendedAge)
 	if err != nil {
 		return u, fmt.Errorf("count the unfinished work on leases: %w", err)

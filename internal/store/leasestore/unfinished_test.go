@@ -37,7 +37,7 @@ func TestUnfinished_CountsWhatIsHeldUp(t *testing.T) {
 	storetest.Exec(t, e.url, `
 		update host
 		set failed = id = 1, -- the last reading of host 3 is old
-			down_seen_at = now() - case when id = 3 then interval '20 minutes' else interval '1 minute' end`)
+			silent_at = now() - case when id = 3 then interval '20 minutes' else interval '1 minute' end`)
 	storetest.Exec(t, e.url, `
 		insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at)
 		values (gen_random_uuid(), 'physical:host', 'p', '{cmp-1}', now() - interval '10 minutes'),

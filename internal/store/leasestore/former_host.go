@@ -1,0 +1,51 @@
+package leasestore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/lease"
+	"berth/internal/store/db"
+)
+
+// formerHostAge is how long ago healing must have replaced a former host that is released: Nova can still
+// have been creating a server there.
+const formerHostAge = 10 * time.Minute
+
+// ReservationsWithFormerHosts returns the IDs of at most `limit` reservations of running leases, in a random
+// order, that have former hosts which can be released if they have no server (see ReleaseFormerHosts).
+func (s *Store) ReservationsWithFormerHosts(ctx context.Context, limit int) ([]uuid.UUID, error) {
+	all, err := db.QueryAll(ctx, s.db, pgx.RowTo[uuid.UUID], `
+		select r.id
+		from reservation r
+		join lease l on l.id = r.lease_id
+		where r.id in (select reservation_id from reservation_former_host where left_at < now() - $1::interval)
+			and l.status = 'ACTIVE' and l.delete_requested_at is null
+		order by random()
+		limit $2`, formerHostAge, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the reservations with former hosts: %w", err)
+	}
+	return all, nil
+}
+
+// ReleaseFormerHosts lets other reservations get former hosts of a reservation, on which Nova has no server
+// of the reservation. A host that healing has replaced again meanwhile, or lately, stays a former one.
+func (s *Store) ReleaseFormerHosts(ctx context.Context, id uuid.UUID, all []lease.FormerHost) error {
+	services, leftAt := make([]string, len(all)), make([]time.Time, len(all))
+	for i, h := range all {
+		services[i], leftAt[i] = h.Service, h.LeftAt
+	}
+	if _, err := s.db.Exec(ctx, `
+		delete from reservation_former_host f
+		using host h, unnest($2::text[], $3::timestamptz[]) as e (service, left_at)
+		where f.reservation_id = $1 and h.id = f.host_id and h.service_name = e.service and f.left_at = e.left_at
+			and f.left_at < now() - $4::interval`, id, services, leftAt, formerHostAge); err != nil {
+		return fmt.Errorf("release former hosts of reservation %s: %w", id, err)
+	}
+	return nil
+}
