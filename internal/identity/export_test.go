@@ -28,7 +28,7 @@ func (k *Keystone) SetProbeInterval(d time.Duration) { k.breaker = newBreaker(d)
 func (k *Keystone) SetTimeout(d time.Duration) { k.http.Timeout = d }
 
 // SetWait limits how long a request waits for Keystone, instead of keystoneTimeout.
-func (k *Keystone) SetWait(d time.Duration) { k.timeout, k.queue.timeout = d, d }
+func (k *Keystone) SetWait(d time.Duration) { k.timeout, k.queue.timeout, k.waiting.timeout = d, d, d }
 
 // SetQueue limits the number of running and of queued validations.
 func (k *Keystone) SetQueue(running, queued int) {
@@ -64,6 +64,22 @@ func (k *Keystone) Validating(address string) int {
 		return s.running
 	}
 	return 0
+}
+
+// The limits of logins with a password: at the same time in a process and from one address, from one address
+// with those that wait, and from one address without a delay.
+const (
+	MaxRunningLogins     = maxRunningLogins
+	MaxRunningPerAddress = maxRunningPerAddress
+	MaxLoginsPerAddress  = maxLoginsPerAddress
+	FreeLogins           = freeLogins
+)
+
+// QueuedLogins returns the number of logins that wait for their turn.
+func (k *Keystone) QueuedLogins() int {
+	k.waiting.mu.Lock()
+	defer k.waiting.mu.Unlock()
+	return k.waiting.queued
 }
 
 // FreeBadTokens is the number of invalid tokens that an address may send without a delay.

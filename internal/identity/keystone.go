@@ -46,9 +46,9 @@ const (
 	// maxVerdicts is the maximum number of entries of the cache of valid tokens, and of the cache of invalid
 	// tokens. The cache of invalid tokens needs a limit because any client can fill it.
 	maxVerdicts = 10_000
-	// maxConns is the maximum number of connections to Keystone. Each running validation needs one, and so do
-	// a login of the service user and a check.
-	maxConns = maxRunning + 2
+	// maxConns is the maximum number of connections to Keystone. Each running validation and each running
+	// login of a user needs one, and so do a login of the service user and a check.
+	maxConns = maxRunning + maxRunningLogins + 2
 )
 
 // Service contains the settings of berth's service user in Keystone. With the token of the service user,
@@ -74,8 +74,10 @@ type Keystone struct {
 	now      func() time.Time
 	valid    *verdicts
 	invalid  *verdicts
-	queue    *validationQueue
-	clients  *addressLimit
+	queue    *validationQueue   // of tokens
+	clients  *addressLimit      // of tokens; refused passwords count too
+	waiting  *validationQueue   // of logins of users
+	logins   *addressLimit      // of logins of users
 	flights  singleflight.Group // one login and one check at a time
 	breaker  *gobreaker.CircuitBreaker[any]
 
@@ -123,6 +125,8 @@ func NewKeystone(s Service) (*Keystone, error) {
 		invalid:  newVerdicts(maxVerdicts),
 		queue:    newValidationQueue(maxRunning, maxQueued),
 		clients:  newAddressLimit(maxPerAddress, maxVerdicts),
+		waiting:  newValidationQueue(maxRunningLogins, maxQueuedLogins),
+		logins:   newLoginLimit(),
 		breaker:  newBreaker(probeInterval),
 	}, nil
 }
@@ -174,8 +178,9 @@ func (k *Keystone) Authenticate(r *http.Request) (Caller, error) {
 }
 
 // Refused returns the number of tokens and logins that were refused without a request to Keystone, because
-// too many of their client's address are invalid or wait for Keystone.
-func (k *Keystone) Refused() uint64 { return k.clients.count() }
+// too many of their client's address are invalid or wait for Keystone, or because the address has too many
+// logins.
+func (k *Keystone) Refused() uint64 { return k.clients.count() + k.logins.count() }
 
 // cached returns the cached verdict on a token: the caller, or an error if the token is invalid. The result
 // `known` is false if the cache has no verdict.
@@ -329,12 +334,16 @@ func (k *Keystone) login(ctx context.Context) (any, error) {
 		return own, nil
 	}
 	s := k.service
-	token, err := k.createToken(ctx, Login{
-		User:          s.Username,
-		UserDomain:    s.UserDomain,
-		Password:      s.Password,
-		Project:       s.Project,
-		ProjectDomain: s.ProjectDomain,
+	var token *tokens.Token
+	err := k.request(func() (err error) {
+		token, err = k.createToken(ctx, Login{
+			User:          s.Username,
+			UserDomain:    s.UserDomain,
+			Password:      s.Password,
+			Project:       s.Project,
+			ProjectDomain: s.ProjectDomain,
+		})
+		return err
 	})
 	switch {
 	case gophercloud.ResponseCodeIs(err, http.StatusUnauthorized):

@@ -66,13 +66,16 @@ func isOverload(err error) bool {
 	return errors.As(err, &broken) || errors.Is(err, context.DeadlineExceeded)
 }
 
+// errNoAnswer means that the circuit breaker is open.
+var errNoAnswer = errors.New("no answer of Keystone to the last requests")
+
 // request sends one request to Keystone through the circuit breaker. If the circuit breaker is open, request
 // returns an error without sending the request.
 func (k *Keystone) request(send func() error) error {
 	_, err := k.breaker.Execute(func() (any, error) { return nil, send() })
 	k.noteRetryAfter(err)
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
-		return fmt.Errorf("no answer of Keystone to the last requests: %w", err)
+		return fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
 	return err
 }

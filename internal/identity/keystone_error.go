@@ -32,18 +32,28 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// unavailable returns an error that wraps ErrUnavailable. The error that unavailable returns does not contain
-// the body of Keystone's response, because the body may be an HTML page.
+// unavailable returns an error that wraps ErrUnavailable, with the time after which Keystone wants to get the
+// next request.
 func (k *Keystone) unavailable(operation string, err error) error {
-	var code gophercloud.ErrUnexpectedResponseCode
-	if errors.As(err, &code) {
-		err = fmt.Errorf("%w: %s: Keystone answered %d", ErrUnavailable, operation, code.Actual)
-	} else {
-		err = fmt.Errorf("%w: %s: %w", ErrUnavailable, operation, err)
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if after := k.retryAt.Sub(k.now()); after > 0 {
+	return delayed(unavailable(operation, err), k.retryAt.Sub(k.now()))
+}
+
+// unavailable returns an error that wraps ErrUnavailable. The error that unavailable returns does not contain
+// the body of Keystone's response, because the body may be an HTML page.
+func unavailable(operation string, err error) error {
+	var code gophercloud.ErrUnexpectedResponseCode
+	if errors.As(err, &code) {
+		return fmt.Errorf("%w: %s: Keystone answered %d", ErrUnavailable, operation, code.Actual)
+	}
+	return fmt.Errorf("%w: %s: %w", ErrUnavailable, operation, err)
+}
+
+// delayed adds the time after which Keystone wants to get the next request to an error. A time that is not
+// positive means that Keystone has named none.
+func delayed(err error, after time.Duration) error {
+	if after > 0 {
 		return &retryError{error: err, after: after}
 	}
 	return err
@@ -52,16 +62,21 @@ func (k *Keystone) unavailable(operation string, err error) error {
 // noteRetryAfter stores the time that the header Retry-After of an error response names, so that the requests
 // that the open circuit breaker refuses get the rest of this time.
 func (k *Keystone) noteRetryAfter(err error) {
-	var answer gophercloud.ErrUnexpectedResponseCode
-	if !errors.As(err, &answer) {
-		return
-	}
 	now := k.now()
-	if after := parseRetryAfter(answer.ResponseHeader, now); after > 0 {
+	if after := retryAfter(err, now); after > 0 {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		k.retryAt = now.Add(min(after, maxRetryAfter))
+		k.retryAt = now.Add(after)
 	}
+}
+
+// retryAfter returns the time that the header Retry-After of an error response names, or 0.
+func retryAfter(err error, now time.Time) time.Duration {
+	var answer gophercloud.ErrUnexpectedResponseCode
+	if !errors.As(err, &answer) {
+		return 0
+	}
+	return min(parseRetryAfter(answer.ResponseHeader, now), maxRetryAfter)
 }
 
 // parseRetryAfter reads the header Retry-After, which is a number of seconds or a date.

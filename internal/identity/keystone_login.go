@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+	"github.com/sony/gobreaker/v2"
 )
 
 // Login contains what a user enters to get a token: names, not IDs.
@@ -26,21 +28,30 @@ type Issuer interface {
 	IssueToken(ctx context.Context, l Login) (token string, err error)
 }
 
-// IssueToken lets Keystone issue a token. It waits for its turn among the validations of tokens, and a login
-// that Keystone refuses counts as an invalid token of the client's address. Keystone keeps the password; the
-// Keystone here keeps neither the password nor the token.
+// IssueToken lets Keystone issue a token. A login waits for its turn among the logins, and never takes the
+// place of a validation. Each login counts against the client's address, and a login that Keystone refuses
+// also counts as an invalid token of the address. Keystone keeps the password; the Keystone here keeps neither
+// the password nor the token.
 func (k *Keystone) IssueToken(ctx context.Context, l Login) (string, error) {
+	if k.breaker.State() == gobreaker.StateOpen {
+		return "", k.unavailable("log in a user", errNoAnswer)
+	}
 	var turn [sha256.Size]byte // no other request shares the token
 	_, _ = rand.Read(turn[:])
-	client, issued := AddressOf(ctx), make(chan string, 1)
-	_, err := k.queue.await(ctx, turn, validationTask{
-		admit: func() error { return k.clients.begin(client, k.now()) },
+	client, issued, sent := AddressOf(ctx), make(chan string, 1), false
+	_, err := k.waiting.await(ctx, turn, validationTask{
+		admit: func() error { return k.beginLogin(client) },
+		turns: func() chan struct{} { return k.logins.turns(client) },
 		validate: func(ctx context.Context) (Caller, error) {
+			sent = true
 			token, err := k.issue(ctx, l)
 			issued <- token
 			return Caller{}, err
 		},
-		ended: func(err error) { k.clients.end(client, k.now(), errors.Is(err, ErrUnauthenticated)) },
+		ended: func(err error) {
+			k.clients.end(client, k.now(), errors.Is(err, ErrUnauthenticated))
+			k.logins.end(client, k.now(), sent)
+		},
 	})
 	if err != nil {
 		return "", err
@@ -48,7 +59,21 @@ func (k *Keystone) IssueToken(ctx context.Context, l Login) (string, error) {
 	return <-issued, nil
 }
 
-// issue requests a token for a user with a password.
+// beginLogin counts a login of an address, unless the address has too many logins or invalid tokens.
+func (k *Keystone) beginLogin(client netip.Addr) error {
+	if err := k.logins.begin(client, k.now()); err != nil {
+		return err
+	}
+	err := k.clients.begin(client, k.now())
+	if err != nil {
+		k.logins.end(client, k.now(), false)
+	}
+	return err
+}
+
+// issue requests a token for a user with a password. A login without an answer does not count for the circuit
+// breaker, and its header Retry-After does not concern others: one domain of users may have a backend that
+// does not answer, and a proxy may refuse logins only.
 func (k *Keystone) issue(ctx context.Context, l Login) (string, error) {
 	token, err := k.createToken(ctx, l)
 	switch {
@@ -56,7 +81,7 @@ func (k *Keystone) issue(ctx context.Context, l Login) (string, error) {
 		gophercloud.ResponseCodeIs(err, http.StatusBadRequest): // for example a name that is too long
 		return "", fmt.Errorf("%w: Keystone refuses the login", ErrUnauthenticated)
 	case err != nil:
-		return "", k.unavailable("log in a user", err)
+		return "", delayed(unavailable("log in a user", err), retryAfter(err, k.now()))
 	default:
 		return token.ID, nil
 	}
@@ -67,16 +92,13 @@ var errNoToken = errors.New(
 	"the answer has no valid token, so it does not come from Keystone: check OS_AUTH_URL")
 
 // createToken requests a token with a password.
-func (k *Keystone) createToken(ctx context.Context, l Login) (token *tokens.Token, err error) {
-	err = k.request(func() (err error) {
-		token, err = tokens.Create(ctx, k.client(""), &tokens.AuthOptions{
-			Username:   l.User,
-			Password:   l.Password,
-			DomainName: l.UserDomain,
-			Scope:      tokens.Scope{ProjectName: l.Project, DomainName: l.ProjectDomain},
-		}).ExtractToken()
-		return err
-	})
+func (k *Keystone) createToken(ctx context.Context, l Login) (*tokens.Token, error) {
+	token, err := tokens.Create(ctx, k.client(""), &tokens.AuthOptions{
+		Username:   l.User,
+		Password:   l.Password,
+		DomainName: l.UserDomain,
+		Scope:      tokens.Scope{ProjectName: l.Project, DomainName: l.ProjectDomain},
+	}).ExtractToken()
 	if err == nil && checkFormat(token.ID) != nil {
 		return nil, errNoToken
 	}

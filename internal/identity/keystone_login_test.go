@@ -1,6 +1,7 @@
 package identity_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,7 +9,10 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"berth/internal/identity"
 	"berth/internal/identity/keystonetest"
@@ -129,5 +133,212 @@ func TestIssueToken_ErrorsDoNotContainThePassword(t *testing.T) {
 			t.Errorf("Keystone answers %d: got the token %q, error %v; want the error %v without the password",
 				status, token, err, want)
 		}
+	}
+}
+
+// loginProxy is a proxy in front of Keystone that does not answer logins, or refuses them, while it answers
+// validations.
+type loginProxy struct {
+	http.RoundTripper
+	held    chan struct{} // nil: logins are not held; otherwise they wait until it is closed
+	status  int           // of every login; 0: Keystone answers
+	arrived atomic.Int64  // logins
+}
+
+func (p *loginProxy) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodPost {
+		return p.RoundTripper.RoundTrip(r)
+	}
+	p.arrived.Add(1)
+	if p.held != nil {
+		<-p.held
+	}
+	if p.status == 0 {
+		return p.RoundTripper.RoundTrip(r)
+	}
+	return &http.Response{
+		StatusCode: p.status,
+		Header:     http.Header{"Retry-After": {"600"}},
+		Body:       http.NoBody,
+		Request:    r,
+	}, nil
+}
+
+// startBehind starts a Keystone behind a proxy. The user ann has the password "s3cret", and the service user
+// is logged in.
+func startBehind(t *testing.T, p *loginProxy) (*keystonetest.Server, *identity.Keystone) {
+	t.Helper()
+	s, _ := start(t)
+	s.User("ann", "s3cret", "demo", "member")
+	settings := service(s)
+	settings.Wrap = func(next http.RoundTripper) http.RoundTripper {
+		p.RoundTripper = next
+		return p
+	}
+	k := connect(t, s, settings)
+	held, status := p.held, p.status
+	p.held, p.status = nil, 0
+	expect(t, k, s.Issue(keystonetest.Token{User: "first", Project: "p"}), nil)
+	p.held, p.status = held, status
+	p.arrived.Store(0)
+	return s, k
+}
+
+// logInFrom logs in the user ann from an address; an empty address is not known.
+func logInFrom(ctx context.Context, k *identity.Keystone, address string) error {
+	if address != "" {
+		ctx = identity.WithAddress(ctx, netip.MustParseAddr(address))
+	}
+	_, err := k.IssueToken(ctx, login(func(*identity.Login) {}))
+	return err
+}
+
+func TestIssueToken_LoginsTakeNoPlaceOfAValidation(t *testing.T) {
+	t.Parallel()
+	p := &loginProxy{held: make(chan struct{})}
+	s, k := startBehind(t, p)
+	const many = 100
+	var logins sync.WaitGroup
+	for range many {
+		logins.Go(func() {
+			if err := logInFrom(t.Context(), k, ""); err != nil {
+				t.Errorf("a login after others: got error %v", err)
+			}
+		})
+	}
+	await(t, "Keystone works on as many logins as it may",
+		func() bool { return p.arrived.Load() >= identity.MaxRunningLogins })
+	await(t, "the other logins wait",
+		func() bool { return p.arrived.Load()+int64(k.QueuedLogins()+k.Queued()) == many })
+
+	soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	token := s.Issue(keystonetest.Token{User: "other", Project: "p"})
+	if _, err := k.Authenticate(request(soon, token)); err != nil {
+		t.Errorf("authenticate while Keystone answers no login: got error %v, want none", err)
+	}
+
+	if n := p.arrived.Load(); n != identity.MaxRunningLogins {
+		t.Errorf("logins at Keystone at the same time: got %d, want %d", n, identity.MaxRunningLogins)
+	}
+	close(p.held)
+	logins.Wait()
+}
+
+func TestIssueToken_FailedLoginsDoNotOpenTheBreaker(t *testing.T) {
+	t.Parallel()
+	p := &loginProxy{status: http.StatusTooManyRequests}
+	s, k := startBehind(t, p)
+	k.SetProbeInterval(time.Hour)
+	for range 3 * identity.FailuresToOpen {
+		err := logInFrom(t.Context(), k, "")
+		if !errors.Is(err, identity.ErrUnavailable) || identity.RetryAfter(err) != 10*time.Minute {
+			t.Errorf("a login that a proxy refuses: got error %v, retry after %s, want ErrUnavailable and 10m",
+				err, identity.RetryAfter(err))
+		}
+	}
+
+	if k.BreakerOpen() {
+		t.Error("after logins that a proxy refuses: the breaker is open, want it closed")
+	}
+	expect(t, k, s.Issue(keystonetest.Token{User: "other", Project: "p"}), nil)
+	s.Fail(http.StatusServiceUnavailable)
+	_, err := k.Authenticate(request(t.Context(), "later"))
+	if after := identity.RetryAfter(err); after != 0 {
+		t.Errorf("the time to wait after a failed validation: got %s, want none: only logins got one", after)
+	}
+}
+
+func TestIssueToken_OpenBreakerSendsNoLogin(t *testing.T) {
+	t.Parallel()
+	s, k := start(t)
+	k.SetProbeInterval(time.Hour)
+	openBreaker(t, s, k, http.StatusServiceUnavailable)
+	s.Fail(0)
+	before := s.Logins()
+	if err := logInFrom(t.Context(), k, ""); !errors.Is(err, identity.ErrUnavailable) || s.Logins() != before {
+		t.Errorf("a login while the breaker is open: got error %v and %d requests to Keystone, want ErrUnavailable and none",
+			err, s.Logins()-before)
+	}
+}
+
+func TestIssueToken_OneAddressLeavesLoginsToOthers(t *testing.T) {
+	t.Parallel()
+	p := &loginProxy{held: make(chan struct{})}
+	_, k := startBehind(t, p)
+	var logins sync.WaitGroup
+	for range identity.MaxLoginsPerAddress {
+		logins.Go(func() {
+			if err := logInFrom(t.Context(), k, "192.0.2.1"); err != nil {
+				t.Errorf("a login of an address below its limit: got error %v", err)
+			}
+		})
+	}
+	await(t, "the logins of the address wait or run", func() bool {
+		return p.arrived.Load() >= identity.MaxRunningPerAddress &&
+			p.arrived.Load()+int64(k.QueuedLogins()) == identity.MaxLoginsPerAddress
+	})
+
+	soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := logInFrom(soon, k, "192.0.2.1")
+	if !errors.Is(err, identity.ErrTooManyAttempts) || identity.RetryAfter(err) <= 0 || k.Refused() != 1 {
+		t.Errorf("a login beyond the limit of its address: got error %v and %d refused, want ErrTooManyAttempts and 1",
+			err, k.Refused())
+	}
+	if n := p.arrived.Load(); n != identity.MaxRunningPerAddress {
+		t.Errorf("logins of the address at Keystone: got %d, want %d", n, identity.MaxRunningPerAddress)
+	}
+	logins.Go(func() {
+		if err := logInFrom(t.Context(), k, "192.0.2.2"); err != nil {
+			t.Errorf("a login of another address: got error %v", err)
+		}
+	})
+	await(t, "the login of the other address is at Keystone",
+		func() bool { return p.arrived.Load() > identity.MaxRunningPerAddress })
+	close(p.held)
+	logins.Wait()
+}
+
+func TestIssueToken_LoginsOfAnAddressAreLimited(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status int
+		want   error
+	}{
+		"successful": {0, nil},
+		"failed":     {http.StatusInternalServerError, identity.ErrUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := &loginProxy{status: c.status}
+			s, k := startBehind(t, p)
+			for i := range identity.FreeLogins + 1 {
+				if err := logInFrom(t.Context(), k, "192.0.2.1"); !errors.Is(err, c.want) {
+					t.Fatalf("login %d: got error %v, want %v", i+1, err, c.want)
+				}
+			}
+			err := logInFrom(t.Context(), k, "192.0.2.1")
+			if !errors.Is(err, identity.ErrTooManyAttempts) || identity.RetryAfter(err) <= 0 ||
+				p.arrived.Load() != identity.FreeLogins+1 {
+				t.Errorf("one login too many: got error %v and %d logins at Keystone, want ErrTooManyAttempts and %d",
+					err, p.arrived.Load(), identity.FreeLogins+1)
+			}
+			if err := logInFrom(t.Context(), k, "192.0.2.2"); !errors.Is(err, c.want) {
+				t.Errorf("a login from another address: got error %v, want %v", err, c.want)
+			}
+			expectFrom(t, k, "192.0.2.1", s.Issue(keystonetest.Token{User: "u", Project: "p"}), nil)
+			for range 60 { // for a minute
+				s.Advance(time.Second)
+				_ = logInFrom(t.Context(), k, "192.0.2.1")
+			}
+			if n := p.arrived.Load() - identity.FreeLogins - 2; n < 10 || n > 40 {
+				t.Errorf("logins in a minute of an address that tries one each second: got %d, want 10 to 40", n)
+			}
+			s.Advance(2 * time.Minute)
+			if err := logInFrom(t.Context(), k, "192.0.2.1"); !errors.Is(err, c.want) {
+				t.Errorf("a login after a pause: got error %v, want %v", err, c.want)
+			}
+		})
 	}
 }

@@ -15,6 +15,12 @@ const (
 	maxRunning = 32
 	// maxQueued is the maximum number of tokens that wait until Keystone has validated others.
 	maxQueued = 1000
+	// maxRunningLogins is the maximum number of logins with a password on which Keystone works for this
+	// process at the same time. Keystone needs much CPU time for each password.
+	maxRunningLogins = 4
+	// maxQueuedLogins is the maximum number of logins that wait. Keystone can hardly do more of them within
+	// keystoneTimeout.
+	maxQueuedLogins = 200
 )
 
 // validationQueue limits the number of validations that Keystone works on, and validates each token once for
@@ -22,6 +28,8 @@ const (
 // sent to Keystone. A validation that Keystone already works on continues when its requests have left:
 // Keystone finishes its work in any case, a further request with the same token joins the validation, and the
 // validation counts towards the limit until Keystone has answered.
+//
+// Logins with a password have a validationQueue of their own, so that they delay no validation.
 type validationQueue struct {
 	slots   chan struct{} // contains one element for each running validation
 	limit   int           // maximum number of queued validations
@@ -34,6 +42,7 @@ type validationQueue struct {
 // validationTask has the functions that a validationQueue calls for the validation of one token.
 type validationTask struct {
 	admit    func() error                              // may refuse the validation before it is queued
+	turns    func() chan struct{}                      // of the client; nil or a nil channel: no own limit
 	validate func(ctx context.Context) (Caller, error) // validates the token
 	// is called once after each admitted validation, with its error; nil if it succeeded or was abandoned
 	ended func(err error)
@@ -76,7 +85,7 @@ func (q *validationQueue) await(
 		return v.caller, v.err
 	case <-ctx.Done():
 		q.leave(key, v)
-		return Caller{}, fmt.Errorf("%w: wait for the validation of a token: %w", ErrUnavailable, ctx.Err())
+		return Caller{}, fmt.Errorf("%w: wait for the check of a token or a password: %w", ErrUnavailable, ctx.Err())
 	}
 }
 
@@ -93,7 +102,7 @@ func (q *validationQueue) join(
 		return v, nil
 	}
 	if q.queued >= q.limit {
-		return nil, fmt.Errorf("%w: %d tokens already wait for their validation", ErrUnavailable, q.queued)
+		return nil, fmt.Errorf("%w: %d tokens or logins already wait for Keystone", ErrUnavailable, q.queued)
 	}
 	if err := task.admit(); err != nil {
 		return nil, err
@@ -122,14 +131,23 @@ func (q *validationQueue) leave(key [sha256.Size]byte, v *validation) {
 	}
 }
 
-// run waits for the turn of a validation, and then validates the token.
+// run waits for the turn of a validation, and then validates the token. It waits for the turn among the
+// validations of the client first, because it would otherwise keep a slot from other clients meanwhile.
 func (q *validationQueue) run(ctx context.Context, key [sha256.Size]byte, v *validation) {
-	select {
-	case q.slots <- struct{}{}:
-		defer func() { <-q.slots }()
-	case <-v.abandoned:
-		v.ended(nil)
-		return
+	limits := []chan struct{}{q.slots}
+	if v.turns != nil {
+		if turns := v.turns(); turns != nil {
+			limits = []chan struct{}{turns, q.slots}
+		}
+	}
+	for _, limit := range limits {
+		select {
+		case limit <- struct{}{}:
+			defer func() { <-limit }()
+		case <-v.abandoned:
+			v.ended(nil)
+			return
+		}
 	}
 	if !q.begin(v) {
 		v.ended(nil)

@@ -85,7 +85,7 @@ func registerKeystoneMetrics(k *identity.Keystone, registry *prometheus.Registry
 		return 0
 	}), prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "berth_keystone_refused_total",
-		Help: "Tokens refused without a validation, because too many tokens from the address of the client are invalid or wait for their validation.",
+		Help: "Tokens and logins refused without a request to Keystone, because too many tokens from the address of the client are invalid or wait for their validation, or because the address has sent too many logins.",
 	}, func() float64 { return float64(k.Refused()) }))
 }
 

@@ -72,7 +72,7 @@ func statusOf(r *http.Request, repeatable bool, err error) *Error {
 		return Fault(http.StatusUnauthorized, "", "The request you have made requires authentication.")
 	case errors.Is(err, identity.ErrTooManyAttempts):
 		e := Fault(http.StatusTooManyRequests, "",
-			"Too many tokens from your address are invalid or wait for their validation. Try again later.")
+			"Too many tokens from your address are invalid or wait for their validation, or your address has sent too many logins. Try again later.")
 		e.RetryAfter = int(math.Ceil(identity.RetryAfter(err).Seconds()))
 		return e
 	case errors.Is(err, identity.ErrUnavailable):
