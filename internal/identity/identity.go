@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 var (
@@ -32,8 +33,11 @@ type Caller struct {
 	AgentHost string
 }
 
-// Has reports whether the caller has the role.
-func (c Caller) Has(role string) bool { return slices.Contains(c.Roles, role) }
+// Has reports whether the caller has the role. As in policy rules, and as in Keystone, the case of its letters
+// does not matter.
+func (c Caller) Has(role string) bool {
+	return slices.ContainsFunc(c.Roles, func(held string) bool { return strings.EqualFold(held, role) })
+}
 
 // Admin reports whether the caller may use the operators' APIs.
 func (c Caller) Admin() bool { return c.Has("admin") }
