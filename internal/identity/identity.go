@@ -33,8 +33,8 @@ type Caller struct {
 	AgentHost string
 }
 
-// Has reports whether the caller has the role. As in policy rules, and as in Keystone, the case of its letters
-// does not matter.
+// Has reports whether the caller has the role. As in policy rules, and as in Keystone, the case of its
+// letters does not matter.
 func (c Caller) Has(role string) bool {
 	return slices.ContainsFunc(c.Roles, func(held string) bool { return strings.EqualFold(held, role) })
 }

@@ -30,8 +30,8 @@ type Issuer interface {
 
 // IssueToken lets Keystone issue a token. A login waits for its turn among the logins, and never takes the
 // place of a validation. Each login counts against the client's address, and a login that Keystone refuses
-// also counts as an invalid token of the address. Keystone keeps the password; the Keystone here keeps neither
-// the password nor the token.
+// also counts as an invalid token of the address. Keystone keeps the password; the Keystone here keeps
+// neither the password nor the token.
 func (k *Keystone) IssueToken(ctx context.Context, l Login) (string, error) {
 	if k.breaker.State() == gobreaker.StateOpen {
 		return "", k.unavailable("log in a user", errNoAnswer)
