@@ -22,6 +22,8 @@ type Live struct {
 	// Heartbeat is the time after which a stream without a change sends a comment, so that proxies keep the
 	// connection, and validates the token of the viewer again.
 	Heartbeat time.Duration
+	// Grace is how long a stream goes on while the token of the viewer cannot be validated.
+	Grace time.Duration
 
 	gate    chan struct{} // limits the number of renderings at the same time
 	stopped chan struct{}
@@ -58,6 +60,7 @@ func newLive(renderings int) *Live {
 		Timeout:   10 * time.Second,
 		Max:       100,
 		Heartbeat: 15 * time.Second,
+		Grace:     validationGrace,
 		gate:      make(chan struct{}, renderings),
 		stopped:   make(chan struct{}),
 		each:      map[viewer]int{},

@@ -231,6 +231,57 @@ func TestStream_EndsWithItsTokenAndWithTheProcess(t *testing.T) {
 	}
 }
 
+// unvalidated authenticates requests until err is set, and then refuses them with this error.
+type unvalidated struct {
+	identity.Authenticator
+	err atomic.Pointer[error]
+}
+
+func (u *unvalidated) Authenticate(r *http.Request) (identity.Caller, error) {
+	if err := u.err.Load(); err != nil {
+		return identity.Caller{}, *err
+	}
+	return u.Authenticator.Authenticate(r)
+}
+
+// A viewer can send so many invalid tokens that the token of the page is not validated.
+func TestStream_EndsWhenItsTokenIsNotValidated(t *testing.T) {
+	t.Parallel()
+	e := newEstate(t)
+	e.live.Heartbeat, e.live.Interval = 10*time.Millisecond, 10*time.Millisecond
+	for name, c := range map[string]struct {
+		err   error
+		grace time.Duration
+		ends  bool
+	}{
+		"too many attempts":      {identity.ErrTooManyAttempts, time.Hour, true},
+		"no answer":              {identity.ErrUnavailable, time.Hour, false},
+		"no answer for too long": {identity.ErrUnavailable, 50 * time.Millisecond, true},
+	} {
+		e.live.Grace = c.grace
+		id := &unvalidated{Authenticator: identity.Noauth{}}
+		server := httptest.NewServer(e.console(id))
+		t.Cleanup(server.Close)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if !c.ends {
+			ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+		}
+		_, next := stream(t, ctx, server.URL, "/console/")
+		await(t, next, "state")
+		id.err.Store(&c.err)
+		for last := next(); last.name != ""; last = next() {
+			if last.name == "end" {
+				t.Errorf("%s: got the event end, want that the browser connects again", name)
+			}
+		}
+		if ended := ctx.Err() == nil; ended != c.ends {
+			t.Errorf("%s: the stream has ended: got %t, want %t", name, ended, c.ends)
+		}
+	}
+}
+
 func TestLive_RendersOnceForAllViewers(t *testing.T) {
 	t.Parallel()
 	live := console.NewLive()

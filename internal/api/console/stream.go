@@ -15,6 +15,10 @@ import (
 // streamWriteTimeout is the maximum time in which a browser must accept one event.
 const streamWriteTimeout = 30 * time.Second
 
+// validationGrace is how long a stream goes on while the token of its viewer cannot be validated, for example
+// because Keystone does not answer.
+const validationGrace = 5 * time.Minute
+
 // streamed is a page that a stream sends.
 type streamed struct {
 	live    *Live
@@ -61,7 +65,7 @@ func (c *handler) send(
 	if w.event("state", "", "Live") != nil {
 		return
 	}
-	problem := ""
+	problem, validated := "", time.Now()
 	for {
 		var err error
 		select {
@@ -71,9 +75,16 @@ func (c *handler) send(
 			return
 		case <-beat.C:
 			caller, denied := c.cookies.Authenticate(r)
-			if errors.Is(denied, identity.ErrUnauthenticated) || denied == nil && !p.mayRead(caller) {
+			switch {
+			case errors.Is(denied, identity.ErrUnauthenticated) || denied == nil && !p.mayRead(caller):
 				_ = w.event("state", "", "The token has expired. Log in again.")
 				_ = w.event("end", "", "expired")
+				return
+			case denied == nil:
+				validated = time.Now()
+			case errors.Is(denied, identity.ErrTooManyAttempts) || time.Since(validated) > p.live.Grace:
+				// The viewer can cause the first error, and so must not keep the page with it. The browser
+				// connects again.
 				return
 			}
 			err = w.comment()
