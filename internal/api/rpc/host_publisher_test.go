@@ -332,7 +332,7 @@ func TestPublisher_VirtualHostThatIsSlowAgainAndAgainDelaysOthersForALimitedTime
 		confirms []confirm
 		missing  bool
 	}{
-		"for a part of a second": {slices.Repeat([]confirm{{slow: one, took: 300 * time.Millisecond}}, 40), true},
+		"for a part of a second": {slices.Repeat([]confirm{{slow: one, took: 300 * time.Millisecond}}, 50), true},
 		"for long, but rarely":   {slices.Repeat(append(slices.Repeat([]confirm{quick}, 10), confirm{slow: one, took: 6900 * time.Millisecond}), 2), true},
 		"three times":            {[]confirm{late, late, late}, true},
 		"twice":                  {[]confirm{late, late}, false},

@@ -21,8 +21,8 @@ const (
 	// delayShare: of the time that passes, a virtual host may delay the others for one part in delayShare.
 	delayShare = 50
 	// minAllowedConfirm is the least time that RabbitMQ may take in a virtual host without a charge: times
-	// this short differ by chance.
-	minAllowedConfirm = 10 * time.Millisecond
+	// this short differ by chance, and RabbitMQ needs more time for quorum queues than for classic queues.
+	minAllowedConfirm = 50 * time.Millisecond
 )
 
 var errSlow = errors.New("RabbitMQ confirms messages more slowly than in most other virtual hosts")

@@ -51,14 +51,15 @@ func TestConfirmTimes_OnlyTheTimeBeyondMostOthersIsADelay(t *testing.T) {
 		hosts times
 		want  times
 	}{
-		"one is slow":                  {0, times{300 * ms, 20 * ms, 25 * ms}, times{250 * ms, 0, 0}},
-		"one host":                     {20 * ms, times{300 * ms}, times{260 * ms}},
+		"one is slow":                  {0, times{300 * ms, 30 * ms, 35 * ms}, times{230 * ms, 0, 0}},
+		"one host":                     {30 * ms, times{300 * ms}, times{240 * ms}},
 		"one host, a slow broker":      {300 * ms, times{310 * ms}, times{0}},
 		"all are slow":                 {0, times{3 * s, 4 * s, 5 * s}, times{0, 0, 0}},
 		"most are slow":                {0, times{1 * ms, 4 * s, 5 * s}, times{0, 0, 0}},
-		"half are slow":                {5 * ms, times{5 * ms, 110 * ms, 210 * ms}, times{0, 50 * ms, 150 * ms}},
-		"differences of short times":   {0, times{1 * ms, 1 * ms, 9 * ms}, times{0, 0, 0}},
-		"some got no messages":         {0, times{0, 0, 1 * ms, 30 * ms, 0}, times{0, 0, 0, 20 * ms, 0}},
+		"half are slow":                {5 * ms, times{5 * ms, 150 * ms, 250 * ms}, times{0, 50 * ms, 150 * ms}},
+		"quorum queues among classic":  {0, times{1 * ms, 1 * ms, 50 * ms}, times{0, 0, 0}},
+		"longer than quorum queues":    {0, times{1 * ms, 1 * ms, 51 * ms}, times{0, 0, 1 * ms}},
+		"some got no messages":         {0, times{0, 0, 1 * ms, 70 * ms, 0}, times{0, 0, 0, 20 * ms, 0}},
 		"the main one is slower still": {1 * s, times{80 * ms, 140 * ms}, times{0, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +116,7 @@ func TestPublisher_TheOnlyUsableVirtualHostMayBeSlow(t *testing.T) {
 func TestHostPublisher_DelaysOthersForASmallShareOfTheTime(t *testing.T) {
 	t.Parallel()
 	const (
-		others = 20 * time.Millisecond
+		others = minAllowedConfirm / 2
 		end    = 3 * time.Hour
 		limit  = delayBurst + hostPublishTimeout + end/delayShare
 	)
@@ -125,7 +126,7 @@ func TestHostPublisher_DelaysOthersForASmallShareOfTheTime(t *testing.T) {
 		fails bool          // RabbitMQ does not confirm the slow notification at all
 		rest  time.Duration // after a pause of this length, no notification is slow until the pauses are short again
 	}{
-		"a little, always":           {took: 50 * time.Millisecond, every: 1, rest: end},
+		"a little, always":           {took: 60 * time.Millisecond, every: 1, rest: end},
 		"for a part of a second":     {took: 300 * time.Millisecond, every: 1, rest: end},
 		"sometimes":                  {took: 950 * time.Millisecond, every: 11, rest: end},
 		"for long, rarely":           {took: hostPublishTimeout, every: 11, rest: end},
