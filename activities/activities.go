@@ -37,7 +37,7 @@ type Options struct {
 	Enforcement *notify.Enforcement
 	// Hypervisors, if set, lists Nova's hypervisors with their compute services and states.
 	Hypervisors HypervisorLister
-	// MonitorHosts makes berth replace a host in its leases while Nova reports the host as down.
+	// MonitorHosts makes berth replace a host in its leases while Nova reports the host as down or disabled.
 	MonitorHosts bool
 	// HealingWindow limits the healing of reservations to those that start at most this duration from now; 0:
 	// no limit.

@@ -13,6 +13,7 @@ import (
 	"berth/internal/inventory"
 	"berth/internal/lease"
 	"berth/internal/notify/notifytest"
+	"berth/internal/store"
 	"berth/internal/store/storetest"
 )
 
@@ -34,54 +35,18 @@ func TestLease_ServersOnAReplacedHostAreDeletedAtItsEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := storetest.URL(t)
-			s, stub := storetest.Open(t, url), &notifytest.Nova{}
-			nova, err := cloud.New(cloud.Config{Nova: startServer(t, stub), Timeout: time.Hour})
-			if err != nil {
-				t.Fatal(err)
-			}
-			nova.Reread(s.Lease.RereadCloudReservation)
-			acts := newActivities(activities.Options{
-				Store:         s,
-				Cloud:         nova,
-				Hypervisors:   nova,
-				MonitorHosts:  true,
-				HealingWindow: time.Hour,
-			})
-			env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
-			activities.Register(env, acts.Functions())
-			heal := func() {
-				t.Helper()
-				if _, err := env.ExecuteActivity(acts.HealReservations); err != nil {
-					t.Fatal(err)
-				}
-			}
-			advance := func(event lease.EventType) {
-				t.Helper()
-				storetest.Exec(t, url, `update event set at = now() where event_type = $1`, string(event))
-				if _, err := acts.AdvanceLeases(t.Context(), time.Now()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for _, host := range []string{"cmp-1", "cmp-2"} {
-				if _, err := s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: hostUUIDs[host], Name: host}); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := s.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: host}, nil); err != nil {
-					t.Fatal(err)
-				}
-				stub.SetHypervisor(host, "up")
-			}
+			f := newHealing(t)
+			s, stub, acts, url := f.Store, f.nova, f.acts, f.url
 			l := createOneHourLease(t, s, "l", "p", time.Now().Add(time.Minute),
 				lease.ReservationDraft{Type: lease.PhysicalHost, Min: 1, Max: 1})
-			advance(lease.StartLease)
+			f.advance(lease.StartLease)
 			server := notifytest.Server{Host: "cmp-1", Project: "p", Created: time.Now().Add(-time.Minute)}
 			server = stub.AddServer(server)
 			foreign := stub.AddServer(notifytest.Server{Host: "cmp-1", Project: "q", Created: server.Created})
 			stub.SetHypervisor("cmp-1", "down")
-			heal()
+			f.heal()
 			stub.SetHypervisor("cmp-1", "up")
-			heal()
+			f.heal()
 			if err := acts.ProvisionReservation(t.Context(), l.Reservations[0].ID); err != nil {
 				t.Fatal(err)
 			}
@@ -96,7 +61,7 @@ func TestLease_ServersOnAReplacedHostAreDeletedAtItsEnd(t *testing.T) {
 				deleteStarted(t, acts, l)
 			} else {
 				storetest.Exec(t, url, `update event set status = 'DONE' where event_type = 'before_end_lease'`)
-				advance(lease.EndLease)
+				f.advance(lease.EndLease)
 				if l, err := s.Lease.Lease(t.Context(), l.ID); err != nil || l.Status != lease.Terminated {
 					t.Errorf("lease after its end: got %s, failed calls %+v, error %v; want TERMINATED",
 						l.Status, l.FailedCalls(), err)
@@ -104,7 +69,7 @@ func TestLease_ServersOnAReplacedHostAreDeletedAtItsEnd(t *testing.T) {
 			}
 			if tt.fault != 0 {
 				storetest.Exec(t, url, `update reservation_leftover set due_at = now()`)
-				heal()
+				f.heal()
 			}
 			if left := stub.ComputeState().Servers; len(left) != 1 || left[0].ID != foreign.ID {
 				t.Errorf("servers after the end: got %+v, want only the one of another project", left)
@@ -119,35 +84,12 @@ func TestLease_ServersOnAReplacedHostAreDeletedAtItsEnd(t *testing.T) {
 // Nova shows every hypervisor as down while its message queue or its database stalls; the servers run on.
 func TestLease_HostsThatAreDownForAWhileKeepTheirServers(t *testing.T) {
 	t.Parallel()
-	url := storetest.URL(t)
-	s, stub := storetest.Open(t, url), &notifytest.Nova{}
-	nova, err := cloud.New(cloud.Config{Nova: startServer(t, stub), Timeout: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	nova.Reread(s.Lease.RereadCloudReservation)
-	acts := newActivities(activities.Options{
-		Store:         s,
-		Cloud:         nova,
-		Hypervisors:   nova,
-		MonitorHosts:  true,
-		HealingWindow: time.Hour,
-	})
-	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
-	activities.Register(env, acts.Functions())
+	f := newHealing(t)
+	s, stub, acts := f.Store, f.nova, f.acts
 	hosts := []string{"cmp-1", "cmp-2"}
 	setHosts := func(state string) {
 		for _, host := range hosts {
 			stub.SetHypervisor(host, state)
-		}
-	}
-	setHosts("up")
-	for _, host := range hosts {
-		if _, err := s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: hostUUIDs[host], Name: host}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: host}, nil); err != nil {
-			t.Fatal(err)
 		}
 	}
 	leases, want := map[string]lease.Lease{}, []string{}
@@ -155,19 +97,10 @@ func TestLease_HostsThatAreDownForAWhileKeepTheirServers(t *testing.T) {
 		leases[host] = createOneHourLease(t, s, host, host, time.Now().Add(time.Duration(2-i)*time.Minute),
 			lease.ReservationDraft{Type: lease.PhysicalHost, Min: 1, Max: 1})
 	}
-	storetest.Exec(t, url, `update event set at = now() where event_type = 'start_lease'`)
-	if _, err := acts.AdvanceLeases(t.Context(), time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	f.advance(lease.StartLease)
 	for _, host := range hosts {
 		stub.AddServer(notifytest.Server{Host: host, Project: host, Created: time.Now().Add(-time.Minute)})
 		want = append(want, host)
-	}
-	heal := func() {
-		t.Helper()
-		if _, err := env.ExecuteActivity(acts.HealReservations); err != nil {
-			t.Fatal(err)
-		}
 	}
 	provision := func() {
 		t.Helper()
@@ -178,13 +111,13 @@ func TestLease_HostsThatAreDownForAWhileKeepTheirServers(t *testing.T) {
 		}
 	}
 	setHosts("down")
-	heal()
+	f.heal()
 	provision()
 	if all := hostsOf(stub, "freepool"); !slices.Equal(all, hosts) {
 		t.Fatalf("freepool after both hosts have failed: got %v, want both", all)
 	}
 	setHosts("up")
-	heal()
+	f.heal()
 	provision()
 
 	var got []string
@@ -204,59 +137,92 @@ func TestLease_HostsThatAreDownForAWhileKeepTheirServers(t *testing.T) {
 // A host that healing has replaced is for no other lease as long as the lease can have servers on it.
 func TestLease_FormerHostIsReleasedWhenItsServersAreGone(t *testing.T) {
 	t.Parallel()
-	url := storetest.URL(t)
-	s, stub := storetest.Open(t, url), &notifytest.Nova{}
-	nova, err := cloud.New(cloud.Config{Nova: startServer(t, stub), Timeout: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	nova.Reread(s.Lease.RereadCloudReservation)
-	acts := newActivities(activities.Options{
-		Store:         s,
-		Cloud:         nova,
-		Hypervisors:   nova,
-		MonitorHosts:  true,
-		HealingWindow: time.Hour,
-	})
-	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
-	activities.Register(env, acts.Functions())
-	for _, host := range []string{"cmp-1", "cmp-2"} {
-		if _, err := s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: hostUUIDs[host], Name: host}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: host}, nil); err != nil {
-			t.Fatal(err)
-		}
-		stub.SetHypervisor(host, "up")
-	}
-	l := createOneHourLease(t, s, "l", "p", time.Now().Add(time.Minute),
+	f := newHealing(t)
+	l := createOneHourLease(t, f.Store, "l", "p", time.Now().Add(time.Minute),
 		lease.ReservationDraft{Type: lease.PhysicalHost, Min: 1, Max: 1})
-	storetest.Exec(t, url, `update event set at = now() where event_type = 'start_lease'`)
-	if _, err := acts.AdvanceLeases(t.Context(), time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	stub.AddServer(notifytest.Server{Host: "cmp-1", Project: "p", Created: time.Now().Add(-time.Hour)})
+	f.advance(lease.StartLease)
+	f.nova.AddServer(notifytest.Server{Host: "cmp-1", Project: "p", Created: time.Now().Add(-time.Hour)})
 	// heal heals with the state of the first host, and returns the number of former hosts.
 	heal := func(state string) int {
 		t.Helper()
-		stub.SetHypervisor("cmp-1", state)
-		if _, err := env.ExecuteActivity(acts.HealReservations); err != nil {
-			t.Fatal(err)
-		}
-		c, err := s.Lease.CloudReservation(t.Context(), l.Reservations[0].ID)
+		f.nova.SetHypervisor("cmp-1", state)
+		f.heal()
+		c, err := f.Lease.CloudReservation(t.Context(), l.Reservations[0].ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return len(c.FormerHosts)
 	}
 	heal("down")
-	storetest.Exec(t, url, `update reservation_former_host set left_at = left_at - interval '30 minutes'`)
+	storetest.Exec(t, f.url, `update reservation_former_host set left_at = left_at - interval '30 minutes'`)
 	if n := heal("up"); n != 1 {
 		t.Errorf("former hosts while Nova has a server on the host: got %d, want 1", n)
 	}
-	stub.RemoveServers("cmp-1")
+	f.nova.RemoveServers("cmp-1")
 	if n := heal("up"); n != 0 {
 		t.Errorf("former hosts after the deletion of the server: got %d, want none", n)
+	}
+}
+
+// healing is a store with the activities that heal leases, and with a Nova that has the hosts cmp-1 and
+// cmp-2.
+type healing struct {
+	*store.Store
+	t    *testing.T
+	url  string
+	nova *notifytest.Nova
+	acts *activities.Activities
+	env  *testsuite.TestActivityEnvironment
+}
+
+func newHealing(t *testing.T) *healing {
+	t.Helper()
+	url := storetest.URL(t)
+	f := &healing{
+		Store: storetest.Open(t, url),
+		t:     t,
+		url:   url,
+		nova:  &notifytest.Nova{},
+		env:   (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment(),
+	}
+	nova, err := cloud.New(cloud.Config{Nova: startServer(t, f.nova), Timeout: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nova.Reread(f.Lease.RereadCloudReservation)
+	f.acts = newActivities(activities.Options{
+		Store:         f.Store,
+		Cloud:         nova,
+		Hypervisors:   nova,
+		MonitorHosts:  true,
+		HealingWindow: time.Hour,
+	})
+	activities.Register(f.env, f.acts.Functions())
+	for _, host := range []string{"cmp-1", "cmp-2"} {
+		if _, err := f.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: hostUUIDs[host], Name: host}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: host}, nil); err != nil {
+			t.Fatal(err)
+		}
+		f.nova.SetHypervisor(host, "up")
+	}
+	return f
+}
+
+func (f *healing) heal() {
+	f.t.Helper()
+	if _, err := f.env.ExecuteActivity(f.acts.HealReservations); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// advance performs the events of a type of all leases now.
+func (f *healing) advance(event lease.EventType) {
+	f.t.Helper()
+	storetest.Exec(f.t, f.url, `update event set at = now() where event_type = $1`, string(event))
+	if _, err := f.acts.AdvanceLeases(f.t.Context(), time.Now()); err != nil {
+		f.t.Fatal(err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,40 +51,40 @@ const maxSlowProjects = 8
 func (r *leaseLoader) run(ctx context.Context, batch []*leaseCall) {
 	ids := leaseIDs(batch)
 	if len(ids) == 1 {
-		r.readBatch(ctx, r.timeout, batch, nil)
+		leases, err := r.readWithin(ctx, r.timeout, ids)
+		finishCalls(batch, leases, err)
 		return
 	}
-	r.readBatch(ctx, r.timeout/2, batch, func(timedOut error) {
-		projects, err := r.projects(ctx, ids)
-		if err != nil {
-			timedOut = err
-		}
-		byProject := map[string][]*leaseCall{}
-		for _, c := range batch {
-			byProject[projects[c.Item]] = append(byProject[projects[c.Item]], c)
-		}
-		limit := r.timeout / 2 / time.Duration(min(len(byProject), maxSlowProjects))
-		for _, calls := range byProject {
-			if len(byProject) == 1 { // the same query again would take as long
-				finishCalls(calls, nil, timedOut)
-			} else {
-				r.readBatch(ctx, limit, calls, nil)
-			}
-		}
-	})
+	leases, err := r.readWithin(ctx, r.timeout/2, ids)
+	if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		finishCalls(batch, leases, err)
+		return
+	}
+	projects, failed := r.projects(ctx, ids)
+	byProject := map[string][]*leaseCall{}
+	for _, c := range batch {
+		byProject[projects[c.Item]] = append(byProject[projects[c.Item]], c)
+	}
+	if len(byProject) == 1 { // the same query again would take as long
+		finishCalls(batch, nil, cmp.Or(failed, err))
+		return
+	}
+	limit := r.timeout / 2 / time.Duration(min(len(byProject), maxSlowProjects))
+	for _, calls := range byProject {
+		leases, err := r.readWithin(ctx, limit, leaseIDs(calls))
+		finishCalls(calls, leases, err)
+	}
 }
 
-// readBatch reads the leases of calls with one query, and finishes the calls. If the query takes longer than
-// the limit, readBatch calls the function `late`, if it is set, which then finishes the calls.
-func (r *leaseLoader) readBatch(ctx context.Context, limit time.Duration, calls []*leaseCall, late func(error)) {
-	limited, cancel := context.WithTimeout(ctx, limit)
+// readWithin reads leases with one query, which may take until the limit.
+func (r *leaseLoader) readWithin(
+	ctx context.Context,
+	limit time.Duration,
+	ids []uuid.UUID,
+) (map[uuid.UUID]lease.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	leases, err := r.read(limited, leaseIDs(calls))
-	if late != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		late(err)
-		return
-	}
-	finishCalls(calls, leases, err)
+	return r.read(ctx, ids)
 }
 
 func finishCalls(calls []*leaseCall, leases map[uuid.UUID]lease.Lease, err error) {

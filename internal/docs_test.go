@@ -83,11 +83,12 @@ func TestDocs_FilesWithSecretsAreOnlyForTheirOwner(t *testing.T) {
 	}
 }
 
-// passwordArgument matches a command of RabbitMQ with a password in its arguments.
-var passwordArgument = regexp.MustCompile(`rabbitmqctl (add_user|change_password|authenticate_user) +\S+ +\S`)
+// passwordArgument matches a command with a password or a token in its arguments.
+var passwordArgument = regexp.MustCompile(`rabbitmqctl (add_user|change_password|authenticate_user) +\S+ +\S` +
+	`|--(database-url|codec-auth|token)[ =]|(psql|pg_dump|pg_restore).*BERTH_DATABASE_URL`)
 
-// TestDocs_NoPasswordIsAnArgument checks that the commands for users of RabbitMQ read the password from their
-// standard input: each user of a machine can see the arguments of all its programs.
+// TestDocs_NoPasswordIsAnArgument checks that commands read passwords and tokens from their standard input,
+// from variables or from files: each user of a machine can see the arguments of all its programs.
 func TestDocs_NoPasswordIsAnArgument(t *testing.T) {
 	t.Parallel()
 	found := 0

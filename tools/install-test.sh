@@ -159,9 +159,12 @@ step "PostgreSQL and Temporal beside it"
 database=$(free_port) frontend=$(free_port) api=$(free_port) worker=$(free_port)
 chmod 755 "$work"
 mkdir "$work/postgres" && chown postgres "$work/postgres"
-as_postgres "$postgres/initdb" -D "$work/postgres" -A trust >/dev/null
+# Other users of the machine can connect to the port, so each role needs a password there.
+as_postgres "$postgres/initdb" -D "$work/postgres" --auth-local=peer --auth-host=scram-sha-256 >/dev/null
 as_postgres "$postgres/pg_ctl" -D "$work/postgres" -w -o "-p $database -k $work/postgres" -l "$work/postgres/log" start >/dev/null
-as_postgres "$postgres/createuser" -h "$work/postgres" -p "$database" berth
+PGPASSWORD=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+export PGPASSWORD
+echo "create role berth login password '$PGPASSWORD'" | as_postgres "$postgres/psql" -q -h "$work/postgres" -p "$database"
 as_postgres "$postgres/createdb" -h "$work/postgres" -p "$database" --owner berth berth
 "$temporal" server start-dev --headless --port "$frontend" --db-filename "$work/temporal.db" >"$work/temporal.log" 2>&1 &
 server=$!
@@ -171,7 +174,7 @@ step "installation"
 install "$old"
 [ "$(stat -c %a "$root/etc/berth/berth.env")" = 600 ] || fail "other users can read /etc/berth/berth.env"
 sed -i -e "s|^BERTH_DATABASE_URL=.*|BERTH_DATABASE_URL=postgres://berth@127.0.0.1:$database/berth|" -e "s|^TEMPORAL_ADDRESS=.*|TEMPORAL_ADDRESS=$TEMPORAL_ADDRESS|" \
-	-e 's|^BERTH_AUTH=.*|BERTH_AUTH=noauth|' "$root/etc/berth/berth.env"
+	-e "s|^PGPASSWORD=.*|PGPASSWORD=$PGPASSWORD|" -e 's|^BERTH_AUTH=.*|BERTH_AUTH=noauth|' "$root/etc/berth/berth.env"
 echo BERTH_QUOTA=off >>"$root/etc/berth/berth.env" # the client that writes creates many networks
 sed -i "s|^BERTH_LISTEN=.*|BERTH_LISTEN=127.0.0.1:$api|" "$root/etc/berth/api.env"
 sed -i "s|^BERTH_LISTEN=.*|BERTH_LISTEN=127.0.0.1:$worker|" "$root/etc/berth/worker.env"

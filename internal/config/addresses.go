@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // AddressFile is the name of a file in the folder BERTH_DATA. While a development run (`worker --dev`) is
@@ -42,41 +44,62 @@ func RemoveAddresses(data string) error {
 	return err
 }
 
-// CheckAddressOwner returns an error if another user than the one of this process, and root, can change the
-// address file in a folder. Without an address file, there is nothing to change.
-func CheckAddressOwner(data string) error {
-	for _, path := range []string{data, filepath.Join(data, AddressFile)} {
-		info, err := os.Lstat(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+// ReadOwnAddresses reads the variables of the address file in a folder as ReadAddresses does, but returns an
+// error if another user than the one of this process, and root, can change the file. It opens the folder and
+// the file once and checks what it has opened, because another user could replace them between two looks.
+func ReadOwnAddresses(data string) (map[string]string, error) {
+	folder, err := openOwn(unix.AT_FDCWD, data, data, unix.O_DIRECTORY)
+	if err != nil {
+		return parseAddresses(nil, err)
+	}
+	defer func() { _ = folder.Close() }()
+	return parseAddresses(openOwn(int(folder.Fd()), AddressFile, filepath.Join(data, AddressFile), unix.O_NONBLOCK))
+}
+
+// openOwn opens a file or a folder, which must not be a link, in the folder of the descriptor. openOwn
+// returns an error if another user can change it. The path is the one for errors.
+func openOwn(in int, name, path string, flags int) (*os.File, error) {
+	fd, err := unix.Openat(in, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|flags, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	file := os.NewFile(uintptr(fd), path)
+	info, err := file.Stat()
+	if err == nil {
 		owner := int(info.Sys().(*syscall.Stat_t).Uid)
 		if owner != 0 && owner != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
-			return fmt.Errorf("another user can change %s; set BERTH_DATA=%s if you trust it", path, data)
+			err = fmt.Errorf("another user can change %s; set BERTH_DATA=%s if you trust it", path, filepath.Dir(path))
 		}
 	}
-	return nil
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
 }
 
 // ReadAddresses reads the variables of the address file. If the address file does not exist, ReadAddresses
 // returns no variables and no error.
 func ReadAddresses(data string) (map[string]string, error) {
-	raw, err := os.ReadFile(filepath.Join(data, AddressFile))
+	return parseAddresses(os.Open(filepath.Join(data, AddressFile)))
+}
+
+// parseAddresses reads the variables of an address file and closes it. The error is that of opening the file;
+// a file that does not exist has no variables.
+func parseAddresses(file *os.File, err error) (map[string]string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = file.Close() }()
 	values := map[string]string{}
-	lines := bufio.NewScanner(bytes.NewReader(raw))
+	lines := bufio.NewScanner(file)
 	for lines.Scan() {
 		name, value, ok := strings.Cut(strings.TrimPrefix(lines.Text(), "export "), "=")
 		if !ok || len(value) < 2 || value[0] != '\'' || value[len(value)-1] != '\'' {
-			return nil, fmt.Errorf("%s: malformed line %q", filepath.Join(data, AddressFile), lines.Text())
+			return nil, fmt.Errorf("%s: malformed line %q", file.Name(), lines.Text())
 		}
 		values[name] = strings.ReplaceAll(value[1:len(value)-1], `'\''`, "'")
 	}

@@ -60,11 +60,11 @@ type addressLimit struct {
 
 // addressState is what addressLimit knows about an address.
 type addressState struct {
-	running int           // validations that wait or run
-	turns   chan struct{} // contains one element for each validation that runs
-	bad     float64       // invalid tokens that are not forgotten, at the time `at`
-	at      time.Time     // of the last invalid token
-	until   time.Time     // no validation before
+	begun int           // validations that wait or run
+	turns chan struct{} // contains one element for each validation that runs
+	bad   float64       // invalid tokens that are not forgotten, at the time `at`
+	at    time.Time     // of the last invalid token
+	until time.Time     // no validation before
 }
 
 func newAddressLimit(perAddress, size int) *addressLimit {
@@ -104,16 +104,16 @@ func (l *addressLimit) begin(client netip.Addr, now time.Time) error {
 			error: fmt.Errorf("%w: %s has sent too many invalid tokens or too many logins", ErrTooManyAttempts, client),
 			after: wait,
 		}
-	case s.running >= limit:
+	case s.begun >= limit:
 		l.refused++
 		return &retryError{
 			error: fmt.Errorf(
-				"%w: %d tokens or logins of %s wait for Keystone", ErrTooManyAttempts, s.running, client,
+				"%w: %d tokens or logins of %s wait for Keystone", ErrTooManyAttempts, s.begun, client,
 			),
 			after: fullRetry,
 		}
 	}
-	s.running++
+	s.begun++
 	return nil
 }
 
@@ -141,7 +141,7 @@ func (l *addressLimit) end(client netip.Addr, now time.Time, counts bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.known[client]
-	s.running--
+	s.begun--
 	if !counts {
 		return
 	}
@@ -164,7 +164,7 @@ func (l *addressLimit) state(client netip.Addr) *addressState {
 	}
 	if len(l.known) >= l.size {
 		for other, s := range l.known {
-			if s.running == 0 {
+			if s.begun == 0 {
 				delete(l.known, other)
 				break
 			}

@@ -28,7 +28,9 @@ func (k *Keystone) SetProbeInterval(d time.Duration) { k.breaker = newBreaker(d)
 func (k *Keystone) SetTimeout(d time.Duration) { k.http.Timeout = d }
 
 // SetWait limits how long a request waits for Keystone, instead of keystoneTimeout.
-func (k *Keystone) SetWait(d time.Duration) { k.timeout, k.queue.timeout, k.waiting.timeout = d, d, d }
+func (k *Keystone) SetWait(d time.Duration) {
+	k.timeout, k.queue.timeout, k.loginQueue.timeout = d, d, d
+}
 
 // SetQueue limits the number of running and of queued validations.
 func (k *Keystone) SetQueue(running, queued int) {
@@ -61,7 +63,7 @@ func (k *Keystone) Validating(address string) int {
 	k.clients.mu.Lock()
 	defer k.clients.mu.Unlock()
 	if s := k.clients.known[netip.MustParseAddr(address)]; s != nil {
-		return s.running
+		return s.begun
 	}
 	return 0
 }
@@ -77,9 +79,9 @@ const (
 
 // QueuedLogins returns the number of logins that wait for their turn.
 func (k *Keystone) QueuedLogins() int {
-	k.waiting.mu.Lock()
-	defer k.waiting.mu.Unlock()
-	return k.waiting.queued
+	k.loginQueue.mu.Lock()
+	defer k.loginQueue.mu.Unlock()
+	return k.loginQueue.queued
 }
 
 // FreeBadTokens is the number of invalid tokens that an address may send without a delay.

@@ -67,19 +67,19 @@ type Service struct {
 // Keystone is an Authenticator that lets the Keystone service validate tokens, and caches the results. It
 // ignores the headers of a request that name an identity, such as X-Project-Id.
 type Keystone struct {
-	service  Service
-	endpoint string // ends in /v3/
-	http     *http.Client
-	timeout  time.Duration // limits a call that requests share
-	now      func() time.Time
-	valid    *verdicts
-	invalid  *verdicts
-	queue    *validationQueue   // of tokens
-	clients  *addressLimit      // of tokens; refused passwords count too
-	waiting  *validationQueue   // of logins of users
-	logins   *addressLimit      // of logins of users
-	flights  singleflight.Group // one login and one check at a time
-	breaker  *gobreaker.CircuitBreaker[any]
+	service    Service
+	endpoint   string // ends in /v3/
+	http       *http.Client
+	timeout    time.Duration // limits a call that requests share
+	now        func() time.Time
+	valid      *verdicts
+	invalid    *verdicts
+	queue      *validationQueue   // of tokens
+	clients    *addressLimit      // of tokens; refused passwords count too
+	loginQueue *validationQueue   // of logins of users
+	loginLimit *addressLimit      // of logins of users
+	flights    singleflight.Group // one login and one check at a time
+	breaker    *gobreaker.CircuitBreaker[any]
 
 	mu        sync.Mutex
 	own       session
@@ -116,18 +116,18 @@ func NewKeystone(s Service) (*Keystone, error) {
 	}
 	client.Transport = safeurl.Transport(client.Transport, maxAnswer)
 	return &Keystone{
-		service:  s,
-		endpoint: provider.IdentityBase + "v3/",
-		http:     client,
-		timeout:  keystoneTimeout,
-		now:      time.Now,
-		valid:    newVerdicts(maxVerdicts),
-		invalid:  newVerdicts(maxVerdicts),
-		queue:    newValidationQueue(maxRunning, maxQueued),
-		clients:  newAddressLimit(maxPerAddress, maxVerdicts),
-		waiting:  newValidationQueue(maxRunningLogins, maxQueuedLogins),
-		logins:   newLoginLimit(),
-		breaker:  newBreaker(probeInterval),
+		service:    s,
+		endpoint:   provider.IdentityBase + "v3/",
+		http:       client,
+		timeout:    keystoneTimeout,
+		now:        time.Now,
+		valid:      newVerdicts(maxVerdicts),
+		invalid:    newVerdicts(maxVerdicts),
+		queue:      newValidationQueue(maxRunning, maxQueued),
+		clients:    newAddressLimit(maxPerAddress, maxVerdicts),
+		loginQueue: newValidationQueue(maxRunningLogins, maxQueuedLogins),
+		loginLimit: newLoginLimit(),
+		breaker:    newBreaker(probeInterval),
 	}, nil
 }
 
@@ -180,7 +180,7 @@ func (k *Keystone) Authenticate(r *http.Request) (Caller, error) {
 // Refused returns the number of tokens and logins that were refused without a request to Keystone, because
 // too many of their client's address are invalid or wait for Keystone, or because the address has too many
 // logins.
-func (k *Keystone) Refused() uint64 { return k.clients.count() + k.logins.count() }
+func (k *Keystone) Refused() uint64 { return k.clients.count() + k.loginLimit.count() }
 
 // cached returns the cached verdict on a token: the caller, or an error if the token is invalid. The result
 // `known` is false if the cache has no verdict.

@@ -39,9 +39,9 @@ func (k *Keystone) IssueToken(ctx context.Context, l Login) (string, error) {
 	var turn [sha256.Size]byte // no other request shares the token
 	_, _ = rand.Read(turn[:])
 	client, issued, sent := AddressOf(ctx), make(chan string, 1), false
-	_, err := k.waiting.await(ctx, turn, validationTask{
+	_, err := k.loginQueue.await(ctx, turn, validationTask{
 		admit: func() error { return k.beginLogin(client) },
-		turns: func() chan struct{} { return k.logins.turns(client) },
+		turns: func() chan struct{} { return k.loginLimit.turns(client) },
 		validate: func(ctx context.Context) (Caller, error) {
 			sent = true
 			token, err := k.issue(ctx, l)
@@ -50,7 +50,7 @@ func (k *Keystone) IssueToken(ctx context.Context, l Login) (string, error) {
 		},
 		ended: func(err error) {
 			k.clients.end(client, k.now(), errors.Is(err, ErrUnauthenticated))
-			k.logins.end(client, k.now(), sent)
+			k.loginLimit.end(client, k.now(), sent)
 		},
 	})
 	if err != nil {
@@ -61,12 +61,12 @@ func (k *Keystone) IssueToken(ctx context.Context, l Login) (string, error) {
 
 // beginLogin counts a login of an address, unless the address has too many logins or invalid tokens.
 func (k *Keystone) beginLogin(client netip.Addr) error {
-	if err := k.logins.begin(client, k.now()); err != nil {
+	if err := k.loginLimit.begin(client, k.now()); err != nil {
 		return err
 	}
 	err := k.clients.begin(client, k.now())
 	if err != nil {
-		k.logins.end(client, k.now(), false)
+		k.loginLimit.end(client, k.now(), false)
 	}
 	return err
 }

@@ -55,13 +55,11 @@ func readEnvironment(environ []string) (Environment, error) {
 		name, value, _ := strings.Cut(pair, "=")
 		e.process[name] = value
 	}
-	data, err := e.process["BERTH_DATA"], error(nil)
-	if data == "" { // the current folder may belong to another user, as /tmp does
-		data = ".berth"
-		err = config.CheckAddressOwner(data)
-	}
-	if err == nil {
+	var err error
+	if data := e.process["BERTH_DATA"]; data != "" {
 		e.file, err = config.ReadAddresses(data)
+	} else { // the current folder may belong to another user, as /tmp does
+		e.file, err = config.ReadOwnAddresses(".berth")
 	}
 	if err != nil {
 		return e, fmt.Errorf("read the addresses of the development run: %w", err)

@@ -245,8 +245,8 @@ func (a *API) callHandler(r *http.Request, route *Route, open bool, releaseSlot 
 		return 0, nil, err
 	}
 	ctx := db.WithClient(db.WithClass(r.Context(), a.classOf(route)), databaseClient(identity.From(r.Context())))
-	ctx, changed := db.WithChangeCount(ctx)
-	defer func() { a.Rate.chargeFor(identity.From(ctx), changed.Objects()) }()
+	ctx, charge := a.Rate.countWrites(ctx)
+	defer charge()
 	defer forgetBody(r) // the answer may wait for the client
 	return route.Handle(a.withAudit(r.WithContext(ctx), route))
 }

@@ -1,6 +1,7 @@
 package osapi
 
 import (
+	"context"
 	"time"
 
 	"berth/internal/identity"
@@ -31,11 +32,20 @@ func (l *ProjectRate) check(c identity.Caller, prefix string) error {
 	return tooFast("The project sends", l.PerSecond, wait)
 }
 
-// chargeFor counts a request that has written several objects once for each of them, without a delay: the
-// project must wait longer before its next requests. A small request can write all ports of a network.
-func (l *ProjectRate) chargeFor(c identity.Caller, objects int) {
-	if l != nil && l.limits(c) && objects > 1 {
-		l.buckets.charge(ProjectName(c), l.PerSecond, l.Burst, objects-1, l.Now())
+// countWrites returns a context that counts what a request writes. The caller must call charge after the
+// request: it counts a request that has written several objects once for each of them, without a delay, so
+// that the project must wait longer before its next requests. A small request can write all ports of a
+// network.
+func (l *ProjectRate) countWrites(ctx context.Context) (_ context.Context, charge func()) {
+	c := identity.From(ctx)
+	if l == nil || !l.limits(c) {
+		return ctx, func() {}
+	}
+	ctx, changed := db.WithChangeCount(ctx)
+	return ctx, func() {
+		if objects := changed.Objects(); objects > 1 {
+			l.buckets.charge(ProjectName(c), l.PerSecond, l.Burst, objects-1, l.Now())
+		}
 	}
 }
 

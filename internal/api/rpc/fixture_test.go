@@ -73,6 +73,18 @@ func (st *fixture) createNetwork(t *testing.T, networkType string) {
 
 func (st *fixture) reportState(t *testing.T, kind, host, want string) {
 	t.Helper()
+	st.reportAgent(t, kind, host, want, map[string]any{"Port": "1.7", "Network": "1.1"})
+}
+
+// reportVersions registers an Open vSwitch agent that accepts the given versions of objects.
+func (st *fixture) reportVersions(t *testing.T, host string, versions map[string]any) {
+	t.Helper()
+	st.reportAgent(t, "Open vSwitch agent", host, "new", versions)
+}
+
+// reportAgent reports the start of an agent that accepts the given versions of objects.
+func (st *fixture) reportAgent(t *testing.T, kind, host, want string, versions map[string]any) {
+	t.Helper()
 	var got string
 	o := st.request(t, map[string]any{
 		"topic":   "q-reports-plugin",
@@ -88,7 +100,7 @@ func (st *fixture) reportState(t *testing.T, kind, host, want string) {
 					"configurations":    map[string]any{"tunneling_ip": "10.9.9.1"},
 					"start_flag":        true,
 					"uuid":              uuid.NewString(),
-					"resource_versions": map[string]any{"Port": "1.7", "Network": "1.1"},
+					"resource_versions": versions,
 				},
 			},
 			"time": "2026-11-20T16:56:24.405715"},
@@ -96,31 +108,6 @@ func (st *fixture) reportState(t *testing.T, kind, host, want string) {
 	if err := json.Unmarshal(o.Result, &got); err != nil || got != want {
 		t.Fatalf("report_state of the %s on host %s: got result %s, exception %s %s; want %q",
 			kind, host, o.Result, o.Failure, o.Message, want)
-	}
-}
-
-// reportVersions registers an Open vSwitch agent that accepts the given versions of objects.
-func (st *fixture) reportVersions(t *testing.T, host string, versions map[string]any) {
-	t.Helper()
-	o := st.request(t, map[string]any{
-		"topic":   "q-reports-plugin",
-		"method":  "report_state",
-		"version": "1.2",
-		"args": map[string]any{"time": "2026-11-20T16:56:24.405715",
-			"agent_state": map[string]any{
-				"agent_state": map[string]any{
-					"agent_type":        "Open vSwitch agent",
-					"host":              host,
-					"binary":            "x",
-					"topic":             "N/A",
-					"start_flag":        true,
-					"resource_versions": versions,
-				},
-			}},
-	})
-	if string(o.Result) != `"new"` {
-		t.Fatalf("report_state with resource versions: got result %s, exception %s %s; want the result new",
-			o.Result, o.Failure, o.Message)
 	}
 }
 

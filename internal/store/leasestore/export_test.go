@@ -8,7 +8,10 @@ const MaxUnsentRepeats = maxUnsentRepeats
 
 // The queries of BeginDueLeases, ExpireBlockedLeases, readDetails and followerNudges, so that a test can
 // examine their plans.
-const DueLeasesSQL = dueLeasesSQL
+const (
+	DueLeasesSQL = dueLeasesSQL
+	UnhealthySQL = unhealthySQL // of UnhealthyReservations
+)
 
 var (
 	LockDueSQL        = lockDueSQL

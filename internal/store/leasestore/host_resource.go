@@ -144,15 +144,6 @@ func readHostCandidates(
 	return all, nil
 }
 
-// formerHostsSQL selects the former hosts of the reservations whose leases have not ended. Until the end of
-// the lease, no other reservation gets such a host, because it would delete the servers on the host.
-const formerHostsSQL = `
-	select f.host_id, f.reservation_id, f.left_at, l.end_at
-	from reservation_former_host f
-	join reservation r on r.id = f.reservation_id
-	join lease l on l.id = r.lease_id
-	where l.end_at > now()`
-
 func (hostResource) reallocate(ctx context.Context, tx *transaction, request allocationRequest) error {
 	b, err := newHostRequest(tx, request)
 	if err != nil {
@@ -252,21 +243,6 @@ func (hostResource) replaceHost(
 func releaseHost(ctx context.Context, tx *transaction, reservation uuid.UUID, host int64) error {
 	if _, err := tx.Exec(ctx, `delete from host_allocation where reservation_id = $1 and host_id = $2`, reservation, host); err != nil {
 		return fmt.Errorf("release host %d of reservation %s: %w", host, reservation, err)
-	}
-	return nil
-}
-
-// keepFormerHost stores that healing has replaced a host of an active reservation of hosts. The host may be
-// down only for a while, so the servers of the reservation on it are deleted at the end of the lease, and no
-// other reservation gets the host before (see formerHostsSQL). A reservation of instances has no such rows,
-// because its servers are found by its flavor on every host.
-func keepFormerHost(ctx context.Context, tx *transaction, reservation uuid.UUID, host int64) error {
-	if _, err := tx.Exec(ctx, `
-		insert into reservation_former_host (reservation_id, host_id)
-		values ($1, $2)
-		on conflict (reservation_id, host_id) do update
-		set left_at = excluded.left_at`, reservation, host); err != nil {
-		return fmt.Errorf("store host %d as a former host of reservation %s: %w", host, reservation, err)
 	}
 	return nil
 }

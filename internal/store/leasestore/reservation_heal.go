@@ -25,35 +25,44 @@ func (s *Store) UnhealthyReservations(
 	horizon time.Duration,
 	limit int,
 ) ([]lease.UnhealthyReservation, error) {
-	all, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[lease.UnhealthyReservation], `
-		select r.id, coalesce(a.host_id, 0)
-		from (
-			select a.reservation_id, a.host_id
-			from host h
-			join host_allocation a on a.host_id = h.id
-			where h.failed
-			union all
-			select id, null
-			from reservation
-			where missing_resources
-			union
-			select next.reservation_id, next.host_id
-			from (`+lateHoldersSQL+`) held
-			join host_allocation next on next.host_id = held.host_id and lower(next.during) >= upper(held.during) and next.owner <> held.owner
-			join reservation r on r.id = next.reservation_id
-			join lease l on l.id = r.lease_id
-			where l.status = 'PENDING' and (held.failed or l.start_at <= now())) as a (reservation_id, host_id)
-		join reservation r on r.id = a.reservation_id
-		join lease l on l.id = r.lease_id
-		where l.status in ('PENDING', 'ACTIVE') and l.delete_requested_at is null and l.end_at > now()
-			and ($1::interval = interval '0' or l.start_at <= now() + $1::interval)
-		order by l.start_at, r.id, a.host_id
-		limit $2`, horizon, limit, lease.RecheckInterval)
+	all, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[lease.UnhealthyReservation], unhealthySQL,
+		horizon, limit, lease.RecheckInterval)
 	if err != nil {
 		return nil, fmt.Errorf("read unhealthy reservations: %w", err)
 	}
 	return all, nil
 }
+
+// unhealthySQL is the query of UnhealthyReservations. A host can have thousands of allocations that leases
+// hold past their end, and hundreds of later ones, so `held` has one row for a host and an owner.
+const unhealthySQL = `
+	with held as materialized (
+		select host_id, owner, failed, min(upper(during)) as until
+		from (` + lateHoldersSQL + `) h
+		group by host_id, owner, failed)
+	select r.id, coalesce(a.host_id, 0)
+	from (
+		select a.reservation_id, a.host_id
+		from host h
+		join host_allocation a on a.host_id = h.id
+		where h.failed
+		union all
+		select id, null
+		from reservation
+		where missing_resources
+		union
+		select next.reservation_id, next.host_id
+		from held
+		join host_allocation next on next.host_id = held.host_id and next.owner <> held.owner and lower(next.during) >= held.until
+		join reservation r on r.id = next.reservation_id
+		join lease l on l.id = r.lease_id
+		where l.status = 'PENDING' and (held.failed or l.start_at <= now())) as a (reservation_id, host_id)
+	join reservation r on r.id = a.reservation_id
+	join lease l on l.id = r.lease_id
+	where l.status in ('PENDING', 'ACTIVE') and l.delete_requested_at is null and l.end_at > now()
+		and ($1::interval = interval '0' or l.start_at <= now() + $1::interval)
+	order by l.start_at, r.id, a.host_id
+	limit $2`
 
 // HealReservation replaces the failed host of a reservation, or allocates the reservation's missing
 // resources, as far as resources are free. HealReservation then updates the flags of the reservation and its

@@ -461,3 +461,30 @@ func TestReservationHeal_FormerHostThatIsDeletedIsForgotten(t *testing.T) {
 		t.Errorf("reservation after its former host was deleted: got %+v, error %v; want only the current host", c, err)
 	}
 }
+
+// The search for reservations whose hosts another lease still holds processes each allocation a few times,
+// and not once for each earlier one on its host.
+func TestUnhealthyReservations_WorkIsThatOfTheAllocations(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	storetest.ExecScript(t, url, storetest.CrowdedHosts+`;
+		update lease set status = 'ACTIVE' where status = 'STARTING';
+		insert into lease (id, name, user_id, project_id, status, start_at, end_at)
+		select md5('whole' || n)::uuid, 'whole', 'u', 'p', 'PENDING', now() + n * interval '1 hour', now() + (n + 1) * interval '1 hour'
+		from generate_series(1, 400) n;
+		insert into reservation (id, lease_id, "position", resource_type, status, min_hosts, max_hosts, hypervisor_properties,
+			resource_properties, before_end)
+		select id, id, 0, 'physical:host', 'pending', 50, 50, '', '', 'default' from lease where name = 'whole';
+		insert into host_allocation (reservation_id, host_id, during, owner)
+		select l.id, h.id, tstzrange(l.start_at, l.end_at), l.id from lease l cross join host h where l.name = 'whole'`)
+	storetest.FixPlans(t, url)
+	c := storetest.Connect(t, url)
+	if _, err := c.Exec(t.Context(), `set jit = off; set random_page_cost = 1.1`); err != nil { // as berth does
+		t.Fatal(err)
+	}
+	const allocations = (15*64 + 400) * 50
+	rows := storetest.ExplainAnalyze(t, c, leasestore.UnhealthySQL, time.Hour, 100, lease.RecheckInterval).Processed()
+	if rows < allocations/2 || rows > 10*allocations {
+		t.Errorf("got %.0f rows processed for %d allocations, want at most 10 for each", rows, allocations)
+	}
+}
