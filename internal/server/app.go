@@ -61,6 +61,7 @@ type App struct {
 	publisher       *rpc.Publisher         // nil without RabbitMQ, or without the roles temporal and relay
 	main            *endpoint              // on BERTH_LISTEN
 	refusedConns    *prometheus.CounterVec // connections over a limit
+	abortedRequests prometheus.Counter     // of HTTP/2, over a limit
 	operators       *endpoint              // on BERTH_OPERATOR_LISTEN; nil without this setting
 	live            *console.Live          // the live pages of the console for administrators
 	projectLive     *console.Live          // the live pages of projects
@@ -201,7 +202,7 @@ func (a *App) shareStore() {
 
 // listen creates the endpoints. If listen returns an error, it leaves no address occupied.
 func (a *App) listen(certificates *certificateFiles, id identity.Authenticator) error {
-	a.refusedConns = newConnectionMetric(a.registry)
+	a.refusedConns, a.abortedRequests = newConnectionMetric(a.registry), newAbortMetric(a.registry)
 	everyone, operators, err := a.newHandlers(id)
 	if err == nil {
 		err = a.refuseForeignPages(&everyone, &operators)

@@ -46,6 +46,16 @@ func newConnectionMetric(registry prometheus.Registerer) *prometheus.CounterVec 
 	return refused
 }
 
+// newAbortMetric returns and registers the metric of aborted requests.
+func newAbortMetric(registry prometheus.Registerer) prometheus.Counter {
+	aborted := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "berth_http2_requests_aborted_total",
+		Help: "Requests that the HTTP listeners aborted because the running requests of HTTP/2 of the listener or of one client address need too much memory.",
+	})
+	registry.MustRegister(aborted)
+	return aborted
+}
+
 // peerOf returns the IP address of a connection's peer, or the zero address if the connection has no IP
 // address.
 func peerOf(address net.Addr) netip.Addr {
@@ -66,7 +76,7 @@ func (l *connectionLimit) acquire(address net.Addr) (release func()) {
 	defer l.mu.Unlock()
 	has := l.client[client]
 	switch {
-	case l.perClient > 0 && has >= l.perClient && !l.isExempt(peer):
+	case l.perClient > 0 && has >= l.perClient && !osapi.Within(l.exempt, peer):
 		l.refused.WithLabelValues("client").Inc()
 		return nil
 	case l.total > 0 && l.open >= l.total && (has >= fewConnections || l.open >= l.total+reservedConnections):
@@ -85,15 +95,6 @@ func (l *connectionLimit) release(client netip.Addr) {
 	if l.client[client]--; l.client[client] == 0 {
 		delete(l.client, client)
 	}
-}
-
-func (l *connectionLimit) isExempt(peer netip.Addr) bool {
-	for _, network := range l.exempt {
-		if network.Contains(peer) {
-			return true
-		}
-	}
-	return false
 }
 
 // limitedListener accepts only connections that its limit allows.

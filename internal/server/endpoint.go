@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+
+	"berth/internal/api/osapi"
 )
 
 // endpoint is an address on which the process answers HTTP requests, with TLS or without.
@@ -35,6 +37,7 @@ func (a *App) listenOn(
 	if err != nil {
 		return nil, err
 	}
+	h = osapi.LimitStreams(setting, a.cfg.TrustedProxies, a.abortedRequests.Inc, h)
 	e := &endpoint{listener: l, server: NewHTTPServer(h)}
 	e.server.HTTP2.MaxConcurrentStreams = limits.Streams
 	if certificates != nil {

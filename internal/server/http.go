@@ -146,6 +146,20 @@ const WriteTimeout = 60 * time.Second
 // defaultStreams is the default of BERTH_HTTP2_MAX_STREAMS.
 const defaultStreams = 100
 
+// Limits of a connection with HTTP/2.
+const (
+	// maxFrame is the size of the largest frame that a client may send, in bytes. A connection keeps a buffer
+	// for the largest frame that it has received.
+	maxFrame = 16 << 10
+	// maxReceiveBuffer is how many bytes of bodies that no handler has read yet a connection, or one of its
+	// requests, may keep. The size is near the smallest that HTTP/2 allows.
+	maxReceiveBuffer = 64 << 10
+	// silentTimeout is the time after which a connection without frames from the client is checked, and the
+	// time after which a connection that accepts no bytes is closed. Without it, a client that reads nothing
+	// but keeps the connection open would hold its requests for ever.
+	silentTimeout = 30 * time.Second
+)
+
 // NewHTTPServer returns an HTTP server that adds security headers to the responses of the handler h. The time
 // and size limits of the returned server bound the resources that a slow or hostile client can use.
 func NewHTTPServer(h http.Handler) *http.Server {
@@ -156,8 +170,15 @@ func NewHTTPServer(h http.Handler) *http.Server {
 		WriteTimeout:      WriteTimeout,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: defaultStreams},
-		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          defaultStreams,
+			MaxReadFrameSize:              maxFrame,
+			MaxReceiveBufferPerConnection: maxReceiveBuffer,
+			MaxReceiveBufferPerStream:     maxReceiveBuffer,
+			SendPingTimeout:               silentTimeout,
+			WriteByteTimeout:              silentTimeout,
+		},
+		ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
 	}
 }
 

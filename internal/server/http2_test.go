@@ -11,8 +11,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -36,8 +39,9 @@ func startTLS(t *testing.T, limits config.Connections, h http.Handler) (a *App, 
 	}
 	files.seen = files.stat()
 	a = &App{
-		cfg:          config.Config{Connections: limits},
-		refusedConns: newConnectionMetric(prometheus.NewRegistry()),
+		cfg:             config.Config{Connections: limits},
+		refusedConns:    newConnectionMetric(prometheus.NewRegistry()),
+		abortedRequests: newAbortMetric(prometheus.NewRegistry()),
 	}
 	e, err := a.listenOn("BERTH_LISTEN", "127.0.0.1:0", files, h)
 	if err != nil {
@@ -90,10 +94,11 @@ func newHTTP2Client(ctx context.Context, from, to string, settings ...http2.Sett
 	return c, err
 }
 
-// request sends a request on a new stream.
-func (c *http2Client) request() error {
+// request sends a request with the given headers on a new stream.
+func (c *http2Client) request(headers ...hpack.HeaderField) error {
 	c.headers.Reset()
-	for _, f := range []hpack.HeaderField{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "berth"}, {Name: ":path", Value: "/"}} {
+	pseudo := []hpack.HeaderField{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "berth"}, {Name: ":path", Value: "/"}}
+	for _, f := range append(pseudo, headers...) {
 		if err := c.encoder.WriteField(f); err != nil {
 			return err
 		}
@@ -186,6 +191,60 @@ func TestHTTP2_StreamsAndConnectionsAreBounded(t *testing.T) {
 	}
 	defer func() { _ = other.conn.Close() }()
 	<-entered
+}
+
+// A client repeats a large header with a byte for each repetition, and does not read the answers.
+func TestHTTP2_HeadersOfUnreadAnswersUseBoundedMemory(t *testing.T) {
+	t.Parallel()
+	const connections, streams, running = 10, 100, 756 // 64 MiB / 88,682 bytes
+	entered := make(chan struct{}, connections*streams+2)
+	a, address := startTLS(t, config.Connections{PerAddress: connections, Streams: streams},
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			entered <- struct{}{}
+			_, _ = w.Write([]byte("answer")) // waits for the window of the client
+		}))
+	cookies := slices.Repeat([]hpack.HeaderField{{Name: "cookie", Value: strings.Repeat("c", 4000)}}, 16)
+	open := func(from string) *http2Client {
+		c, err := newHTTP2Client(t.Context(), from, address,
+			http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.conn.Close() })
+		return c
+	}
+	var clients []*http2Client
+	for range connections {
+		c := open("127.0.0.2")
+		clients = append(clients, c)
+		for range streams {
+			if err := c.request(cookies...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	aborted := func() int { return int(testutil.ToFloat64(a.abortedRequests)) }
+	for len(entered)+aborted() < connections*streams {
+		time.Sleep(time.Millisecond)
+	}
+
+	if n := len(entered); n != running {
+		t.Errorf("running requests of one address: got %d, want %d", n, running)
+	}
+	if err := open("127.0.0.3").request(cookies...); err != nil {
+		t.Fatal(err)
+	}
+	for len(entered) <= running {
+		time.Sleep(time.Millisecond)
+	}
+	for _, c := range clients {
+		_ = c.conn.Close()
+	}
+	for again := open("127.0.0.2"); len(entered) <= running+1; time.Sleep(10 * time.Millisecond) {
+		if err := again.request(); err != nil { // at most 100 of them fit
+			t.Fatalf("request after the end of all others of the address: got error %v, want an answer", err)
+		}
+	}
 }
 
 func TestConnectionLimit_KeepsConnectionsForHealthChecks(t *testing.T) {

@@ -3,6 +3,7 @@ package neutron
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -35,7 +36,7 @@ type resource[N, C any] struct {
 	project  func(C) *string
 	id       func(N) uuid.UUID
 	view     func(N, *access) object
-	revision func(N) int64
+	revision func(N) int64 // nil: the objects have no revision
 	tags     tagAccess[N, C]
 	// adds attributes that the objects in the response to a list request lack; may be nil
 	addSingleOnly func(N, *access, object)
@@ -209,22 +210,54 @@ func (res resource[N, C]) serveUpdate(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	expect, err := expectedRevision(r)
-	if err != nil {
-		return 0, nil, err
-	}
-	n, id, err := res.find(r, pathValue(r, "id"))
-	if err != nil {
-		return 0, nil, err
-	}
-	if err := res.authorizeUpdate(r, n, &changes[0]); err != nil {
-		return 0, nil, err
-	}
-	n, err = res.update(r.Context(), id, changes[0], expect)
+	find := func(r *http.Request) (N, uuid.UUID, error) { return res.find(r, pathValue(r, "id")) }
+	n, err := res.changeFound(r, find, func(_ N, c *C) error {
+		*c = changes[0]
+		return nil
+	})
 	if err != nil {
 		return 0, nil, err
 	}
 	return http.StatusOK, object{res.singular: res.viewSingle(n, accessOf(r))}, nil
+}
+
+// changeFound applies a change to the object that the function `find` returns, and returns the object after
+// the change. The function `change` fills in the change. What the caller may change depends on the object: on
+// a shared network, a project may keep the address pairs that the owner of the network has given to its port,
+// but not add any. So the change is fenced by the revision of the object on which it was decided. If another
+// request changes the object at the same time, changeFound reads the object again and decides again, unless
+// the request r has the header If-Match.
+func (res resource[N, C]) changeFound(
+	r *http.Request,
+	find func(*http.Request) (N, uuid.UUID, error),
+	change func(N, *C) error,
+) (N, error) {
+	expect, err := expectedRevision(r)
+	for err == nil {
+		n, id, err := find(r)
+		if err != nil {
+			return n, err
+		}
+		var c C
+		if err := change(n, &c); err != nil {
+			return n, err
+		}
+		if err := res.authorizeUpdate(r, n, &c); err != nil {
+			return n, err
+		}
+		fence := expect
+		if fence == nil && res.revision != nil {
+			fence = new(res.revision(n))
+		}
+		after, err := res.update(r.Context(), id, c, fence)
+		var f *network.Fault
+		if expect == nil && errors.As(err, &f) && f.Kind == network.RevisionMismatch {
+			continue
+		}
+		return after, err
+	}
+	var none N
+	return none, err
 }
 
 // authorizeUpdate checks whether the caller, who sees the object, may change it.

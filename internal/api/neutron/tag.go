@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/api/osapi"
-	"berth/internal/network"
 	"berth/internal/network/attribute"
 	"berth/internal/store/db"
 )
@@ -140,42 +139,16 @@ func (res resource[N, C]) removeTag(r *http.Request) (int, any, error) {
 	return http.StatusNoContent, nil, err
 }
 
-// updateTags replaces the tags of the object in the path by the result of the function `change`. If another
-// request changes the object at the same time, updateTags reads the object again and retries, unless the
-// request r has the header If-Match.
+// updateTags replaces the tags of the object in the path by the result of the function `change`.
 func (res resource[N, C]) updateTags(
 	r *http.Request,
 	change func(tags []string) ([]string, error),
 ) (N, error) {
-	expect, err := expectedRevision(r)
-	for err == nil {
-		var n N
-		n, id, err := res.findTagged(r)
-		if err != nil {
-			return n, err
-		}
-		var c C
-		if err := res.authorizeUpdate(r, n, &c); err != nil {
-			return n, err
-		}
+	return res.changeFound(r, res.findTagged, func(n N, c *C) error {
 		tags, err := change(res.tags.read(n))
-		if err != nil {
-			return n, err
-		}
-		revision := res.revision(n)
-		if expect != nil {
-			revision = *expect
-		}
-		res.tags.write(&c, &tags)
-		after, err := res.update(r.Context(), id, c, &revision)
-		var f *network.Fault
-		if expect == nil && errors.As(err, &f) && f.Kind == network.RevisionMismatch {
-			continue
-		}
-		return after, err
-	}
-	var none N
-	return none, err
+		res.tags.write(c, &tags)
+		return err
+	})
 }
 
 // tagFilters maps the query key of a tag filter to the field name in the store's condition. The value of a

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 )
 
@@ -17,7 +16,7 @@ func (a *API) isTrustedProxy(r *http.Request) bool {
 
 // trusts reports whether an address belongs to a trusted proxy.
 func (a *API) trusts(ip netip.Addr) bool {
-	return slices.ContainsFunc(a.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(ip.Unmap()) })
+	return Within(a.TrustedProxies, ip)
 }
 
 // withProxy returns a context with the mark that the client of the request is a trusted proxy. For any other
