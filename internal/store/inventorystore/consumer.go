@@ -3,7 +3,6 @@ package inventorystore
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -75,49 +74,4 @@ func (s *Store) ConsumersAmong(ctx context.Context, uuids []string) (map[string]
 		consumers[id] = true
 	}
 	return consumers, nil
-}
-
-// allocationRow is a result row with one allocation of a consumer.
-type allocationRow struct {
-	Project            string
-	User               string
-	Type               *string
-	Generation         int64
-	Provider           string
-	ProviderGeneration int64
-	Class              string
-	Amount             int64
-	CreatedAt          time.Time
-}
-
-// Allocations returns a consumer with its allocations. If the consumer does not exist, Allocations returns
-// the zero value of inventory.ConsumerAllocations, but with empty maps instead of nil.
-func (s *Store) Allocations(ctx context.Context, consumer string) (inventory.ConsumerAllocations, error) {
-	rows, err := db.QueryAll(ctx, s.db, pgx.RowToStructByName[allocationRow], `
-		select coalesce(k.project, '') as project, coalesce(k.user_id, '') as "user", k.type, k.generation,
-			p.uuid as provider, p.generation as provider_generation, c.name as class, a.amount, a.created_at
-		from consumer k
-		join allocation a on a.consumer_id = k.id
-		join provider p on p.id = a.provider_id
-		join resource_class c on c.id = a.class_id
-		where k.uuid = $1
-		order by a.position, p.id, c.id`, consumer)
-	if err != nil {
-		return inventory.ConsumerAllocations{}, fmt.Errorf("read allocations of consumer %s: %w",
-			consumer, err)
-	}
-	all := inventory.ConsumerAllocations{
-		Allocations:         inventory.Allocations{},
-		ProviderGenerations: map[string]int64{},
-	}
-	for _, r := range rows {
-		all.Project, all.User, all.Type, all.Generation, all.ChangedAt = r.Project, r.User, r.Type, r.Generation, r.CreatedAt
-		if all.Allocations[r.Provider] == nil {
-			all.Allocations[r.Provider] = map[string]int64{}
-		}
-		all.Allocations[r.Provider][r.Class] = r.Amount
-		all.Order = append(all.Order, inventory.InventoryKey{Provider: r.Provider, Class: r.Class})
-		all.ProviderGenerations[r.Provider] = r.ProviderGeneration
-	}
-	return all, nil
 }

@@ -37,6 +37,12 @@ func WaitingWrites(s *Store) int { return s.groupCommit.Waiting() }
 // GroupCommitQueues returns the number of group commit queues with a running or waiting write.
 func GroupCommitQueues(s *Store) int { return s.groupCommit.Queues() }
 
+// WaitingReads returns the number of reads of allocations that wait for a query.
+func WaitingReads(s *Store) int { return s.groupRead.Waiting() }
+
+// GroupReadQueues returns the number of queues with a running or waiting read of allocations.
+func GroupReadQueues(s *Store) int { return s.groupRead.Queues() }
+
 // RunBatch runs a batch of SQL statements in its own transaction.
 func RunBatch(ctx context.Context, s *Store, queue func(*pgx.Batch)) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error {

@@ -10,6 +10,7 @@ import "berth/internal/store/db"
 type Store struct {
 	db          *db.DB
 	groupCommit *groupCommit
+	groupRead   *groupRead
 	conflicts   conflictCounter
 	traits      traitCache
 	classCounts classCounts
@@ -24,5 +25,6 @@ func New(d *db.DB) *Store {
 		classCounts: newClassCounts(),
 	}
 	s.groupCommit = newGroupCommit(s)
+	s.groupRead = newGroupRead(s)
 	return s
 }
