@@ -14,8 +14,10 @@ import (
 
 func (a *Activities) recordedSweep(ctx context.Context, since time.Time) (contract.SweepResult, error) {
 	result, err := a.Sweep(ctx, since)
-	if err == nil {
-		err = a.Store.Outbox.CompleteMaintenance(ctx, outbox.SweepPart)
+	if err == nil && len(result.Failures) == 0 {
+		if failed := a.Store.Outbox.CompleteMaintenance(ctx, outbox.SweepPart); failed != nil {
+			result.Failures = []string{failed.Error()}
+		}
 	}
 	return result, err
 }

@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -33,18 +32,27 @@ const (
 // journal entries that no workflow has examined for staleAfter, and rows whose workflow has failed or was
 // terminated or cancelled after the time `since`. Sweep also deletes old rows of the generation history and
 // its conflicts, of the notifications to agents and of the journal. If one of these steps fails, Sweep
-// continues with the next one.
+// continues with the next one. Sweep returns the error of the search for ended workflows, so that it is
+// repeated from the same time. The result has the failures of the other steps, because these steps begin anew
+// in each round anyway, and must not make the next round repeat the search.
 func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.SweepResult, error) {
 	defer startHeartbeat(ctx)()
 	var r contract.SweepResult
-	var errs [6]error
+	var searched error
+	var errs [5]error
 	r.NudgedEntries, errs[0] = a.nudgeEntries(ctx)
-	r.RestartedWorkflows, r.Unsearched, errs[1] = a.restartEnded(ctx, since)
-	r.TrimmedHistory, errs[2] = a.trimHistory(ctx)
-	errs[3] = a.Store.Inventory.TrimConflicts(ctx, a.HistoryRetention)
-	errs[4] = a.trimNotifications(ctx)
-	r.TrimmedEntries, errs[5] = a.trimJournal(ctx)
-	return r, errors.Join(errs[:]...)
+	r.RestartedWorkflows, r.Unsearched, searched = a.restartEnded(ctx, since)
+	r.TrimmedHistory, errs[1] = a.trimHistory(ctx)
+	errs[2] = a.Store.Inventory.TrimConflicts(ctx, a.HistoryRetention)
+	errs[3] = a.trimNotifications(ctx)
+	r.TrimmedEntries, errs[4] = a.trimJournal(ctx)
+	for _, err := range errs {
+		if err != nil {
+			activity.GetLogger(ctx).Warn("a step of the sweep failed", "error", err)
+			r.Failures = append(r.Failures, err.Error())
+		}
+	}
+	return r, searched
 }
 
 // nudgeEntries nudges the workflows of journal entries that no workflow has examined for staleAfter.

@@ -54,6 +54,7 @@ type fakeRows struct {
 	sweptSince         []time.Time
 	runChecks          int
 	healRounds         int                    // number of HealReservations calls
+	sweepFailures      []string               // failures in the result of Sweep
 	failingPart        string                 // name of the activity of the maintenance that fails
 	partError          error                  // error of the activity failingPart
 	runSteps           []contract.RunProgress // number of steps that are left before the run is idle
@@ -196,7 +197,8 @@ func (w *fakeRows) Sweep(_ context.Context, since time.Time) (contract.SweepResu
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sweptSince = append(w.sweptSince, since)
-	return contract.SweepResult{RestartedWorkflows: len(w.sweptSince)}, w.maintenanceError(activities.Sweep)
+	swept := contract.SweepResult{RestartedWorkflows: len(w.sweptSince), Failures: w.sweepFailures}
+	return swept, w.maintenanceError(activities.Sweep)
 }
 
 func (w *fakeRows) HealReservations(context.Context) error {

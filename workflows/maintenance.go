@@ -92,6 +92,6 @@ func Maintenance(ctx workflow.Context, in contract.Input) (contract.SweepResult,
 		result = *swept
 		result.Until = until
 	}
-	result.Failures = failures
+	result.Failures = append(result.Failures, failures...)
 	return result, nil
 }

@@ -118,6 +118,35 @@ func TestMaintenance_ContinuesAfterAFailedPart(t *testing.T) {
 	}
 }
 
+// A step of the sweep that fails, such as the deletion of old rows, must not make the next round search for
+// the same ended workflows again.
+func TestMaintenance_FailedStepOfTheSweepKeepsTheSearch(t *testing.T) {
+	t.Parallel()
+	w := &fakeRows{
+		sweepFailures: []string{"step is broken"},
+		failingPart:   activities.StartDueRuns,
+		partError:     errors.New("part is broken"),
+	}
+	env := newEnvironment(w)
+	last := env.Now().Add(-7 * time.Minute).UTC()
+	env.SetLastCompletionResult(contract.SweepResult{Until: last})
+
+	env.ExecuteWorkflow(contract.Maintenance, contract.Input{Key: contract.KeySweep})
+
+	var result contract.SweepResult
+	if err := env.GetWorkflowResult(&result); err != nil {
+		t.Fatal(err)
+	}
+	if !result.Until.After(last) {
+		t.Errorf("end of the searched period: got %v, want it after %v, the end of the period before",
+			result.Until, last)
+	}
+	if f := strings.Join(result.Failures, "\n"); len(result.Failures) != 2 ||
+		!strings.HasPrefix(f, "step is broken\n") || !strings.Contains(f, "part is broken") {
+		t.Errorf("failures in the result: got %q, want that of the step and that of the part", result.Failures)
+	}
+}
+
 func TestMaintenance_AnswersTheQueryWhy(t *testing.T) {
 	t.Parallel()
 	env := newEnvironment(&fakeRows{})

@@ -418,6 +418,6 @@ type SweepResult struct {
 	// Unsearched is the time at which the next search begins because so many workflows have ended that this
 	// round has restarted only the first of them; zero: this round has searched until its beginning.
 	Unsearched time.Time `json:"unsearched,omitzero"`
-	// Failures are the errors of the parts of the round that have failed.
+	// Failures are the errors of the parts of the round, and of the steps of the sweep, that have failed.
 	Failures []string `json:"failures,omitempty"`
 }

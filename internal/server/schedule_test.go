@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"regexp"
@@ -107,11 +108,13 @@ func TestSweep_DeletesOldGenerationHistory(t *testing.T) {
 	})
 }
 
-// A step of the sweep that fails must not stop the steps after it.
+// A step of the sweep that fails must not stop the steps after it, and must not make the next round search
+// for ended workflows from the same time again. The part with the step does not count as completed.
 func TestSweep_ContinuesAfterAFailedStep(t *testing.T) {
 	t.Parallel()
 	a := servertest.StartApp(t, "api,temporal", "BERTH_HISTORY_AGE=1h")
 	servertest.AwaitReady(t, a)
+	begin := time.Now()
 	storetest.ExecScript(t, a.DatabaseURL(), `
 		alter table generation_change rename to removed;
 		insert into generation_conflict (hour, object_type, object_id, cause, writes, last_at)
@@ -123,6 +126,34 @@ func TestSweep_ContinuesAfterAFailedStep(t *testing.T) {
 	servertest.Await(t, "the old conflict is deleted although the history cannot be read", func() bool {
 		return len(queryTexts(t, a.DatabaseURL(), `select object_id from generation_conflict`)) == 0
 	})
+	var round contract.SweepResult
+	servertest.Await(t, "a round ends with the failure of the step", func() bool {
+		described, err := sweep.Describe(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, action := range described.Info.RecentActions {
+			run := action.StartWorkflowResult
+			if run == nil {
+				continue
+			}
+			err := a.Temporal.GetWorkflow(t.Context(), run.WorkflowID, run.FirstExecutionRunID).Get(t.Context(), &round)
+			if err == nil && len(round.Failures) > 0 {
+				return true
+			}
+		}
+		return false
+	})
+	if len(round.Failures) != 1 || !strings.Contains(round.Failures[0], "generation_change") {
+		t.Errorf("failures of the round: got %q, want the one about the table generation_change", round.Failures)
+	}
+	if round.Until.Before(begin.Add(-time.Minute)) {
+		t.Errorf("end of the searched period: got %v, want the beginning of the round, hardly before %v", round.Until, begin)
+	}
+	if done := queryTexts(t, a.DatabaseURL(), fmt.Sprintf(
+		`select part from maintenance where part = 'sweep' and completed_at > '%s'`, round.Until.Format(time.RFC3339Nano))); len(done) > 0 {
+		t.Error("the sweep counts as completed although a step of it has failed")
+	}
 }
 
 // Each part of a round stores that it was completed, so that an operator notices a part that no longer runs.
