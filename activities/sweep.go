@@ -26,6 +26,9 @@ const (
 	// maxEnded is the maximum number of ended workflows that one call to Sweep restarts, except if more have
 	// ended within a second.
 	maxEnded = 2000
+	// SweepOverlap is the length of the period that two consecutive rounds of the sweep both search. The
+	// rounds overlap because an ended workflow appears in Temporal's list only a short time after its end.
+	SweepOverlap = 30 * time.Second
 )
 
 // Sweep finds rows without a running workflow and nudges the workflows of these rows. The rows are unblocked
@@ -136,7 +139,8 @@ type workflowLister interface {
 
 // findEnded lists the IDs of the workflows that failed or were cancelled, terminated or timed out after the
 // time `since`. If these are more than maxEnded, findEnded lists those that ended first, and returns the time
-// `unsearched` until which it has searched.
+// `unsearched` at which the next search begins: the time until which findEnded has searched, but at least
+// SweepOverlap ago.
 func findEnded(
 	ctx context.Context, c workflowLister, since time.Time,
 ) (ids []string, unsearched time.Time, err error) {
@@ -154,6 +158,9 @@ func findEnded(
 			return nil, time.Time{}, err
 		}
 		query = endedUntil(query, unsearched)
+		if begin := time.Now().Add(-SweepOverlap); begin.Before(unsearched) {
+			unsearched = begin
+		}
 	}
 	for page := []byte(nil); ; {
 		r, err := c.ListWorkflow(ctx,

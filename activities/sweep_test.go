@@ -139,3 +139,26 @@ func TestSweep_ContinuesAfterManyWorkflowsThatEndedAtOnce(t *testing.T) {
 		t.Errorf("search for %d ended workflows: got %d in %d rounds, want all of them", len(ended), len(seen), rounds)
 	}
 }
+
+// Temporal lists an ended workflow some time after its end. A search that ends at a time that has just passed
+// must not make the next one begin there.
+func TestSweep_SearchesTheLastTimeAgainWhenItLeavesWorkflows(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	ended := endedWorkflows{}
+	for i := range maxEnded + 1 {
+		ended[fmt.Sprintf("port/%d", i)] = now.Add(-6 * time.Second)
+	}
+	ids, unsearched, err := findEnded(t.Context(), ended, now.Add(-time.Hour))
+	if err != nil || len(ids) != maxEnded+1 || unsearched.IsZero() {
+		t.Fatalf("search for %d workflows: got %d, the next search from %v and error %v; want all of them and a time",
+			len(ended), len(ids), unsearched, err)
+	}
+	ended["port/late"] = now.Add(-10 * time.Second) // listed only now
+
+	ids, _, err = findEnded(t.Context(), ended, unsearched)
+	if err != nil || !slices.Contains(ids, "port/late") {
+		t.Errorf("search from %v at %v: got error %v, want the workflow that was listed late, which ended at %v",
+			unsearched, now, err, ended["port/late"])
+	}
+}

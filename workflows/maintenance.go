@@ -9,13 +9,8 @@ import (
 	"berth/internal/contract"
 )
 
-const (
-	// firstSweepPeriod is how far back the first round searches for ended workflows.
-	firstSweepPeriod = 24 * time.Hour
-	// sweepOverlap is the length of the period that two consecutive rounds of the sweep both search. The
-	// rounds overlap because an ended workflow appears in Temporal's list only a short time after its end.
-	sweepOverlap = 30 * time.Second
-)
+// firstSweepPeriod is how far back the first round searches for ended workflows.
+const firstSweepPeriod = 24 * time.Hour
 
 // Time limits of a round. The next round starts only after the round has ended, so each activity of a round
 // is retried for a short time only; the next round tries it again.
@@ -46,7 +41,7 @@ func Maintenance(ctx workflow.Context, in contract.Input) (contract.SweepResult,
 			return last, err
 		}
 	}
-	since := last.Until.Add(-sweepOverlap)
+	since := last.Until.Add(-activities.SweepOverlap)
 	if !last.Unsearched.IsZero() {
 		since = last.Unsearched
 	}
