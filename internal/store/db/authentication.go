@@ -21,7 +21,7 @@ type Authentication struct {
 // ReadAuthentication returns how the processes of the database with the given URL authenticate callers. If no
 // process has started yet, ReadAuthentication returns the zero value.
 func ReadAuthentication(ctx context.Context, url string) (found Authentication, err error) {
-	err = withOneConn(ctx, url, func(conn *pgx.Conn) error {
+	err = withOneConn(ctx, url, func(ctx context.Context, conn *pgx.Conn) error {
 		found, err = readAuthentication(ctx, conn)
 		return err
 	})
@@ -40,7 +40,7 @@ func readAuthentication(ctx context.Context, conn *pgx.Conn) (found Authenticati
 // the database has a value. If the database has another value, BindAuthentication returns
 // ErrOtherAuthentication.
 func BindAuthentication(ctx context.Context, url, mode string) error {
-	return withOneConn(ctx, url, func(conn *pgx.Conn) error {
+	return withOneConn(ctx, url, func(ctx context.Context, conn *pgx.Conn) error {
 		found, err := readAuthentication(ctx, conn)
 		if err == nil && found.Mode == "" {
 			// A concurrent process may have stored its value since the read. The update, which changes
@@ -68,7 +68,7 @@ func BindAuthentication(ctx context.Context, url, mode string) error {
 // SetAuthentication changes how the processes of the database with the given URL authenticate callers, and
 // returns the value before. Running processes keep their own value until they are restarted.
 func SetAuthentication(ctx context.Context, url, mode string) (before Authentication, err error) {
-	err = withOneConn(ctx, url, func(conn *pgx.Conn) error {
+	err = withOneConn(ctx, url, func(ctx context.Context, conn *pgx.Conn) error {
 		if before, err = readAuthentication(ctx, conn); err != nil || before.Mode == mode {
 			return err
 		}

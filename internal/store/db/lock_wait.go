@@ -37,7 +37,7 @@ type LockHolder struct {
 // the given time, those with the longest wait first. A session that itself waits is not listed. If this user
 // may not see when a transaction began, the time of the longest wait counts.
 func LockHolders(ctx context.Context, url string, atLeast time.Duration) (all []LockHolder, err error) {
-	err = withOneConn(ctx, url, func(conn *pgx.Conn) error {
+	err = withOneConn(ctx, url, func(ctx context.Context, conn *pgx.Conn) error {
 		all, err = QueryAll(ctx, conn, pgx.RowToStructByPos[LockHolder], `
 			with wait as (
 				select l.pid, l.relation, clock_timestamp() - l.waitstart as waited, unnest(pg_blocking_pids(l.pid)) as holder

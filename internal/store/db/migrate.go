@@ -136,7 +136,7 @@ func Migrations(ctx context.Context, url string) (all []Migration, err error) {
 
 // appliedVersions returns the versions of the migrations that are applied to the database with the given URL.
 func appliedVersions(ctx context.Context, url string) (versions []int64, err error) {
-	err = withOneConn(ctx, url, func(conn *pgx.Conn) error {
+	err = withOneConn(ctx, url, func(ctx context.Context, conn *pgx.Conn) error {
 		var migrated bool
 		err := conn.QueryRow(ctx, `select to_regclass('goose_db_version') is not null`).Scan(&migrated)
 		if err != nil || !migrated {

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -19,13 +21,21 @@ func oneConnConfig(url string) (*pgx.ConnConfig, error) {
 	cfg := pool.ConnConfig
 	cfg.ConnectTimeout = cmp.Or(cfg.ConnectTimeout, connectTimeout)
 	addTimelineFence(cfg)
-	cfg.AfterConnect = refusePooler
+	cfg.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error { // without the time limit of pgx
+		ctx, cancel := context.WithTimeout(ctx, cfg.ConnectTimeout)
+		defer cancel()
+		return refusePooler(ctx, conn)
+	}
 	return cfg, nil
 }
 
+// oneConnTimeout is the maximum time of the statements on a connection of withOneConn, so that a program ends
+// with an error if the database hangs.
+const oneConnTimeout = 10 * time.Second
+
 // withOneConn calls a function with a new connection to the database with the given URL, which has no pool
-// yet.
-func withOneConn(ctx context.Context, url string, f func(*pgx.Conn) error) error {
+// yet. The context of the function ends after oneConnTimeout.
+func withOneConn(ctx context.Context, url string, f func(context.Context, *pgx.Conn) error) error {
 	cfg, err := oneConnConfig(url)
 	if err != nil {
 		return err
@@ -35,5 +45,7 @@ func withOneConn(ctx context.Context, url string, f func(*pgx.Conn) error) error
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	return f(conn)
+	ctx, cancel := context.WithTimeout(ctx, oneConnTimeout)
+	defer cancel()
+	return f(ctx, conn)
 }

@@ -31,7 +31,7 @@ type ProbeResult struct {
 // what it has read. If the database cannot be reached, the error is not ErrUnusable.
 func Probe(ctx context.Context, url string) (ProbeResult, error) {
 	var found ProbeResult
-	err := withOneConn(ctx, url, func(conn *pgx.Conn) (err error) {
+	err := withOneConn(ctx, url, func(ctx context.Context, conn *pgx.Conn) (err error) {
 		found, err = probe(ctx, conn)
 		return err
 	})
@@ -100,7 +100,7 @@ func probe(ctx context.Context, q rowQuerier) (ProbeResult, error) {
 
 // Clock reads the clock of the database server with the given URL, on a new connection.
 func Clock(ctx context.Context, url string) (at time.Time, err error) {
-	err = withOneConn(ctx, url, func(conn *pgx.Conn) error {
+	err = withOneConn(ctx, url, func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, `select clock_timestamp()`).Scan(&at)
 	})
 	return at, err

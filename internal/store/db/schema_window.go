@@ -109,7 +109,7 @@ const unreleasedSchema = `to_regclass('provisioning_block') is not null`
 
 // ReadSchema returns the schema of the database with the given URL.
 func ReadSchema(ctx context.Context, url string) (found Schema, err error) {
-	err = withOneConn(ctx, url, func(conn *pgx.Conn) error {
+	err = withOneConn(ctx, url, func(ctx context.Context, conn *pgx.Conn) error {
 		// Goose creates its table before it applies the first migration, which creates schema_support.
 		var migrated bool
 		err := conn.QueryRow(ctx, `

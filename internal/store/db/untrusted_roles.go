@@ -33,7 +33,7 @@ const untrustedRoles = `
 // given URL: PostgreSQL prefers a function or an operator that they create if its parameters have exactly the
 // types of the arguments, and runs the triggers of their tables.
 func UntrustedRoles(ctx context.Context, url string) (names []string, err error) {
-	err = withOneConn(ctx, url, func(conn *pgx.Conn) error {
+	err = withOneConn(ctx, url, func(ctx context.Context, conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, untrustedRoles)
 		if err != nil {
 			return err
