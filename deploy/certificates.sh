@@ -2,9 +2,15 @@
 # Creates the certificates and the tokens with which the services of docker-compose.yml authenticate each other, in the folder deploy/private or
 # in $BERTH_PRIVATE. It is safe to run this script again: it keeps the certificate authorities and the key of the tokens, and renews the
 # certificates and the tokens. Create the services again afterwards: docker compose up --force-recreate. The arguments are further names and
-# addresses of the RabbitMQ broker, under which agents on other machines reach it.
+# addresses of the RabbitMQ broker, under which agents on other machines reach it. With --new-authorities as the first argument, it creates
+# authorities and a key that are missing although certificates or tokens of the former ones exist.
 set -eu
 umask 077
+replace=
+if [ "${1:-}" = --new-authorities ]; then
+	replace=yes
+	shift
+fi
 days=825 # how long certificates and tokens are valid
 private=${BERTH_PRIVATE:-"$(dirname "$0")/private"}
 mkdir -p "$private"
@@ -13,6 +19,22 @@ case $(ls -ld "$private") in
 drwx------*) ;;
 *) echo "certificates.sh: other users can open $private, which will contain keys: chmod 700 $private" >&2 && exit 1 ;;
 esac
+
+# require NAME FILE: ends the script if the file NAME of the authorities is missing although a service has the FILE that belongs to it.
+require() {
+	[ -z "$replace" ] && [ ! -e "$private/authorities/$1" ] || return 0
+	for used in "$private"/*/"$2"; do
+		[ ! -e "$used" ] || {
+			echo "certificates.sh: $private/authorities/$1 is missing, but $used belongs to it: move the folder authorities back, or run certificates.sh --new-authorities, create all services again, and copy the new rabbitmq-ca.pem to the agents" >&2
+			exit 1
+		}
+	done
+}
+
+for name in temporal-servers temporal-clients rabbitmq postgres; do
+	require "$name.pem" "$name-ca.pem"
+done
+require tokens.key tokens.json
 mkdir -p "$private/authorities"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -177,8 +177,8 @@ func checkBroker(f files, s service) (found []string) {
 // replaces deploy/private.
 var private string
 
-func createCertificates(folder string) (string, error) {
-	cmd := exec.Command("./certificates.sh")
+func createCertificates(folder string, arguments ...string) (string, error) {
+	cmd := exec.Command("./certificates.sh", arguments...)
 	cmd.Env = append(os.Environ(), "BERTH_PRIVATE="+folder)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("certificates.sh: %w: %s", err, out)
