@@ -29,14 +29,20 @@ func (k *Keystone) SetTimeout(d time.Duration) { k.http.Timeout = d }
 
 // SetWait limits how long a request waits for Keystone, instead of keystoneTimeout.
 func (k *Keystone) SetWait(d time.Duration) {
-	k.timeout, k.queue.timeout, k.loginQueue.timeout = d, d, d
+	k.timeout = d
+	for _, q := range []*validationQueue{k.queue, k.loginQueue} {
+		q.timeout, q.runTimeout = d, d
+	}
 }
+
+// SetLoginTime limits how long Keystone may work on each further login, instead of loginTimeout.
+func (k *Keystone) SetLoginTime(d time.Duration) { k.loginQueue.runTimeout = d }
 
 // SetQueue limits the number of running and of queued validations.
 func (k *Keystone) SetQueue(running, queued int) {
-	timeout := k.queue.timeout
+	before := k.queue
 	k.queue = newValidationQueue(running, queued)
-	k.queue.timeout = timeout
+	k.queue.timeout, k.queue.runTimeout = before.timeout, before.runTimeout
 }
 
 // Queued returns the number of validations that wait for their turn.

@@ -125,7 +125,7 @@ func NewKeystone(s Service) (*Keystone, error) {
 		invalid:    newVerdicts(maxVerdicts),
 		queue:      newValidationQueue(maxRunning, maxQueued),
 		clients:    newAddressLimit(maxPerAddress, maxVerdicts),
-		loginQueue: newValidationQueue(maxRunningLogins, maxQueuedLogins),
+		loginQueue: newLoginQueue(),
 		loginLimit: newLoginLimit(),
 		breaker:    newBreaker(probeInterval),
 	}, nil

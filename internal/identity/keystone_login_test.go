@@ -141,6 +141,7 @@ func TestIssueToken_ErrorsDoNotContainThePassword(t *testing.T) {
 type loginProxy struct {
 	http.RoundTripper
 	held    chan struct{} // nil: logins are not held; otherwise they wait until it is closed
+	hanging int64         // number of the first logins, which get no answer
 	status  int           // of every login; 0: Keystone answers
 	arrived atomic.Int64  // logins
 }
@@ -149,7 +150,10 @@ func (p *loginProxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodPost {
 		return p.RoundTripper.RoundTrip(r)
 	}
-	p.arrived.Add(1)
+	if p.arrived.Add(1) <= p.hanging {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
 	if p.held != nil {
 		<-p.held
 	}
@@ -176,10 +180,10 @@ func startBehind(t *testing.T, p *loginProxy) (*keystonetest.Server, *identity.K
 		return p
 	}
 	k := connect(t, s, settings)
-	held, status := p.held, p.status
-	p.held, p.status = nil, 0
+	held, hanging, status := p.held, p.hanging, p.status
+	p.held, p.hanging, p.status = nil, 0, 0
 	expect(t, k, s.Issue(keystonetest.Token{User: "first", Project: "p"}), nil)
-	p.held, p.status = held, status
+	p.held, p.hanging, p.status = held, hanging, status
 	p.arrived.Store(0)
 	return s, k
 }
@@ -298,6 +302,33 @@ func TestIssueToken_OneAddressLeavesLoginsToOthers(t *testing.T) {
 		func() bool { return p.arrived.Load() > identity.MaxRunningPerAddress })
 	close(p.held)
 	logins.Wait()
+}
+
+// Two addresses can occupy all places with logins to a domain whose LDAP server hangs.
+func TestIssueToken_HangingLoginsEndInTimeForOthers(t *testing.T) {
+	t.Parallel()
+	p := &loginProxy{hanging: identity.MaxRunningLogins}
+	_, k := startBehind(t, p)
+	k.SetLoginTime(time.Second)
+	soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var hanging sync.WaitGroup
+	for i := range identity.MaxRunningLogins {
+		hanging.Go(func() {
+			address := fmt.Sprintf("192.0.2.%d", 1+i/identity.MaxRunningPerAddress)
+			if err := logInFrom(soon, k, address); !errors.Is(err, identity.ErrUnavailable) {
+				t.Errorf("a login that Keystone does not answer: got error %v, want ErrUnavailable", err)
+			}
+		})
+	}
+	await(t, "Keystone works on as many logins as it may",
+		func() bool { return p.arrived.Load() == identity.MaxRunningLogins })
+	k.SetLoginTime(time.Hour)
+
+	if err := logInFrom(soon, k, "192.0.2.9"); err != nil {
+		t.Errorf("a login of another address: got error %v, want none", err)
+	}
+	hanging.Wait()
 }
 
 func TestIssueToken_LoginsOfAnAddressAreLimited(t *testing.T) {

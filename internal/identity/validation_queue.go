@@ -21,6 +21,9 @@ const (
 	// maxQueuedLogins is the maximum number of logins that wait. Keystone can hardly do more of them within
 	// keystoneTimeout.
 	maxQueuedLogins = 200
+	// loginTimeout is how long Keystone may work on a login with a password. It is shorter than
+	// keystoneTimeout, so that a login that has waited for others, whose LDAP server hangs, still has time.
+	loginTimeout = keystoneTimeout / 2
 )
 
 // validationQueue limits the number of validations that Keystone works on, and validates each token once for
@@ -31,12 +34,13 @@ const (
 //
 // Logins with a password have a validationQueue of their own, so that they delay no validation.
 type validationQueue struct {
-	slots   chan struct{} // contains one element for each running validation
-	limit   int           // maximum number of queued validations
-	timeout time.Duration // of a request, and of a validation from its turn on
-	mu      sync.Mutex
-	queued  int
-	byKey   map[[sha256.Size]byte]*validation
+	slots      chan struct{} // contains one element for each running validation
+	limit      int           // maximum number of queued validations
+	timeout    time.Duration // of a request
+	runTimeout time.Duration // maximum duration of a validation from its turn on
+	mu         sync.Mutex
+	queued     int
+	byKey      map[[sha256.Size]byte]*validation
 }
 
 // validationTask has the functions that a validationQueue calls for the validation of one token.
@@ -60,11 +64,19 @@ type validation struct {
 
 func newValidationQueue(running, queued int) *validationQueue {
 	return &validationQueue{
-		slots:   make(chan struct{}, running),
-		limit:   queued,
-		timeout: keystoneTimeout,
-		byKey:   map[[sha256.Size]byte]*validation{},
+		slots:      make(chan struct{}, running),
+		limit:      queued,
+		timeout:    keystoneTimeout,
+		runTimeout: keystoneTimeout,
+		byKey:      map[[sha256.Size]byte]*validation{},
 	}
+}
+
+// newLoginQueue returns a validationQueue for logins with a password.
+func newLoginQueue() *validationQueue {
+	q := newValidationQueue(maxRunningLogins, maxQueuedLogins)
+	q.runTimeout = loginTimeout
+	return q
 }
 
 // await returns the result of the validation of the token with the given key. If no validation of this token
@@ -153,7 +165,7 @@ func (q *validationQueue) run(ctx context.Context, key [sha256.Size]byte, v *val
 		v.ended(nil)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, q.timeout)
+	ctx, cancel := context.WithTimeout(ctx, q.runTimeout)
 	defer cancel()
 	v.caller, v.err = recovered(ctx, "the validation of a token", v.validate)
 	v.ended(v.err)
