@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"berth/internal/journal"
+	"berth/internal/panics"
 )
 
 // drainConcurrency is how many entries of the backlog are sent at the same time.
@@ -63,6 +64,7 @@ func (a *Activities) attemptAll(ctx context.Context, claimed []journal.ClaimResu
 	var all sync.WaitGroup
 	for _, t := range claimed {
 		all.Go(func() {
+			defer panics.Recover(ctx, "the attempt to send a journal entry", new(error))
 			_, _, err := a.attemptEntry(ctx, t, a.Store.Journal.SaveSharedOutcome)
 			if err != nil && activity.IsActivity(ctx) {
 				activity.GetLogger(ctx).

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/lease"
+	"berth/internal/panics"
 	"berth/internal/store/leasestore"
 )
 
@@ -42,20 +43,31 @@ func (b reservationBackend) apply(ctx context.Context, step leasestore.StartedSt
 		if !slices.Contains(b.Cloud.ResourceTypes(), c.Type) {
 			continue
 		}
-		var err error
-		switch step.Step {
-		case lease.StepStart:
-			// the argument of Apply contains the same element, which gets the IDs that Undo needs
-			step.CloudIDs[c.ID], err = b.provisionAndKeepIDs(ctx, &step.CloudReservations[i])
-		case lease.StepBeforeEnd:
-			c.BeforeEnd = b.beforeEndAction(c.Reservation)
-			err = b.Cloud.BeforeEnd(ctx, c)
-		case lease.StepEnd:
-			err = b.deprovisionAtEnd(ctx, c)
-		}
-		if err != nil {
+		// the argument of Apply contains the same element, which gets the IDs that Undo needs
+		if err := b.applyTo(ctx, step, &step.CloudReservations[i]); err != nil {
 			return b.record(ctx, c.ID, namedCall(err))
 		}
+	}
+	return nil
+}
+
+// applyTo makes the calls of a step for one reservation.
+func (b reservationBackend) applyTo(
+	ctx context.Context,
+	step leasestore.StartedStep,
+	c *lease.CloudReservation,
+) (err error) {
+	defer panics.Recover(ctx, "a call for a reservation", &err)
+	switch step.Step {
+	case lease.StepStart:
+		step.CloudIDs[c.ID], err = b.provisionAndKeepIDs(ctx, c)
+		return err
+	case lease.StepBeforeEnd:
+		warned := *c
+		warned.BeforeEnd = b.beforeEndAction(c.Reservation)
+		return b.Cloud.BeforeEnd(ctx, warned)
+	case lease.StepEnd:
+		return b.deprovisionAtEnd(ctx, *c)
 	}
 	return nil
 }
@@ -65,11 +77,17 @@ func (b reservationBackend) apply(ctx context.Context, step leasestore.StartedSt
 func (b reservationBackend) Undo(ctx context.Context, started []leasestore.StartedStep) {
 	b.forEach(ctx, started, func(ctx context.Context, i int) {
 		for _, c := range started[i].CloudReservations {
-			if err := b.Cloud.Deprovision(ctx, c); err != nil {
+			if err := b.deprovision(ctx, c); err != nil {
 				b.keepLeftover(ctx, c, err)
 			}
 		}
 	})
+}
+
+// deprovision removes one reservation.
+func (b reservationBackend) deprovision(ctx context.Context, c lease.CloudReservation) (err error) {
+	defer panics.Recover(ctx, "the removal of a reservation", &err)
+	return b.Cloud.Deprovision(ctx, c)
 }
 
 // forEach calls the function `do` for every step concurrently.
@@ -82,7 +100,10 @@ func (b reservationBackend) forEach(
 	defer cancel()
 	var all sync.WaitGroup
 	for i := range steps {
-		all.Go(func() { do(ctx, i) })
+		all.Go(func() {
+			defer panics.Recover(ctx, "a step of a lease", new(error))
+			do(ctx, i)
+		})
 	}
 	all.Wait()
 }

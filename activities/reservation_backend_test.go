@@ -7,21 +7,24 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"berth/internal/lease"
+	"berth/internal/panics"
 	"berth/internal/store/leasestore"
 )
 
-// fakeCloud records the calls that it gets. It rejects the calls for the reservation `rejected` and hangs in
-// the calls for the reservation `hanging`.
+// fakeCloud records the calls that it gets. It rejects the calls for the reservation `rejected`, hangs in the
+// calls for the reservation `hanging`, and panics in those for the reservation `panicking`.
 type fakeCloud struct {
 	Cloud
 	mu                sync.Mutex
 	calls             []string
 	rejected, hanging uuid.UUID
+	panicking         uuid.UUID
 }
 
 func (h *fakeCloud) ResourceTypes() []string { return []string{lease.PhysicalHost} }
@@ -36,6 +39,8 @@ func (h *fakeCloud) record(ctx context.Context, what string, c lease.CloudReserv
 	case h.hanging:
 		<-ctx.Done()
 		return ctx.Err()
+	case h.panicking:
+		panic("scripted")
 	}
 	return nil
 }
@@ -113,6 +118,33 @@ func TestReservationBackend_FailedAndHangingCallsAreLeftOut(t *testing.T) {
 			t.Errorf("calls that the fake cloud received (-want +got):\n%s", d)
 		}
 	})
+}
+
+// A panic in a goroutine ends the process, and with it the steps of all leases, again and again.
+func TestReservationBackend_PanicIsAFailedCall(t *testing.T) {
+	t.Parallel()
+	bad := startedStep(lease.StepStart, "bad", lease.PhysicalHost)
+	good := startedStep(lease.StepStart, "good", lease.PhysicalHost)
+	var failed, left []error
+	w := reservationBackend{
+		New(Options{Cloud: &fakeCloud{panicking: bad.CloudReservations[0].ID}}),
+		func(_ context.Context, _ uuid.UUID, err error) error { failed = append(failed, err); return err },
+		func(_ context.Context, _ lease.CloudReservation, err error) { left = append(left, err) },
+	}
+	w.Timeouts.Round = time.Hour
+
+	succeeded := w.Apply(t.Context(), []leasestore.StartedStep{bad, good})
+	w.Undo(t.Context(), []leasestore.StartedStep{bad, good})
+
+	if len(succeeded) != 1 || succeeded[0].Name != "good" {
+		t.Errorf("steps that succeeded: got %v, want the one whose call does not panic", succeeded)
+	}
+	if len(failed) != 1 || !errors.Is(failed[0], panics.Err) {
+		t.Errorf("failed calls that were recorded: got %v, want the panic", failed)
+	}
+	if len(left) != 1 || !errors.Is(left[0], panics.Err) {
+		t.Errorf("reservations whose removal has failed: got the errors %v, want the panic", left)
+	}
 }
 
 func TestReservationBackend_UndoContinuesAfterFailures(t *testing.T) {

@@ -302,6 +302,7 @@ var packageRules = map[string]packageRule{
 			"internal/journal",
 			"internal/network",
 			"internal/inventory",
+			"internal/panics",
 			"internal/text",
 		},
 		never:  []string{"net/http", "go.temporal.io/sdk/client", "go.temporal.io/sdk/workflow"},
@@ -440,6 +441,7 @@ var packageRules = map[string]packageRule{
 		may: []string{
 			"internal/contract",
 			"internal/namespace",
+			"internal/panics",
 			"internal/store/db",
 			"internal/store/outbox",
 			"internal/store/reportstore",
@@ -462,7 +464,14 @@ var packageRules = map[string]packageRule{
 		why:    "delivers the notes of all workflow types: a new type needs no change here; internal/store/db only to name its class of database work",
 	},
 	"internal/feedback": {
-		may: []string{"internal/odl", "internal/store/portstore", "internal/store/db", "internal/network", "internal/text"},
+		may: []string{
+			"internal/network",
+			"internal/odl",
+			"internal/panics",
+			"internal/store/db",
+			"internal/store/portstore",
+			"internal/text",
+		},
 		why: "stores what the controller reports; it depends on no workflow, and internal/odl implements the protocol",
 	},
 	"internal/odl": {
@@ -502,8 +511,14 @@ var packageRules = map[string]packageRule{
 		always: []string{temporal},
 		why:    "encrypts what any workflow stores in Temporal, so it knows only the messages that stay in clear text",
 	},
-	"internal/cache":    {why: "keeps values of any kind"},
-	"internal/coalesce": {why: "combines concurrent calls of any operation"},
+	"internal/cache": {why: "keeps values of any kind"},
+	"internal/coalesce": {
+		may: []string{"internal/panics"},
+		why: "combines concurrent calls of any operation",
+	},
+	"internal/panics": {
+		why: "any package with goroutines of its own may need it, so it imports no package of this module",
+	},
 	"internal/safeurl": {
 		may: []string{"internal/text"},
 		why: "builds and checks the URLs of any outgoing request, and hides their secrets",
@@ -514,7 +529,7 @@ var packageRules = map[string]packageRule{
 		why:    "provisions reservations in Nova and Neutron; the caller passes the reservations, so it reads no database",
 	},
 	"internal/identity": {
-		may:    []string{"internal/cache", "internal/safeurl"},
+		may:    []string{"internal/cache", "internal/panics", "internal/safeurl"},
 		always: []string{"github.com/gophercloud/gophercloud", "github.com/sony/gobreaker"},
 		why:    "authenticates callers; internal/identity/policy and the APIs authorize them",
 	},
@@ -562,6 +577,7 @@ var packageRules = map[string]packageRule{
 			"internal/tracing",
 			"internal/auditlog",
 			"internal/identity",
+			"internal/panics",
 			"internal/store/auditstore",
 			"internal/store/db",
 			"internal/text",
@@ -585,7 +601,9 @@ var packageRules = map[string]packageRule{
 	"internal/api/blazar": apiRule(
 		"internal/lease", "leasestore", "internal/identity/policy", "internal/text",
 	),
-	"internal/api/agent": apiRule("internal/network", "portstore", "internal/store/agentstore"),
+	"internal/api/agent": apiRule(
+		"internal/network", "portstore", "internal/panics", "internal/store/agentstore",
+	),
 	"internal/api/rpc": {
 		may: []string{
 			"internal/api/rpc/oslomsg",
@@ -601,7 +619,7 @@ var packageRules = map[string]packageRule{
 		why:    "implements the agents' RPC methods: decodes a request, calls the store, encodes the result; internal/api/rpc/oslomsg implements the protocol",
 	},
 	"internal/api/rpc/oslomsg": {
-		may:    []string{"internal/text"},
+		may:    []string{"internal/panics", "internal/text"},
 		always: []string{prometheus, amqp},
 		why:    "implements oslo.messaging's RPC over RabbitMQ for any methods, so it imports no package that knows a method",
 	},
@@ -630,6 +648,7 @@ var packageRules = map[string]packageRule{
 			"internal/journal",
 			"internal/lease",
 			"internal/network",
+			"internal/panics",
 			"internal/store/db",
 			"internal/store/inventorystore",
 			"internal/store/journalstore",

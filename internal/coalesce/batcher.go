@@ -9,17 +9,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"berth/internal/panics"
 )
 
 var (
-	// ErrPanic is the error of the calls whose operation panicked. The Batcher logs the panic and its stack.
-	ErrPanic = errors.New("the operation panicked")
 	// ErrBegun is wrapped by the error of Do if the caller's context ended while the batch with the caller's
 	// item was running. The caller then does not know whether the operation succeeded for the item.
 	ErrBegun = errors.New("the operation has begun")
@@ -218,21 +216,17 @@ func (b *Batcher[T, R]) serve(ctx context.Context, name string) {
 	}
 }
 
-// run runs one batch. If Config.Run panics, the calls that Config.Run has not finished get ErrPanic, and the
-// process continues.
+// run runs one batch. If Config.Run panics, the calls that Config.Run has not finished get panics.Err, and
+// the process continues.
 func (b *Batcher[T, R]) run(ctx context.Context, batch []*Call[T, R]) {
+	err := errUnfinished
 	defer func() {
-		err := errUnfinished
-		if p := recover(); p != nil {
-			slog.ErrorContext(ctx, "panic in a batch of coalesced calls",
-				"panic", p, "stack", string(debug.Stack()))
-			err = ErrPanic
-		}
 		for _, c := range batch {
 			var zero R
 			c.Finish(zero, err)
 		}
 	}()
+	defer panics.Recover(ctx, "a batch of coalesced calls", &err)
 	if b.config.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, b.config.Timeout)

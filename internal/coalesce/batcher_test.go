@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"berth/internal/coalesce"
+	"berth/internal/panics"
 )
 
 type call = coalesce.Call[string, string]
@@ -398,7 +399,7 @@ func TestBatcher_PanicFailsItsBatchOnly(t *testing.T) {
 		}{
 			"first":                     {first, nil},
 			"finished before the panic": {bad, nil},
-			"beside":                    {beside, coalesce.ErrPanic},
+			"beside":                    {beside, panics.Err},
 			"after":                     {after, nil},
 		} {
 			if err := <-c.result; !errors.Is(err, c.want) {

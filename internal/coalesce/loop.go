@@ -1,9 +1,10 @@
 package coalesce
 
 import (
-	"log/slog"
-	"runtime/debug"
+	"context"
 	"sync"
+
+	"berth/internal/panics"
 )
 
 // Loop repeats a step: a function that searches for work and does some of the work. The loop ends when a step
@@ -76,13 +77,8 @@ func (r *LoopRun) ends(completed int, found bool, err error) bool {
 	return last
 }
 
-// recovered calls the step and turns a panic into ErrPanic.
+// recovered calls the step and turns a panic into an error.
 func recovered(step Step) (completed int, found bool, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			slog.Error("panic in a step of a loop", "panic", p, "stack", string(debug.Stack()))
-			err = ErrPanic
-		}
-	}()
+	defer panics.Recover(context.Background(), "a step of a loop", &err)
 	return step()
 }

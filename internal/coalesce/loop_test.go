@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	"berth/internal/coalesce"
+	"berth/internal/panics"
 )
 
 // If a step finds no work, the step may have searched before the last caller joined, so the loop must call
@@ -52,7 +53,7 @@ func TestLoop_EndsWithAnError(t *testing.T) {
 		want error
 	}{
 		"error": {func() (int, bool, error) { return 1, true, scripted }, scripted},
-		"panic": {func() (int, bool, error) { panic("scripted") }, coalesce.ErrPanic},
+		"panic": {func() (int, bool, error) { panic("scripted") }, panics.Err},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

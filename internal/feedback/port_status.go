@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"berth/internal/network"
+	"berth/internal/panics"
 	"berth/internal/store/db"
 )
 
@@ -65,7 +66,10 @@ func (l *Listener) reportPorts(ctx context.Context, pending map[uuid.UUID]int) e
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxParallel)
 	for id, tries := range pending {
-		group.Go(func() error { return l.reportPort(ctx, id, tries) })
+		group.Go(func() (err error) {
+			defer panics.Recover(ctx, "the report of a port's status", &err)
+			return l.reportPort(ctx, id, tries)
+		})
 	}
 	return group.Wait()
 }

@@ -3,11 +3,12 @@ package identity
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
-	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
+
+	"berth/internal/panics"
 )
 
 const (
@@ -183,11 +184,11 @@ func recovered[T any](
 	call func(context.Context) (T, error),
 ) (value T, err error) {
 	defer func() {
-		if p := recover(); p != nil {
-			slog.ErrorContext(ctx, "panic in "+what, "panic", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("%w: %s panicked", ErrUnavailable, what)
+		if errors.Is(err, panics.Err) {
+			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 	}()
+	defer panics.Recover(ctx, what, &err)
 	return call(ctx)
 }
 

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"berth/internal/contract"
+	"berth/internal/panics"
 	"berth/internal/store/outbox"
 )
 
@@ -395,7 +396,8 @@ func (c *comparison) describeOpen(
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(describeConcurrency)
 	for i, id := range ids {
-		group.Go(func() error {
+		group.Go(func() (err error) {
+			defer panics.Recover(ctx, "the description of a workflow", &err)
 			d, err := withCallTimeout(
 				ctx,
 				"describe "+id,

@@ -63,6 +63,11 @@ func NewReadinessProbe(
 	return p, p.checks.runs.Waiting
 }
 
+// RunCheck runs a check of readiness and returns its result.
+func RunCheck(ctx context.Context, check func(context.Context) error) string {
+	return runChecks(ctx, []readinessCheck{{name: "scripted", run: check}}).results["scripted"]
+}
+
 // NewMetricsHandler returns a handler of /metrics that keeps the metrics for the time `keep`, and a function
 // that returns the number of requests that wait for a gathering to begin.
 func NewMetricsHandler(keep time.Duration, g prometheus.Gatherer) (h http.Handler, waiting func() int) {

@@ -16,6 +16,7 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/config"
+	"berth/internal/panics"
 	"berth/internal/store/db"
 	"berth/internal/version"
 )
@@ -186,13 +187,18 @@ type readiness struct {
 	informational []string
 }
 
-// checkReadiness runs all checks concurrently.
+// checkReadiness runs all checks of the process.
 func (a *App) checkReadiness(ctx context.Context) readiness {
-	checks := a.readinessChecks()
+	return runChecks(ctx, a.readinessChecks())
+}
+
+// runChecks runs the checks concurrently.
+func runChecks(ctx context.Context, checks []readinessCheck) readiness {
 	errs := make([]error, len(checks))
 	var wait sync.WaitGroup
 	for i, c := range checks {
 		wait.Go(func() {
+			defer panics.Recover(ctx, "the check of readiness "+c.name, &errs[i])
 			ctx, cancel := context.WithTimeout(db.WithReserve(ctx), checkTimeout)
 			defer cancel()
 			errs[i] = c.run(ctx)

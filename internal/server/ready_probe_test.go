@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"berth/internal/config"
+	"berth/internal/panics"
 	"berth/internal/server"
 	"berth/internal/server/servertest"
 	"berth/internal/store/storetest"
@@ -180,5 +181,13 @@ func TestReadiness_ProcessKeepsTheResult(t *testing.T) {
 	if code, body := servertest.ReadReadiness(t, a); code != http.StatusOK ||
 		body.Checks["database"] != "ok" {
 		t.Errorf("/readyz while the result of the last check is kept: got %d %+v, want 200", code, body)
+	}
+}
+
+func TestReady_PanicInACheckFailsOnlyTheCheck(t *testing.T) {
+	t.Parallel()
+	got := server.RunCheck(t.Context(), func(context.Context) error { panic("scripted") })
+	if !strings.Contains(got, panics.Err.Error()) {
+		t.Errorf("result of a check that panics: got %q, want the error %v", got, panics.Err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
 	"berth/internal/network"
+	"berth/internal/panics"
 	"berth/internal/store/agentstore"
 	"berth/internal/store/db"
 	"berth/internal/store/portstore"
@@ -258,7 +259,8 @@ func (g gateway) reports(r *http.Request) (int, any, error) {
 	group, ctx := errgroup.WithContext(r.Context())
 	group.SetLimit(portsAtOnce)
 	for id, indexes := range byPort {
-		group.Go(func() error {
+		group.Go(func() (err error) {
+			defer panics.Recover(ctx, "the reports about a port", &err)
 			return share.write(ctx,
 				func() error { return g.reportPort(ctx, id, b.Reports, indexes, verdicts) })
 		})

@@ -137,6 +137,19 @@ func report(port, entity, host string) string {
 	return fmt.Sprintf(`{"port":%q,"entity":%q,"host":%q}`, port, entity, host)
 }
 
+// The reports about the ports of a request are written in goroutines, in which a panic would end the process.
+// Without a store, each write panics.
+func TestReports_PanicEndsOnlyItsRequest(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(agent.New(agent.Options{Identity: identity.Noauth{}}))
+	t.Cleanup(server.Close)
+	g := gateway{t, server.URL + "/agent/v1", "admin", nil}
+	status, text := g.post("/reports", `{"reports":[`+report(uuid.NewString(), "L2", "cmp-1")+`]}`)
+	if status != http.StatusInternalServerError {
+		t.Errorf("report whose write panics: got %d %s, want 500", status, text)
+	}
+}
+
 func TestReports_VerdictForEachReport(t *testing.T) {
 	t.Parallel()
 	g := open(t)

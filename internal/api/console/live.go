@@ -2,12 +2,11 @@ package console
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
 
+	"berth/internal/panics"
 	"berth/internal/store/db"
 )
 
@@ -163,18 +162,9 @@ func (l *Live) run(ctx context.Context, t *topic, r render) {
 	}
 }
 
-// errPanic means that the rendering of a page panicked.
-var errPanic = errors.New("the rendering panicked")
-
 // renderOnce renders a page once. If the rendering panics, the process and the later renderings continue.
 func (l *Live) renderOnce(ctx context.Context, r render) (content []byte, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			slog.ErrorContext(ctx, "panic in the rendering of a page of the console",
-				"panic", p, "stack", string(debug.Stack()))
-			content, err = nil, errPanic
-		}
-	}()
+	defer panics.Recover(ctx, "the rendering of a page of the console", &err)
 	ctx, cancel := context.WithTimeout(db.WithClass(ctx, "read "+prefix+" live"), l.Timeout)
 	defer cancel()
 	return r(ctx)

@@ -14,7 +14,6 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +23,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/identity"
+	"berth/internal/panics"
 	"berth/internal/store/auditstore"
 	"berth/internal/store/db"
 	"berth/internal/tracing"
@@ -129,9 +129,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ctx = db.WithReserve(ctx)
 	}
 	r = r.WithContext(ctx)
+	var panicked error
 	defer func() {
-		if p := recover(); p != nil {
-			slog.ErrorContext(ctx, "Handler panicked", "panic", p, "stack", string(debug.Stack()))
+		if panicked != nil {
 			a.Fail(w, r, Fault(
 				http.StatusInternalServerError,
 				"",
@@ -140,6 +140,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			))
 		}
 	}()
+	defer panics.Recover(ctx, "a handler", &panicked)
 	releaseSlot := func() {}
 	defer func() { releaseSlot() }()
 	status, body, err := a.handle(w, &r, &releaseSlot)

@@ -16,6 +16,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
+
+	"berth/internal/panics"
 )
 
 // prefetch is the maximum number of unacknowledged calls that RabbitMQ delivers to a server.
@@ -341,11 +343,11 @@ func (s *Server) failureOf(err error) (*Failure, Repetition) {
 // end the other calls of the process.
 func (s *Server) callMethod(ctx context.Context, m Method, r request) (result any, err error) {
 	defer func() {
-		if p := recover(); p != nil {
-			slog.ErrorContext(ctx, "RPC method panicked", "method", r.Method, "panic", p)
+		if errors.Is(err, panics.Err) {
 			result, err = nil, s.options.InternalFailure("An internal error occurred.")
 		}
 	}()
+	defer panics.Recover(ctx, "an RPC method", &err)
 	return m(ctx, r.Args)
 }
 
