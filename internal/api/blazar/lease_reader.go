@@ -33,18 +33,20 @@ func (l LeaseReader) Lease(ctx context.Context, c identity.Caller, id uuid.UUID)
 	return a.redact(found), err
 }
 
-// List lists those leases of the caller's project that the response to GET /v1/leases contains for the
-// caller, the oldest first. The list begins after the lease with the ID `after`, or with the oldest lease if
-// `after` is uuid.Nil, and has at most `most` leases. The error wraps db.ErrNotFound if the caller may not
-// see the lease `after`.
+// List calls the function `each` with those leases of the caller's project that the response to GET
+// /v1/leases contains for the caller, the oldest first. The list begins after the lease with the ID `after`,
+// or with the oldest lease if `after` is uuid.Nil, and has at most `most` leases. List reads large leases
+// only after it has called `each` with those before them, so that few are in memory at a time. The error
+// wraps db.ErrNotFound if the caller may not see the lease `after`.
 func (l LeaseReader) List(
 	ctx context.Context,
 	c identity.Caller,
 	after uuid.UUID,
 	most int,
-) (all []lease.Lease, err error) {
+	each func(lease.Lease),
+) (err error) {
 	if !l.MayRead(c) {
-		return nil, nil
+		return nil
 	}
 	a := l.access(c)
 	filter, check := a.leaseFilter()
@@ -53,18 +55,18 @@ func (l LeaseReader) List(
 	var from lease.Lease
 	if after != uuid.Nil {
 		if from, err = leases.find(ctx, after.String()); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	next := leases.visibleItems(from, most)
 	for last := false; !last; {
 		var page []lease.Lease
 		if page, last, err = next(ctx); err != nil {
-			return nil, err
+			return err
 		}
 		for _, found := range page {
-			all = append(all, a.redact(found))
+			each(a.redact(found))
 		}
 	}
-	return all, nil
+	return nil
 }

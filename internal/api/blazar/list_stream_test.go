@@ -13,8 +13,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"berth/internal/identity"
+	"berth/internal/identity/policy"
+	"berth/internal/lease"
 	"berth/internal/store/storetest"
 )
 
@@ -152,5 +156,26 @@ func TestLeases_ListThatCannotBeReadToItsEndBreaksTheConnection(t *testing.T) {
 			n,
 			err,
 		)
+	}
+}
+
+// A page of the console shows little of each lease, so its leases must not be in memory together.
+func TestLeaseReader_ReadsLargeLeasesAfterTheOnesBeforeThem(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.insertLargeLeases()
+	reader := LeaseReader{s.store.Lease, policy.MustOpen(Policy...)}
+	const most = 51
+	var names []string
+	err := reader.List(t.Context(), identity.Caller{User: "u", Project: "p", Roles: []string{"member"}}, uuid.Nil, most,
+		func(l lease.Lease) {
+			if len(names) == 0 {
+				storetest.Exec(t, s.db, `update lease set name = 'renamed' where name = $1`, fmt.Sprint(most))
+			}
+			names = append(names, l.Name)
+		})
+	if err != nil || len(names) != most || names[most-2] != fmt.Sprint(most-1) || names[most-1] != "renamed" {
+		t.Errorf("list of large leases: got %v, error %v; want %d leases, and the last one with the name that it got meanwhile",
+			names, err, most)
 	}
 }

@@ -33,9 +33,9 @@ type LeaseReader interface {
 	// Lease reads one lease. The leases and hosts that the caller may not see are hidden. The error wraps
 	// db.ErrNotFound if the caller may not see the lease.
 	Lease(ctx context.Context, c identity.Caller, id uuid.UUID) (lease.Lease, error)
-	// List lists at most `most` leases of the caller's project. The list begins after the lease with the ID
-	// `after`, or with the oldest lease if `after` is uuid.Nil.
-	List(ctx context.Context, c identity.Caller, after uuid.UUID, most int) ([]lease.Lease, error)
+	// List calls the function `each` with at most `most` leases of the caller's project. The list begins
+	// after the lease with the ID `after`, or with the oldest lease if `after` is uuid.Nil.
+	List(ctx context.Context, c identity.Caller, after uuid.UUID, most int, each func(lease.Lease)) error
 }
 
 // projectPage is a page of one project: the project of the caller's token.
@@ -318,16 +318,8 @@ func (c *handler) projectLeases(ctx context.Context, q query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := c.Leases.List(ctx, q.caller, after, pageSize+1)
-	if err != nil {
-		return nil, err
-	}
-	if len(found) > pageSize {
-		found = found[:pageSize]
-		v.Next = "/leases?after=" + found[pageSize-1].ID.String()
-	}
 	now := time.Now()
-	for _, l := range found {
+	err = c.Leases.List(ctx, q.caller, after, pageSize+1, func(l lease.Lease) {
 		why, _ := lease.Explain(l, now)
 		v.Leases = append(v.Leases, projectLease{
 			ID:     l.ID.String(),
@@ -337,8 +329,12 @@ func (c *handler) projectLeases(ctx context.Context, q query) (any, error) {
 			Start:  l.StartAt,
 			End:    l.EndAt,
 		})
+	})
+	if len(v.Leases) > pageSize {
+		v.Leases = v.Leases[:pageSize]
+		v.Next = "/leases?after=" + v.Leases[pageSize-1].ID
 	}
-	return v, nil
+	return v, err
 }
 
 // ownLease reads a lease of the caller's project.
