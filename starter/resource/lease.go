@@ -58,8 +58,8 @@ var Leases = &cli.Resource{
 }
 
 const findSlotHelp = `Finds the earliest start between --start and --latest at which enough hosts are free for long enough, and prints these
-hosts. With --reservations it also searches for instances and floating IPs. The command reserves nothing; to reserve, run
-` + "`starter lease create`" + ` with the printed dates.`
+hosts, or only their number if the caller may not see hosts. With --reservations it also searches for instances and floating
+IPs. The command reserves nothing; to reserve, run ` + "`starter lease create`" + ` with the printed dates.`
 
 var planColumns = []string{"name", "start_date", "end_date", "reservations"}
 

@@ -24,15 +24,18 @@ type plannedReservation struct {
 	Min          int    `json:"min,omitempty"`
 	Max          int    `json:"max,omitempty"`
 	Amount       int    `json:"amount,omitempty"`
-	// hostnames; a host with several instances is listed several times
-	Hosts     []string     `json:"hosts"`
+	// number of hosts; a host with several instances counts once
+	HostCount int `json:"host_count"`
+	// hostnames, only for callers who may see hosts; a host with several instances is listed several times
+	Hosts     []string     `json:"hosts,omitzero"`
 	Addresses []netip.Addr `json:"addresses,omitempty"` // floating IPs
 }
 
 // planLease returns the resources that a lease would get if a client created it with a POST of the same body,
 // or the error that this POST would return. planLease does not change the database. If the body contains
 // latest_start, the planned lease may start later than start_date: at the earliest time at which its
-// resources are free, but not after latest_start. A project can make one plan at a time.
+// resources are free, but not after latest_start. A project can make one plan at a time. Like a lease, the
+// plan names hosts only to a caller who may see hosts.
 func (b *handler) planLease(r *http.Request) (int, any, error) {
 	o, err := body(r)
 	if err != nil {
@@ -56,11 +59,15 @@ func (b *handler) planLease(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	hosts, err := b.Store.Hosts(r.Context())
-	if err != nil {
-		return 0, nil, err
+	plan := planOf(l)
+	if accessOf(r).seesHosts() {
+		hosts, err := b.Store.Hosts(r.Context())
+		if err != nil {
+			return 0, nil, err
+		}
+		plan.addHosts(l, hosts)
 	}
-	return http.StatusOK, map[string]any{"plan": planOf(l, hosts)}, nil
+	return http.StatusOK, map[string]any{"plan": plan}, nil
 }
 
 // runningPlans contains the projects for which a plan is being made. The zero value is ready to use.
@@ -102,11 +109,7 @@ func latestStart(o object) (*time.Time, error) {
 	return &at, err
 }
 
-func planOf(l lease.Lease, hosts []lease.Host) planView {
-	names := map[int64]string{}
-	for _, h := range hosts {
-		names[h.ID] = h.Hostname
-	}
+func planOf(l lease.Lease) planView {
 	v := planView{
 		Name:         l.Name,
 		StartDate:    date(l.StartAt),
@@ -114,20 +117,31 @@ func planOf(l lease.Lease, hosts []lease.Host) planView {
 		Reservations: []plannedReservation{},
 	}
 	for _, r := range l.Reservations {
-		p := plannedReservation{
+		v.Reservations = append(v.Reservations, plannedReservation{
 			ResourceType: r.Type,
 			Min:          r.Min,
 			Max:          r.Max,
 			Amount:       r.Amount,
-			Hosts:        []string{},
+			HostCount:    len(r.Hosts),
 			Addresses:    r.Addresses,
-		}
+		})
+	}
+	return v
+}
+
+// addHosts adds the names of the lease's hosts to the plan of the lease.
+func (v planView) addHosts(l lease.Lease, hosts []lease.Host) {
+	names := map[int64]string{}
+	for _, h := range hosts {
+		names[h.ID] = h.Hostname
+	}
+	for i, r := range l.Reservations {
+		p := &v.Reservations[i]
+		p.Hosts = []string{}
 		for _, id := range r.Hosts {
 			for range max(r.Slots[id], 1) {
 				p.Hosts = append(p.Hosts, names[id])
 			}
 		}
-		v.Reservations = append(v.Reservations, p)
 	}
-	return v
 }

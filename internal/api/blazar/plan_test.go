@@ -27,12 +27,13 @@ func TestPlan_ShowsTheResourcesOfALease(t *testing.T) {
 						"resource_type": "physical:host",
 						"min":           1.0,
 						"max":           2.0,
+						"host_count":    float64(len(hosts)),
 						"hosts":         hosts,
 					}},
 			},
 		}
 	}
-	a := s.as("alice:red", "POST", "/v1/plans", body)
+	a := s.as("admin", "POST", "/v1/plans", body)
 	if d := cmp.Diff(plan("2040-01-01T10:00:00.000000", "2040-01-01T12:00:00.000000", "cmp-1", "cmp-2"), a.body); a.status != 200 ||
 		d != "" {
 		t.Errorf("POST /v1/plans: got status %d, want 200; plan (-want +got):\n%s", a.status, d)
@@ -50,6 +51,30 @@ func TestPlan_ShowsTheResourcesOfALease(t *testing.T) {
 	s.expect(400, "POST", "/v1/plans", strings.Replace(body, "null", `"tomorrow"`, 1))
 	s.expect(400, "POST", "/v1/plans", strings.Replace(body, "null", `7`, 1))
 	s.expect(400, "POST", "/v1/plans", `{"name":"gold"}`)
+}
+
+// A member sees no host in a lease, and could otherwise learn the names of all hosts from plans.
+func TestPlan_NamesHostsOnlyToThoseWhoSeeHosts(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.largeHost("cmp-1")
+	s.largeHost("cmp-2")
+	const body = `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00","reservations":[
+		{"resource_type":"virtual:instance","amount":3,"vcpus":1,"memory_mb":1,"disk_gb":1,"affinity":true,"resource_properties":""},
+		{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":""}]}`
+	seesHosts := s.withPolicy(t, `"blazar:oshosts:get": "role:member"`)
+	for _, c := range []struct {
+		on    *service
+		token string
+		sees  bool
+	}{{s, "alice:red", false}, {s, "admin", true}, {seesHosts, "alice:red", true}} {
+		a := c.on.as(c.token, "POST", "/v1/plans", body)
+		if sees := strings.Contains(a.raw, "cmp-"); a.status != 200 || sees != c.sees ||
+			sees != strings.Contains(a.raw, `"hosts":`) || strings.Count(a.raw, `"host_count":1`) != 2 {
+			t.Errorf("plan for %s: got %d %s; want two reservations on one host each, with hosts: %t",
+				c.token, a.status, a.raw, c.sees)
+		}
+	}
 }
 
 func TestPlan_OneOfAProjectAtATime(t *testing.T) {

@@ -95,12 +95,15 @@ func (a access) allows(rule string, l lease.Lease) bool {
 	return a.rules.Decide(ruleName(rule), a.caller, target) == policy.Allowed
 }
 
+// seesHosts reports whether the caller may see hosts.
+func (a access) seesHosts() bool { return a.mayCall(endpoint{rule: "oshosts:get"}) }
+
 // redact returns the lease for the caller: without the IDs, names and owners of those blockers that the
 // caller may not see, and, if the caller may not see hosts, without the hosts of the blockers and the errors
 // of calls to other services.
 func (a access) redact(l lease.Lease) lease.Lease {
 	l.Blockers = slices.Clone(l.Blockers)
-	seesHosts := a.mayCall(endpoint{rule: "oshosts:get"})
+	seesHosts := a.seesHosts()
 	for i, b := range l.Blockers {
 		if !a.allows("leases:get", lease.Lease{Project: b.Project, User: b.User}) {
 			b = b.Anonymous()
