@@ -412,6 +412,19 @@ func TestLoad_URLsWithAUserAreRefused(t *testing.T) {
 	}
 }
 
+// The query of a webhook's URL can have a token, so an error of the setting must not show it.
+func TestLoad_ErrorsDoNotContainTheQueryOfAURL(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"BERTH_LEASE_WEBHOOK_URL", "BERTH_PROVISIONING_WEBHOOK_URL", "BERTH_LEASE_ENFORCEMENT_URL"} {
+		for _, value := range []string{"ftp://host.example/x?token=hunter2", "host.example/x?token=hunter2"} {
+			_, err := config.Load([]string{name + "=" + value})
+			if err == nil || !strings.Contains(err.Error(), "host.example/x?(secret)") || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%s=%s: got error %v, want one with the URL and without the query", name, value, err)
+			}
+		}
+	}
+}
+
 func TestLoad_EncryptionKeys(t *testing.T) {
 	t.Parallel()
 	first, second := strings.Repeat("A", 43)+"=", strings.Repeat("B", 42)+"A="

@@ -69,7 +69,7 @@ func Usage(w io.Writer) {
 }
 
 // redact returns the value with placeholders for its secrets: the whole value of a secret setting, and the
-// user and the password of a URL.
+// user, the password and the query of a URL.
 func (s Setting) redact(value string) string {
 	if s.Secret {
 		return "(secret)"

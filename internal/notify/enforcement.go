@@ -109,7 +109,7 @@ func (e *Enforcement) post(ctx context.Context, path string, req EnforcementRequ
 	}
 	resp, err := e.http.Do(r)
 	if err != nil {
-		return 0, nil, fmt.Errorf("send the request to the enforcement service: %w", err)
+		return 0, nil, fmt.Errorf("send the request to the enforcement service: %w", withoutURL(err))
 	}
 	defer func() { _ = resp.Body.Close() }()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))

@@ -37,6 +37,16 @@ func NewWebhook(c Config) (*Webhook, error) {
 	return &Webhook{url: c.URL, token: c.Token, http: newClient(c.Timeout, c.Wrap)}, nil
 }
 
+// withoutURL returns the error of a request without its URL, because the path and the query of the URL of a
+// webhook can have secrets.
+func withoutURL(err error) error {
+	var request *url.Error
+	if errors.As(err, &request) {
+		return request.Err
+	}
+	return err
+}
+
 var errWebhookURL = errors.New("the URL is not of the form http://host:port/path")
 
 type envelope struct {
@@ -73,7 +83,7 @@ func (w *Webhook) Send(ctx context.Context, n Notification) error {
 	}
 	resp, err := w.http.Do(r)
 	if err != nil {
-		return fmt.Errorf("post %s to the webhook: %w", n.Type, err)
+		return fmt.Errorf("post %s to the webhook: %w", n.Type, withoutURL(err))
 	}
 	defer func() { _ = resp.Body.Close() }()
 	switch {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -101,6 +102,30 @@ func TestNewWebhook_RefusesInvalidURL(t *testing.T) {
 		if _, err := notify.NewWebhook(notify.Config{URL: url}); err == nil ||
 			strings.Contains(err.Error(), "u:p") {
 			t.Errorf("NewWebhook with the URL %q: got error %v, want one without the password", url, err)
+		}
+	}
+}
+
+// The error of a request is in Temporal's histories and in logs.
+func TestWebhook_ErrorsDoNotContainTheURL(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(nil)
+	server.Close()
+	url := server.URL + "/s3cret?token=s3cret"
+	webhook, err := notify.NewWebhook(notify.Config{URL: url, Timeout: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	enforcement, err := notify.NewEnforcement(notify.EnforcementConfig{URL: url, Timeout: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{
+		"webhook":             webhook.Send(t.Context(), notify.Notification{Type: "lease.create"}),
+		"enforcement service": enforcement.Post(t.Context(), "check-create"),
+	} {
+		if !errors.Is(err, syscall.ECONNREFUSED) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("request to the %s without a server: got error %v, want one that says so without the URL", what, err)
 		}
 	}
 }

@@ -13,11 +13,15 @@ var userInfo = regexp.MustCompile(`://[^\s"',]*@`)
 // The user is secret too, because some services take a token as the user.
 func Redact(text string) string { return userInfo.ReplaceAllLiteralString(text, "://(secret)@") }
 
-// RedactValue returns a value that should be a URL, with a placeholder instead of a user and a password. The
-// value may lack a scheme.
+// RedactValue returns a value that should be a URL, with a placeholder instead of a user and a password, and
+// one instead of a query, which can have a token. The value may lack a scheme.
 func RedactValue(value string) string {
 	if i := strings.LastIndexByte(value, '@'); i >= 0 && !strings.Contains(value, "://") {
-		return "(secret)" + value[i:]
+		value = "(secret)" + value[i:]
 	}
-	return Redact(value)
+	address, _, found := strings.Cut(Redact(value), "?")
+	if found {
+		address += "?(secret)"
+	}
+	return address
 }

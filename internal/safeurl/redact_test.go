@@ -26,3 +26,20 @@ func TestRedact_HidesUserAndPassword(t *testing.T) {
 		}
 	}
 }
+
+func TestRedactValue_HidesUserPasswordAndQuery(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"":                               "",
+		"https://hook.example/in":        "https://hook.example/in",
+		"https://hook.example/in?key=s":  "https://hook.example/in?(secret)",
+		"hook.example/in?key=s":          "hook.example/in?(secret)",
+		"ann:hunter2@hook.example?key=s": "(secret)@hook.example?(secret)",
+		"postgres://ann:a/b?c@h/db?x=y":  "postgres://(secret)@h/db?(secret)",
+		"https://hook.example/in?to=a@b": "https://(secret)@b",
+	} {
+		if got := safeurl.RedactValue(value); got != want {
+			t.Errorf("redact the value %q: got %q, want %q", value, got, want)
+		}
+	}
+}
