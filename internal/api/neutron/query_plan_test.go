@@ -2,6 +2,7 @@ package neutron_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"berth/internal/network"
@@ -160,4 +161,38 @@ func TestPlan_HeartbeatReadsNoNetworkWhileNoDHCPAgentIsDown(t *testing.T) {
 			c.heartbeat(network.DHCPAgent, "net-1")
 		}
 	})
+}
+
+// With a raised quota, a security group can have many rules. A bulk request must not read all of them for
+// each of its rules.
+func TestPlan_BulkOfSecurityGroupRulesReadsTheOthersAFewTimes(t *testing.T) {
+	t.Parallel()
+	const others, created = 300, 100
+	url := storetest.URL(t)
+	c := openOn(t, url, networkstore.Config{})
+	web := c.as("ann:demo").group("web")
+	c.store.Close()
+	storetest.Exec(t, url, `
+		insert into security_group_rule (id, group_id, project, description, direction, ethertype, protocol, port_min, port_max, remote_ip)
+		select gen_random_uuid(), $1, 'demo', '', 'ingress', 'IPv4', 'tcp', n, n, ''
+		from generate_series(1, $2::integer) n`, web, others)
+	storetest.FixPlans(t, url)
+	watch := storetest.Connect(t, url)
+	const table = "security_group_rule"
+	before := storetest.ReadsOfTables(t, watch, table)[table]
+
+	c = openOn(t, url, networkstore.Config{Quota: network.Quota{network.QuotaSecurityRules: 10_000}}).as("ann:demo")
+	var rules []string
+	for n := range created {
+		rules = append(rules, fmt.Sprintf(
+			`{"security_group_id":%q,"direction":"ingress","protocol":"tcp","port_range_min":%d,"port_range_max":%[2]d}`, web, 1000+n))
+	}
+	c.must(201, "POST", "/v2.0/security-group-rules", `{"security_group_rules":[`+strings.Join(rules, ",")+`]}`)
+	c.store.Close()
+
+	const most = 10 * (others + created)
+	if n := storetest.ReadsOfTables(t, watch, table)[table].Rows - before.Rows; n > most {
+		t.Errorf("rows of %s that the creation of %d rules beside %d others reads: got %d, want at most %d",
+			table, created, others, n, most)
+	}
 }

@@ -202,7 +202,8 @@ func groupParents(
 	s *portstore.Store,
 ) func(context.Context, []uuid.UUID) (map[uuid.UUID]func(policy.Target), error) {
 	return func(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]func(policy.Target), error) {
-		found, err := s.SecurityGroups(ctx, db.Listing{Where: []db.Condition{db.OneOfIDs("id", ids)}})
+		found, err := s.SecurityGroups(ctx,
+			db.Listing{Where: []db.Condition{db.OneOfIDs("id", ids)}, Fields: []string{"project_id"}})
 		add := map[uuid.UUID]func(policy.Target){}
 		for _, g := range found {
 			add[g.ID] = func(t policy.Target) { addGroup(t, g) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -13,10 +14,14 @@ import (
 	"berth/internal/store/db"
 )
 
-const groupSelect = `
-	select id, project, name, description, stateful, tags, revision, created_at, updated_at,
+const (
+	groupAttributes = `
+	select id, project, name, description, stateful, tags, revision, created_at, updated_at, `
+	groupSelect = groupAttributes + `
 		(select coalesce(jsonb_agg(to_jsonb(r) order by r.created_at, r.id), '[]') from security_group_rule r where r.group_id = security_group.id) as rules
 	from security_group`
+	groupSelectWithoutRules = groupAttributes + `'[]'::jsonb as rules from security_group`
+)
 
 var groupColumns = db.Tagged("security_group", map[string]db.Column{
 	"id":             {Expr: "security_group.id", Cast: "uuid[]"},
@@ -46,7 +51,11 @@ func (s *Store) SecurityGroups(ctx context.Context, q db.Listing) ([]network.Sec
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.db.Query(ctx, groupSelect+clauses, l.Args...)
+	columns := groupSelect
+	if !q.Needs("security_group_rules") {
+		columns = groupSelectWithoutRules
+	}
+	rows, err := s.db.Query(ctx, columns+clauses, l.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("list security groups: %w", err)
 	}
@@ -61,10 +70,25 @@ func GroupNotFound(id uuid.UUID) error {
 
 // lockGroup locks the group's row and then reads the group.
 func lockGroup(ctx context.Context, tx *Transaction, id uuid.UUID) (network.SecurityGroup, error) {
-	if _, err := tx.Exec(ctx, `select from security_group where id = $1 for update`, id); err != nil {
-		return network.SecurityGroup{}, fmt.Errorf("lock security group: %w", err)
+	if err := lockGroups(ctx, tx, id); err != nil {
+		return network.SecurityGroup{}, err
 	}
 	return db.QueryOne(ctx, tx, scanGroup, GroupNotFound(id), groupSelect+` where id = $1`, id)
+}
+
+// lockGroups locks the rows of groups.
+func lockGroups(ctx context.Context, tx *Transaction, ids ...uuid.UUID) error {
+	locked, err := db.QueryAll(ctx, tx, pgx.RowTo[uuid.UUID],
+		`select id from security_group where id = any($1) order by id for update`, ids)
+	if err != nil {
+		return fmt.Errorf("lock security groups: %w", err)
+	}
+	for _, id := range ids {
+		if !slices.Contains(locked, id) {
+			return GroupNotFound(id)
+		}
+	}
+	return nil
 }
 
 // CreateSecurityGroups creates groups with their initial rules in one transaction.
@@ -244,7 +268,18 @@ func (s *Store) UpdateSecurityGroup(
 // bumpGroupRevision increments the revision of a security group whose row is locked. A change of one of the
 // group's rules also increments the group's revision.
 func bumpGroupRevision(ctx context.Context, tx *Transaction, id uuid.UUID) (network.SecurityGroup, error) {
-	if _, err := tx.Exec(ctx, `update security_group set revision = revision + 1, updated_at = now() where id = $1`, id); err != nil {
+	return addToGroupRevision(ctx, tx, id, 1)
+}
+
+// addToGroupRevision increments the revision of a security group whose row is locked by the number of its
+// changes, and reads the group.
+func addToGroupRevision(
+	ctx context.Context,
+	tx *Transaction,
+	id uuid.UUID,
+	changes int,
+) (network.SecurityGroup, error) {
+	if _, err := tx.Exec(ctx, `update security_group set revision = revision + $2, updated_at = now() where id = $1`, id, changes); err != nil {
 		return network.SecurityGroup{}, fmt.Errorf("update security group: %w", err)
 	}
 	return lockGroup(ctx, tx, id)

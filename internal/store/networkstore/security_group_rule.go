@@ -3,6 +3,7 @@ package networkstore
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/google/uuid"
@@ -63,56 +64,80 @@ func ruleByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Security
 	return db.QueryOne(ctx, q, pgx.RowTo[network.SecurityRule], missing, ruleSelect+` where id = $1`, id)
 }
 
-// CreateSecurityRules adds rules to groups in one transaction.
+// CreateSecurityRules adds rules to groups in one transaction. What it reads of the other rules of a group
+// and of a project does not grow with the number of new rules.
 func (s *Store) CreateSecurityRules(
 	ctx context.Context,
 	drafts []network.SecurityRuleChange,
 ) ([]network.SecurityRule, error) {
-	return CreateAll(ctx, s.inPreparedTx, drafts, createRule, recordGroupsOf)
+	rules := make([]network.SecurityRule, len(drafts))
+	for i, c := range drafts {
+		var err error
+		if rules[i], err = network.NewSecurityRule(uuid.New(), c); err != nil {
+			return nil, err
+		}
+	}
+	inTx := func(ctx context.Context, create func(*Transaction) error) error {
+		return s.inPreparedTx(ctx, func(tx *Transaction) error {
+			if err := admitRules(ctx, tx, rules); err != nil {
+				return err
+			}
+			return create(tx)
+		})
+	}
+	return CreateAll(ctx, inTx, rules, createRule, recordGroupsOf)
 }
 
-// recordGroupsOf writes one journal entry for each security group that gets new rules. The entry contains the
-// revision that the security group has after all its new rules were inserted.
-func recordGroupsOf(ctx context.Context, tx *Transaction, rules []network.SecurityRule) error {
-	var groups []uuid.UUID
+// admitRules checks that the quotas of the projects allow the new rules, and locks the groups of the rules.
+func admitRules(ctx context.Context, tx *Transaction, rules []network.SecurityRule) error {
+	ofProject := map[string]int{}
 	for _, r := range rules {
-		if !slices.Contains(groups, r.Group) {
+		ofProject[r.Project]++
+	}
+	for _, project := range slices.Sorted(maps.Keys(ofProject)) {
+		if err := CheckQuota(ctx, tx, network.QuotaSecurityRules, project, ofProject[project]); err != nil {
+			return err
+		}
+	}
+	groups, _ := groupsOf(rules)
+	return lockGroups(ctx, tx, groups...)
+}
+
+// groupsOf returns the groups of the rules, each once, and the number of rules of each group.
+func groupsOf(rules []network.SecurityRule) (groups []uuid.UUID, counts map[uuid.UUID]int) {
+	counts = map[uuid.UUID]int{}
+	for _, r := range rules {
+		if counts[r.Group]++; counts[r.Group] == 1 {
 			groups = append(groups, r.Group)
 		}
 	}
-	return recordGroups(ctx, tx, lockGroup, groups...)
+	return groups, counts
 }
 
-func createRule(
-	ctx context.Context,
-	tx *Transaction,
-	c network.SecurityRuleChange,
-) (network.SecurityRule, error) {
-	r, err := network.NewSecurityRule(uuid.New(), c)
-	if err != nil {
-		return r, err
+// recordGroupsOf increments the revision of each security group by the number of its new rules, and writes
+// one journal entry for each group.
+func recordGroupsOf(ctx context.Context, tx *Transaction, rules []network.SecurityRule) error {
+	groups, counts := groupsOf(rules)
+	read := func(ctx context.Context, tx *Transaction, id uuid.UUID) (network.SecurityGroup, error) {
+		return addToGroupRevision(ctx, tx, id, counts[id])
 	}
-	if err := CheckQuota(ctx, tx, network.QuotaSecurityRules, r.Project, 1); err != nil {
-		return r, err
-	}
-	if _, err := lockGroup(ctx, tx, r.Group); err != nil {
-		return r, err
-	}
+	return recordGroups(ctx, tx, read, groups...)
+}
+
+// createRule inserts a rule of a locked group, and records it.
+func createRule(ctx context.Context, tx *Transaction, r network.SecurityRule) (network.SecurityRule, error) {
 	if err := insertRule(ctx, tx, r); err != nil {
 		return r, err
 	}
-	if r, err = ruleByID(ctx, tx, r.ID); err != nil {
+	r, err := ruleByID(ctx, tx, r.ID)
+	if err != nil {
 		return r, err
 	}
-	if err := RecordWithReferences(ctx, tx, mirrorRule(r, journal.Create)); err != nil {
-		return r, err
-	}
-	_, err = bumpGroupRevision(ctx, tx, r.Group)
-	return r, err
+	return r, RecordWithReferences(ctx, tx, mirrorRule(r, journal.Create))
 }
 
 // insertRule inserts a rule of a locked group. insertRule returns a fault if the group already has an equal
-// rule.
+// rule, which it finds with the index security_group_rule_same.
 func insertRule(ctx context.Context, tx *Transaction, r network.SecurityRule) error {
 	remote := ""
 	if r.RemoteIP.IsValid() {
@@ -125,7 +150,9 @@ func insertRule(ctx context.Context, tx *Transaction, r network.SecurityRule) er
 		`
 		select id from security_group_rule
 		where group_id = $1 and direction = $2 and ethertype = $3 and protocol = any($4)
-			and port_min is not distinct from $5 and port_max is not distinct from $6 and remote_ip = any($7) and remote_group is not distinct from $8`,
+			and coalesce(port_min, -1) = coalesce($5::integer, -1) and coalesce(port_max, -1) = coalesce($6::integer, -1)
+			and remote_ip = any($7)
+			and coalesce(remote_group, '00000000-0000-0000-0000-000000000000') = coalesce($8::uuid, '00000000-0000-0000-0000-000000000000')`,
 		r.Group,
 		r.Direction,
 		r.EtherType,
@@ -245,7 +272,7 @@ func (s *Store) changeRule(
 		if err != nil {
 			return err
 		}
-		if _, err := lockGroup(ctx, tx, r.Group); err != nil {
+		if err := lockGroups(ctx, tx, r.Group); err != nil {
 			return err
 		}
 		if r, err = ruleByID(ctx, tx, id); err != nil {
